@@ -60,10 +60,8 @@ func (c *comparer) findSupport(u statement.Unit) finding {
 	if !cited && !short {
 		c.addSecondScores(u.Plain, f.quotes)
 	}
-	for _, label := range f.near {
-		f.borne = f.borne || f.quotes[label-1].Verdict != support.Weak
-	}
 	weak := func(label int) bool { return f.quotes[label-1].Verdict == support.Weak }
+	f.borne = slices.ContainsFunc(f.near, func(label int) bool { return !weak(label) })
 	if cited && len(f.near) > 1 && slices.ContainsFunc(f.near, weak) {
 		together := c.prover.Join(u.Plain, evidence)
 		joined := together.Support >= support.Threshold && !slices.ContainsFunc(f.near, func(label int) bool {

@@ -1,7 +1,6 @@
 package answer
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -72,60 +71,50 @@ func (m *mapping) makeParts(ctx context.Context) (parts []Part, err error) {
 	m.warnShortened()
 	var long error // a prompt was too long
 	for i, k := range m.callAll(ctx, m.model, prompts) {
-		if k.made {
-			m.made++
-		}
 		if errors.Is(k.err, ErrContextLength) {
 			long = k.err
 		}
-		m.addUsage(k.call)
-		part, err := m.makePart(k, m.batches[i])
-		if err := cmp.Or(wasCanceled(ctx), err); err != nil || m.stopped {
+		m.asked++
+		b := m.batches[i]
+		part, failed := m.readPart(k, Stepped{Passages: idsOf(m.passages, b), Labels: b.Labels()})
+		if failed {
+			m.missing++
+		}
+		if err := wasCanceled(ctx); err != nil || m.stopped {
 			return nil, err
 		}
 		if part.Text != "" {
+			part.Labels = b.Labels()
 			parts = append(parts, part)
+		} else if isUnusable(k.err) {
+			return nil, k.err
 		}
 	}
 	return parts, long
 }
 
-// makePart makes a part of the reply to a batch. The part has no text where the
-// reply is of no use.
-func (m *mapping) makePart(k endedCall, b prompt.Batch) (Part, error) {
-	m.asked++
-	before := m.failed
-	m.failed = nil
-	p := m.readPart(k, Stepped{Passages: idsOf(m.passages, b), Labels: b.Labels()})
-	if m.failed != nil {
-		m.missing++
-	}
-	m.failed = cmp.Or(m.failed, before)
-	if p.Text == "" && isUnusable(k.err) {
-		return Part{}, k.err
-	}
-	p.Labels = b.Labels()
-	return p, nil
-}
-
 // readPart reads a part, and reports the step that made it, which was shown the
-// labels of done. The part has no text where the reply is of no use.
-func (m *mapping) readPart(k endedCall, done Stepped) Part {
+// labels of done. The part has no text where the reply is of no use, as when it failed.
+func (m *mapping) readPart(k endedCall, done Stepped) (p Part, failed bool) {
 	m.steps++
+	if k.made {
+		m.made++
+	}
+	m.addUsage(k.call)
 	m.warnCutPrompt(k.call)
 	reply := string(k.text)
-	p := Part{Text: reply, whole: k.finish != "length", steps: []int{m.steps}}
+	p = Part{Text: reply, whole: k.finish != "length", steps: []int{m.steps}}
 	done.Step, done.Role = m.steps, k.prompt.Role
 	if m.read != nil {
 		m.read(&p)
 	}
 	switch {
 	case k.err != nil:
-		done.Reason, m.failed = modelError, k.err
+		done.Reason, m.failed, failed = modelError, k.err, true
 	case strings.TrimSpace(p.Text) == "":
 		done.Reason = emptyReply
 		if !p.whole {
-			m.failed = callError(done.Role, errWordless)
+			m.failed, failed = callError(done.Role, errWordless), true
 		}
 	case m.summary == nil && done.Role != RoleCollapse:
 		expects := nonAnswers{noAnswer: true}
@@ -136,7 +125,7 @@ func (m *mapping) readPart(k endedCall, done Stepped) Part {
 	if done.Changed = done.Reason == ""; !done.Changed {
 		_, _, done.Invented = siftText(reply, done.Labels)
 		m.emitStep(done)
-		return Part{}
+		return Part{}, failed
 	}
 	if !p.whole {
 		m.cut++
@@ -147,21 +136,13 @@ func (m *mapping) readPart(k endedCall, done Stepped) Part {
 	if done.From != nil {
 		done.Lost = without(done.Labels, p.cited)
 	}
-	m.countUsed(done.Passages)
-	m.emit(Draft{Step: m.steps, Text: p.Text, Labels: p.cited, Final: true})
-	m.emitStep(done)
-	return p
-}
-
-// countUsed counts the passages that went into the answer.
-func (m *mapping) countUsed(passages []string) {
-	if m.used == nil {
-		m.used = map[string]bool{}
-	}
-	for _, id := range passages {
+	for _, id := range done.Passages {
 		m.used[id] = true
 	}
 	m.usage.Used = len(m.used)
+	m.emit(Draft{Step: m.steps, Text: p.Text, Labels: p.cited, Final: true})
+	m.emitStep(done)
+	return p, false
 }
 
 // partFence is the size of the fence around a part in a prompt, in tokens.

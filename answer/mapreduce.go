@@ -27,7 +27,7 @@ func mapReduce(ctx context.Context, w *writing, kept []retrieve.Passage) error {
 	if err != nil {
 		return err
 	}
-	m := &mapping{writing: w, role: RoleMap, passages: w.labelPassages(ctx, kept, packed), batches: batches}
+	m := &mapping{writing: w, role: RoleMap, passages: w.labelPassages(ctx, kept, packed), batches: batches, used: map[string]bool{}}
 	if w.stopped {
 		return nil
 	}
@@ -101,24 +101,17 @@ func (m *mapping) collapseGroups(ctx context.Context, groups [][]Part) ([]Part, 
 		if err := wasCanceled(ctx); err != nil {
 			return nil, err
 		}
-		out = append(out, m.collapsePart(k, groups[i]))
+		p, _ := m.readPart(k, Stepped{Passages: []string{}, Labels: citedBy(groups[i]), From: stepsOf(groups[i])})
+		if p.Text == "" {
+			p.Text, p.cited, p.steps = joinTexts(groups[i]), citedBy(groups[i]), stepsOf(groups[i])
+			p.Tokens = m.partCost(p.Text)
+		}
+		out = append(out, p)
 		if m.stopped {
 			return nil, nil
 		}
 	}
 	return out, nil
-}
-
-// collapsePart makes a part of the reply for a group.
-func (m *mapping) collapsePart(k endedCall, group []Part) Part {
-	m.made++
-	m.addUsage(k.call)
-	p := m.readPart(k, Stepped{Passages: []string{}, Labels: citedBy(group), From: stepsOf(group)})
-	if p.Text == "" {
-		p.Text, p.cited, p.steps = joinTexts(group), citedBy(group), stepsOf(group)
-		p.Tokens = m.partCost(p.Text)
-	}
-	return p
 }
 
 // combineParts makes the answer of the parts, emitted as Text.

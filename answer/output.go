@@ -73,8 +73,7 @@ func (o *output) emitAnswer(e Event) bool {
 	return !o.stopped
 }
 
-// endRevision makes the revision the answer if it is whole, or forgets it: then the
-// draft before it is the answer, or it is written again.
+// endRevision ends the revision: if it is whole, what was held of it is emitted.
 func (o *output) endRevision(whole bool) {
 	v := o.revised
 	o.revised = nil

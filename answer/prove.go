@@ -70,6 +70,7 @@ type openStatement struct {
 	verdict chan verdict  // of the judge
 }
 
+// endUnits decides about the last statements, and shows what is left of the answer.
 func (p *proof) endUnits(broken string, failed error) error {
 	units, space := p.units.End()
 	if last := len(units) - 1; broken != "" && last >= 0 && units[last].Unfinished() {
@@ -201,13 +202,12 @@ func (p *proof) proveStatement(u statement.Unit, number int) bool {
 	for _, label := range u.Labels() {
 		o.event.Quotes[label] = f.quotes[label-1]
 	}
-	if p.judge == nil || f.said && p.newWords(lead) == 0 {
-		p.concludeStatement(o)
-		return !p.stopped
+	var calls []call
+	if p.judge != nil && !(f.said && p.newWords(lead) == 0) {
+		o.event.By = unjudged // unless a verdict comes
+		calls = p.verdictCalls(strings.TrimSpace(p.fitStatement(lead)+" "+p.fitStatement(u.Plain)), f)
 	}
-	calls := p.verdictCalls(strings.TrimSpace(p.fitStatement(lead)+" "+p.fitStatement(u.Plain)), f)
 	if calls == nil {
-		o.event.By = unjudged
 		p.concludeStatement(o)
 		return !p.stopped
 	}

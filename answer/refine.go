@@ -78,11 +78,11 @@ func (l *refiner) obstacle(b prompt.Batch) (string, error) {
 	if l.steps == 0 && !l.repeated {
 		return "", nil // it was packed into what the budget has left
 	}
-	role, draft := RoleRefine, l.writer.Count(l.draft)
-	if l.draft == "" {
+	role, draft := RoleRefine, l.writer.Count(l.draft.text)
+	if l.draft.text == "" {
 		role = RoleAnswer
 	}
-	p, err := l.writePrompt(role, prompt.Slots{Evidence: b, Draft: l.draft})
+	p, err := l.writePrompt(role, prompt.Slots{Evidence: b, Draft: l.draft.text})
 	switch size := l.promptSize(p); {
 	case err != nil:
 		return "", err
@@ -105,14 +105,12 @@ type refiner struct {
 
 	steps   int
 	from    []int   // the step that made the draft
-	draft   string  // the answer so far; empty while there is none
-	cut     bool    // the draft's end is missing
-	earlier []draft // without it
+	draft   draft   // the answer so far
+	earlier []draft // that later steps have replaced
 	read    int     // steps whose reply came whole
 	failed  error   // what went wrong in the last step
 	missed  error   // why a step's evidence was not read
 	cited   []int   // labels in any draft
-	used    int     // passages in the batches that changed the answer
 
 	settled map[int]bool // labels of passages that the answer has, or need not have
 	lacks   string       // the reason of the last step that did not settle its own
@@ -123,11 +121,11 @@ type refiner struct {
 	broken   string // why its end is missing
 }
 
-// A draft is one that a later step has replaced.
+// A draft is a version of the answer.
 type draft struct {
-	text string
-	cut  bool
-	used int // passages
+	text string // empty while there is none
+	cut  bool   // its end is missing
+	used int    // passages in the batches that it is made of
 }
 
 // skipBatches reports batches that go into no step.
@@ -154,17 +152,17 @@ func (l *refiner) makeStep(ctx context.Context, b prompt.Batch) error {
 	l.made++
 	s := &refineStep{refiner: l, last: len(l.batches) == 0}
 	s.done = Stepped{Step: l.steps, Role: RoleAnswer, Passages: idsOf(l.passages, b), Labels: b.Labels(), From: l.from}
-	if s.held = s.last && l.draft != "" && !l.cut; s.held {
+	if s.held = s.last && l.draft.text != "" && !l.draft.cut; s.held {
 		l.revised = &revised{step: l.steps}
 	}
 	model := l.model
-	if l.draft != "" {
+	if l.draft.text != "" {
 		s.done.Role, model = RoleRefine, l.refineModel
 	}
-	s.reply.expects = nonAnswers{noAnswer: true, noChange: l.draft != ""}
+	s.reply.expects = nonAnswers{noAnswer: true, noChange: l.draft.text != ""}
 	s.allowed = append(b.Labels(), l.cited...)
-	s.had = marker.Labels(l.draft, highestLabel(s.allowed))
-	p, err := l.writePrompt(s.done.Role, prompt.Slots{Evidence: b, Draft: l.draft})
+	s.had = marker.Labels(l.draft.text, highestLabel(s.allowed))
+	p, err := l.writePrompt(s.done.Role, prompt.Slots{Evidence: b, Draft: l.draft.text})
 	if err != nil {
 		return err
 	}
@@ -175,7 +173,7 @@ func (l *refiner) makeStep(ctx context.Context, b prompt.Batch) error {
 	l.warnCutPrompt(s.call)
 	s.concludeStep()
 	l.brokeOff = !l.streamed && s.call.brokeOff(l.failed)
-	if l.draft == "" && !l.streamed && (isUnusable(l.failed) || errors.Is(l.failed, ErrContextLength)) {
+	if l.draft.text == "" && !l.streamed && (isUnusable(l.failed) || errors.Is(l.failed, ErrContextLength)) {
 		return l.failed // further steps are useless
 	}
 	return nil
@@ -243,7 +241,7 @@ func (s *refineStep) concludeStep() {
 	}
 	if shown && s.failed != nil {
 		s.streamed, s.broken = true, incompleteReason(s.failed)
-		s.used += len(s.done.Passages)
+		s.draft.used += len(s.done.Passages)
 		s.done.Reason, s.done.Lost = modelError, lost
 		s.endStep(s.done)
 		return
@@ -251,10 +249,10 @@ func (s *refineStep) concludeStep() {
 	whole := s.failed == nil && s.call.finish != "length"
 	s.done.Reason = s.whyUnchanged(text, whole, shown)
 	if s.done.Changed = s.done.Reason == ""; s.done.Changed {
-		if s.draft != "" {
-			s.earlier = append(s.earlier, draft{s.draft, s.cut, s.used})
+		if s.draft.text != "" {
+			s.earlier = append(s.earlier, s.draft)
 		}
-		s.done.Lost, s.cut = lost, !whole
+		s.done.Lost, s.draft.cut = lost, !whole
 		if !s.useReply(text, labels) {
 			return
 		}
@@ -262,10 +260,7 @@ func (s *refineStep) concludeStep() {
 	// A reply of nothing but invented labels has shown nothing.
 	s.streamed = s.last && (shown && s.done.Reason != emptyReply || s.done.Changed)
 	if s.held {
-		s.streamed = s.streamed || s.reply.released && s.done.Reason == sameText
-		if s.endRevision(s.streamed); !s.streamed {
-			s.restartProof()
-		}
+		s.streamed = s.acceptRevision(s.streamed || s.reply.released && s.done.Reason == sameText)
 	}
 	if s.streamed && !whole {
 		s.broken = reachedLength
@@ -287,8 +282,8 @@ func (s *refineStep) useReply(text string, labels []int) bool {
 	if !s.last {
 		s.emit(Draft{Step: s.steps, Labels: labels, Final: true})
 	}
-	s.draft = text
-	s.used += len(s.done.Passages)
+	s.draft.text = text
+	s.draft.used += len(s.done.Passages)
 	return true
 }
 
@@ -302,27 +297,33 @@ func (s *refineStep) whyUnchanged(text string, whole, shown bool) string {
 		return modelError
 	case !shown && s.reply.endReply() != "":
 		return s.reply.endReply()
-	case text == s.draft:
+	case text == s.draft.text:
 		return sameText
-	case !whole && s.draft != "" && !shown:
+	case !whole && s.draft.text != "" && !shown:
 		return "cut"
 	}
 	return ""
 }
 
+// sayDraft says the draft as the answer.
+func (l *refiner) sayDraft() {
+	l.usage.Used = l.draft.used
+	l.addText(l.draft.text)
+	if l.draft.cut {
+		l.broken = reachedLength
+	}
+}
+
 // endRefining emits the answer if the last step has not done so. Where the proof leaves nothing of
 // it, the draft before it is proved.
 func (l *refiner) endRefining() error {
-	l.usage.Used = l.used
+	l.usage.Used = l.draft.used
 	switch {
 	case l.stopped:
 		return nil
 	case l.streamed:
-	case l.draft != "":
-		l.addText(l.draft)
-		if l.cut {
-			l.broken = reachedLength
-		}
+	case l.draft.text != "":
+		l.sayDraft()
 	case l.missed != nil && l.read == 0:
 		return l.missed
 	case l.summary != nil:
@@ -343,13 +344,9 @@ func (l *refiner) endRefining() error {
 		if err == nil || p == nil || n < 0 || wasCanceled(p.ctx) != nil {
 			return err
 		}
-		before := l.earlier[n]
-		l.earlier, l.usage.Used, l.broken, l.failed = l.earlier[:n], before.used, "", nil
-		if before.cut {
-			l.broken = reachedLength
-		}
+		l.draft, l.earlier, l.broken, l.failed = l.earlier[n], l.earlier[:n], "", nil
 		l.beginProof(p.ctx, l.passages)
-		l.addText(before.text)
+		l.sayDraft()
 	}
 }
 

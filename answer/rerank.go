@@ -70,7 +70,7 @@ func mapRerank(ctx context.Context, w *writing, kept []retrieve.Passage) error {
 		return err
 	}
 	m := &mapping{writing: w, role: RoleRerank, passages: w.labelPassages(ctx, kept, min(len(kept), w.callsLeft())),
-		reply: w.writer.Reply(), read: (*Part).readScore}
+		reply: w.writer.Reply(), read: (*Part).readScore, used: map[string]bool{}}
 	if w.stopped {
 		return nil
 	}

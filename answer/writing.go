@@ -94,25 +94,6 @@ func (w *writing) addText(text string) bool {
 	return p.addUnits(p.units.Add(text), false) && p.showProved(false)
 }
 
-// endProof shows what is left of the answer; broken says why its end is missing, failed
-// how the model failed. If nothing is left, as when no statement has a source, it returns
-// errNoAnswer; but errWordless, or failed, where the answer may be in the missing end.
-func (w *writing) endProof(broken string, failed error) error {
-	p := w.proof
-	if p == nil {
-		return nil
-	}
-	w.proof = nil
-	err := p.endUnits(broken, failed)
-	if p.step != nil && !p.stopped {
-		if errors.Is(err, errNoAnswer) || errors.Is(err, errWordless) {
-			p.step.Changed, p.step.Reason, p.step.Lost = false, unproved, nil
-		}
-		w.emitStep(*p.step)
-	}
-	return err
-}
-
 // restartProof forgets the answer so far, since its reply broke off and is asked for once
 // more. It reports whether that could be done: nobody has seen any of it.
 func (w *writing) restartProof() bool {
@@ -128,13 +109,34 @@ func (w *writing) restartProof() bool {
 	return true
 }
 
-// endAnswer ends the stream after the last of the text. broken says why its end is
-// missing, lacks what else is; both are empty for a whole answer. failed is how the model
-// failed, if it did.
+// acceptRevision makes the revision the answer if it is whole, or forgets it: then the
+// draft before it is the answer, or it is written again.
+func (w *writing) acceptRevision(whole bool) bool {
+	if w.endRevision(whole); !whole {
+		w.restartProof()
+	}
+	return whole
+}
+
+// endAnswer shows what is left of the answer, and ends the stream. broken says why its
+// end is missing, lacks what else is; both are empty for a whole answer. failed is how the
+// model failed, if it did. If the proof leaves nothing, as when no statement has a source,
+// it returns errNoAnswer; but errWordless, or failed, where the answer may be in the
+// missing end.
 func (w *writing) endAnswer(broken string, failed error, lacks func() string) error {
-	if err := w.endProof(broken, failed); err != nil {
-		w.usage.Used = 0
-		return err
+	if p := w.proof; p != nil {
+		w.proof = nil
+		err := p.endUnits(broken, failed)
+		if p.step != nil && !p.stopped {
+			if errors.Is(err, errNoAnswer) || errors.Is(err, errWordless) {
+				p.step.Changed, p.step.Reason, p.step.Lost = false, unproved, nil
+			}
+			w.emitStep(*p.step)
+		}
+		if err != nil {
+			w.usage.Used = 0
+			return err
+		}
 	}
 	if reason := cmp.Or(broken, lacks()); reason != "" {
 		w.emit(Incomplete{Reason: reason})
