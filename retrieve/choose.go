@@ -117,13 +117,19 @@ func IsTest(p Passage) bool { return p.Format == "code" && testPath.MatchString(
 // qualified matches an identifier with the name of its package or type, as in sync.Once.
 var qualified = regexp.MustCompile(`\b([A-Za-z_]\w*)\.([A-Z]\w*)`)
 
-// Declares reports whether a passage declares an identifier of the question.
-func Declares(p Passage, question string) bool {
-	return p.Format == "code" && !IsTest(p) && slices.ContainsFunc(qualified.FindAllStringSubmatch(question, -1), func(name []string) bool {
+// Declared is the identifier of the question that a passage declares, or empty.
+func Declared(p Passage, question string) string {
+	if p.Format != "code" || IsTest(p) {
+		return ""
+	}
+	for _, name := range qualified.FindAllStringSubmatch(question, -1) {
 		declares := regexp.MustCompile(`(?m)^[ \t]*(?:[a-z]+ )*(?:func|type|class|struct|interface|enum|def|fn|function|const|var|trait) ` +
 			name[2] + `\b`)
-		return strings.Contains("/"+p.Document, "/"+name[1]+"/") && declares.MatchString(p.Text)
-	})
+		if strings.Contains("/"+p.Document, "/"+name[1]+"/") && declares.MatchString(p.Text) {
+			return name[0]
+		}
+	}
+	return ""
 }
 
 // declaredFirst gives the highest score to candidates that declare an identifier of the question.
@@ -135,7 +141,7 @@ func (r *reading) declaredFirst(order []*scored, question string) error {
 		switch stored, err := r.read(s, order[i:]); {
 		case err != nil:
 			return err
-		case stored && Declares(s.Passage, question):
+		case stored && Declared(s.Passage, question) != "":
 			s.Score = order[0].Score
 		}
 	}

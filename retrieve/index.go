@@ -287,6 +287,9 @@ type probe struct {
 
 func (x *Index) search(ctx context.Context, q Query, p probe) ([]Passage, error) {
 	limit := max(q.K, DefaultCandidates)
+	if qualified.MatchString(q.Text) {
+		limit *= furtherDown // much code uses what one place declares
+	}
 	for attempt := 0; ; {
 		hits, all, err := x.find(ctx, p, limit, q.Filter)
 		if err != nil {

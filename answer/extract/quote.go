@@ -395,10 +395,11 @@ func (d *Reading) around(in []sentence, s *sentence) piece {
 // widen widens a piece to the whole section that it is in, where the question asks
 // for a way to do something: the steps, the command and what to do after it.
 func (d *Reading) widen(p piece, in []sentence) piece {
-	if !d.needs.kind.isWay() || in[p.start].declares {
+	start, end := section(in, p.start)
+	same := start > 0 && in[start-1].asks && d.needs.near(in[start-1].covers) >= verdictCovers
+	if !d.needs.kind.isWay() && !same || in[p.start].declares {
 		return p
 	}
-	start, end := section(in, p.start)
 	headed := in[p.start].told || start > 0 && d.needs.near(in[start-1].covers) >= sectionCovers
 	notices := slices.ContainsFunc(in[start:end], func(s sentence) bool {
 		return s.licensed || notice.MatchString(plainLine(s.text))

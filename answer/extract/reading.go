@@ -52,6 +52,7 @@ type passageReading struct {
 	// library of some size: see priorChunks.
 	lexical float64
 	letter  letter
+	asked   bool // the question names what it declares, and asks for no number or the like
 }
 
 // codeForm matches what is seldom in texts that are about something else than programs:
@@ -151,13 +152,18 @@ func (d *Reading) readPassages(passages []retrieve.Passage, vectors [][]float32)
 		if isMail(p) {
 			about = append(about, letter.author, strings.Join(asksMail.FindAllString(d.question, -1), " "))
 		}
-		head := d.coverageOf(termSet(about...))
+		declared := ""
+		if !d.demands() {
+			declared = retrieve.Declared(p, d.question)
+		}
+		head := d.coverageOf(termSet(append(about, declared)...))
 		read := passageReading{
 			head:    head,
 			all:     head.with(d.coverageOf(termSet(p.Text))),
 			dense:   dot(d.vector, vectors[i]),
 			lexical: p.Scores.Lexical,
 			letter:  letter,
+			asked:   declared != "",
 		}
 		if p.Scores.Coverage > 0 {
 			read.lexical = min(1, read.lexical*d.needs.rated(read.all)/p.Scores.Coverage)

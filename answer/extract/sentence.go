@@ -389,7 +389,7 @@ func (d *Reading) measure(p retrieve.Passage, in []sentence, k int) {
 	if d.needs.kind.isWay() { // its steps seldom have the words of the question; a fact often has
 		s.window = s.window.with(lastTitle(in, k).covers)
 	}
-	if s.told = d.told(p, in, k); s.told {
+	if s.told = d.told(in, k); s.told {
 		f[sigAfter] = 1
 	}
 	f[sigContext] = d.needs.near(s.window)
@@ -425,9 +425,9 @@ func (d *Reading) measure(p retrieve.Passage, in []sentence, k int) {
 
 // told reports whether sentence k is in the steps of a section whose headings have all words of
 // a question for a way, or in the comment of the declaration that is asked for.
-func (d *Reading) told(p retrieve.Passage, in []sentence, k int) bool {
+func (d *Reading) told(in []sentence, k int) bool {
 	if in[k].declares {
-		return !d.demands() && retrieve.Declares(p, d.question) && !slices.ContainsFunc(in[:k+1], func(s sentence) bool { return s.code })
+		return in[k].about.asked && !slices.ContainsFunc(in[:k+1], func(s sentence) bool { return s.code })
 	}
 	if !d.needs.kind.isWay() {
 		return false
