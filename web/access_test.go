@@ -34,7 +34,7 @@ func accesses() accessTable {
 // TestAccess checks which routes are public and which change the library.
 func TestAccess(t *testing.T) {
 	want := accessTable{}
-	for _, r := range []string{"GET /static/*", "GET /openapi.json", "GET /docs", "GET /healthz", "GET /readyz", "GET /key", "POST /key",
+	for _, r := range []string{"GET /static/*", "GET /openapi.json", "GET /healthz", "GET /readyz", "GET /key", "POST /key",
 		"POST /key/leave", "GET " + resourceMetadata} {
 		want[r] = public
 	}

@@ -309,7 +309,7 @@ func jsonProblem(err error) *Problem {
 		return invalid("bad_json", "the request body is a JSON %s and should be an object", wrong.Value)
 	}
 	field := strings.TrimPrefix(wrong.Field, "askRequest.") // which is embedded
-	return invalidField(field, "wrong_type", "%s cannot be a JSON %s: /docs describes it", field, wrong.Value)
+	return invalidField(field, "wrong_type", "%s cannot be a JSON %s: /openapi.json describes it", field, wrong.Value)
 }
 
 // An integer is a number in a request: 3, and also 3.0, which JSON Schema takes for one.

@@ -145,7 +145,7 @@ func (k *keyed) rightCredentials() map[string][]string {
 func openRoutes() map[string]int {
 	return map[string]int{
 		"GET /static/*": 200, "HEAD /static/*": 200, "GET /healthz": 200, "HEAD /healthz": 200, "GET /readyz": 200, "HEAD /readyz": 200,
-		"GET /openapi.json": 200, "HEAD /openapi.json": 200, "GET /docs": 200, "HEAD /docs": 200,
+		"GET /openapi.json": 200, "HEAD /openapi.json": 200,
 		"GET " + resourceMetadata: 200, "HEAD " + resourceMetadata: 200,
 		"GET /key": 200, "HEAD /key": 200, "POST /key": 401, "POST /key/leave": 303,
 	}

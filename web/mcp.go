@@ -444,14 +444,13 @@ const resourceMetadata = "/.well-known/oauth-protected-resource/mcp"
 
 // protectedResource is the metadata of a resource that needs a key, by RFC 9728.
 type protectedResource struct {
-	Resource      string   `json:"resource"`
-	Name          string   `json:"resource_name"`
-	Documentation string   `json:"resource_documentation"`
-	Methods       []string `json:"bearer_methods_supported"` // "header"
+	Resource string   `json:"resource"`
+	Name     string   `json:"resource_name"`
+	Methods  []string `json:"bearer_methods_supported"` // "header"
 }
 
 func (h *mcpHTTP) metadata(c echo.Context) error {
-	return reply(c, http.StatusOK, protectedResource{h.base(c) + "/mcp", "Ibid", h.base(c) + "/docs", []string{"header"}})
+	return reply(c, http.StatusOK, protectedResource{h.base(c) + "/mcp", "Ibid", []string{"header"}})
 }
 
 func (h *mcpHTTP) post(c echo.Context) error {

@@ -11,10 +11,8 @@ import (
 	"html/template"
 	"net/http"
 	"path"
-	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -68,12 +66,10 @@ type pages struct {
 	keyed     bool // keys guard the server
 	languages language.Matcher
 	byName    []map[string]*template.Template // by index of the language
-	docs      func() ([]byte, error)          // the page about the API, the same for every request
 }
 
 func loadPages(a address, version string, keyed bool) (*pages, error) {
 	p := &pages{address: a, version: strings.TrimPrefix(version, "ibid "), keyed: keyed}
-	p.docs = sync.OnceValues(p.renderDocs)
 	books, err := loadPhrasebooks()
 	if err != nil {
 		return nil, err
@@ -84,12 +80,9 @@ func loadPages(a address, version string, keyed bool) (*pages, error) {
 		p.byName = append(p.byName, map[string]*template.Template{})
 	}
 	p.languages = language.NewMatcher(tags)
-	for _, name := range []string{"home", "viewer", "documents", "docs", "problem", "key"} {
-		t, err := template.New("frame.html").Funcs(template.FuncMap{
-			"link": Link, "size": size, "sentence": asSentence, "upper": strings.ToUpper,
-			"target": schemaTarget, "words": schemaWords, "requires": schemaRequires,
-		}).Funcs(books[0].functions()).
-			ParseFS(embedded, "templates/frame.html", "templates/"+name+".html")
+	for _, name := range []string{"home", "viewer", "documents", "problem", "key"} {
+		t, err := template.New("frame.html").Funcs(template.FuncMap{"link": Link, "size": size, "sentence": asSentence}).
+			Funcs(books[0].functions()).ParseFS(embedded, "templates/frame.html", "templates/"+name+".html")
 		if err != nil {
 			return nil, fmt.Errorf("reading the page %s: %w", name, err)
 		}
@@ -273,67 +266,6 @@ func sendOpenAPI(c echo.Context) error {
 	c.Response().Header().Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
 	c.Response().Header().Set(echo.HeaderCacheControl, "no-cache")
 	return serveContent(c, openapiDocument)
-}
-
-// schemaTarget is the name of the schema that a value's schema refers to; empty for none.
-func schemaTarget(schema map[string]any) string {
-	if ref, ok := schema["$ref"].(string); ok {
-		return path.Base(ref)
-	}
-	if items, ok := schema["items"].(map[string]any); ok {
-		return schemaTarget(items)
-	}
-	return ""
-}
-
-func schemaWords(schema map[string]any) string {
-	var all []string
-	switch {
-	case schema["$ref"] != nil:
-		return schemaTarget(schema)
-	case schema["items"] != nil:
-		return "list of " + schemaWords(schema["items"].(map[string]any))
-	case schema["anyOf"] != nil:
-		for _, v := range schema["anyOf"].([]any) {
-			all = append(all, schemaWords(v.(map[string]any)))
-		}
-		return strings.Join(all, " or ")
-	case schema["enum"] != nil:
-		for _, v := range schema["enum"].([]any) {
-			all = append(all, fmt.Sprint(v))
-		}
-		return strings.Join(all, ", ")
-	}
-	format, _ := schema["format"].(string)
-	kind, _ := schema["type"].(string)
-	return cmp.Or(format, kind, "any value")
-}
-
-func schemaRequires(schema map[string]any, member string) bool {
-	required, _ := schema["required"].([]any)
-	return slices.Contains(required, any(member))
-}
-
-// docsPage is the description of the API for people. It needs no JavaScript.
-type docsPage struct {
-	frame
-	API map[string]any // the OpenAPI document
-}
-
-func (p *pages) showDocs(c echo.Context) error {
-	page, err := p.docs()
-	if err != nil {
-		return err
-	}
-	return sendPage(c, http.StatusOK, page)
-}
-
-func (p *pages) renderDocs() ([]byte, error) {
-	api, err := decoded[map[string]any](openapiDocument)
-	if err != nil {
-		return nil, err
-	}
-	return p.render(0, "docs", docsPage{p.frame("API"), api}) // its source, the OpenAPI document, is in English
 }
 
 // A phrasebook has the page's texts in one language, by their English text. A text

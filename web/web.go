@@ -344,7 +344,6 @@ func (h *handlers) routes(uploads, keys bool) []route {
 		{"POST", "/mcp", readers, h.mcp.post},
 
 		{"GET", "/openapi.json", public, compressed(sendOpenAPI)},
-		{"GET", "/docs", public, compressed(h.pages.showDocs)},
 		{"GET", "/metrics", readers, h.metrics.send},
 		{"GET", "/healthz", public, h.health.live},
 		{"GET", "/readyz", public, h.health.ready},
