@@ -6,9 +6,6 @@ import (
 	"context"
 	"encoding"
 	"encoding/json"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"io/fs"
 	"maps"
 	"mime"
@@ -35,14 +32,13 @@ import (
 	"ibid/data/datatest"
 	"ibid/ingest"
 	"ibid/ingest/site"
-	"ibid/retrieve"
 )
 
 type object = map[string]any
 
-// TestOpenAPI compares openapi.json with the code. Its paths, codes and limits are written
-// by hand, as is what a request must have; -update rewrites the rest of the schemas, which
-// comes from the Go types and their comments, and who may use a route.
+// TestOpenAPI compares openapi.json with the code: its routes, and the members of its
+// schemas. -update rewrites the names of operations, who may use a route, the codes and
+// the strategies; all else is written by hand.
 func TestOpenAPI(t *testing.T) {
 	var d object
 	decoder := json.NewDecoder(bytes.NewReader(openapiDocument))
@@ -78,13 +74,21 @@ func TestOpenAPI(t *testing.T) {
 	if n := len(accesses()); routes > n {
 		t.Errorf("openapi.json describes %d routes of %d", routes, n)
 	}
-	made := newSchemas(t, d["components"].(object)["schemas"].(object))
+	c := comparison{t, d["components"].(object)["schemas"].(object), map[string]reflect.Type{},
+		datatest.Lines[map[string]string](t, "testdata/rows/schemas.json")[0]}
 	for _, v := range schemaRoots() {
-		made.of(reflect.TypeOf(v))
+		c.kind(reflect.TypeOf(v))
 	}
-	made.made["Problem"]["properties"].(object)["code"].(object)["enum"] = codes(t)
-	addPoints(made.made)
-	d["components"].(object)["schemas"] = made.made
+	for name := range c.schemas {
+		if c.compared[name] == nil {
+			t.Errorf("no type has the schema %s: delete it, or add its type to schemaRoots", name)
+		}
+	}
+	c.properties("Problem")["code"].(object)["enum"] = codes(t)
+	for name, known := range map[string][]string{"AskRequest": answer.Strategies(), "RunRequest": answer.Strategies(),
+		"SummarizeRequest": answer.SummaryStrategies()} {
+		c.properties(name)["strategy"].(object)["anyOf"].([]any)[0].(object)["enum"] = known
+	}
 
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -101,18 +105,6 @@ func TestOpenAPI(t *testing.T) {
 	w := call(newHandler(t, nil), "GET", "/openapi.json", "")
 	if w.Code != 200 || !bytes.Equal(w.Body.Bytes(), b.Bytes()) || w.Header().Get("Content-Type") != "application/json" {
 		t.Errorf("%d, %v", w.Code, w.Header())
-	}
-}
-
-// addPoints adds the members that ?chars=1 adds to replies.
-func addPoints(schemas map[string]object) {
-	for _, name := range []string{"Citation", "Quoted", "Placed", "Unsupported", "SourcePassage", "Passage", "Closest", "Mark", "Document"} {
-		properties, _ := schemas[name]["properties"].(object)
-		for _, member := range []string{"start", "end", "text_start", "text_end"} {
-			if properties[member] != nil {
-				properties[member+"_chars"] = object{"type": "integer", "description": member + " in Unicode characters, with ?chars=1"}
-			}
-		}
 	}
 }
 
@@ -143,63 +135,121 @@ func operationID(method, path string) string {
 	return id
 }
 
-// schemas generates JSON schemas from Go types and their comments.
-type schemas struct {
+// A comparison compares the schemas in openapi.json with the Go types.
+type comparison struct {
 	t        *testing.T
-	given    object // those of openapi.json
-	made     map[string]object
-	from     map[string]reflect.Type
-	names    map[string]string   // of schemas that differ from their Go types
-	comments map[string]string   // of "package.Type" and "package.Type.Field"
-	values   map[string][]string // constants of "package.Type"
+	schemas  object
+	compared map[string]reflect.Type // by the names of their schemas
+	names    map[string]string       // of schemas that differ from their Go types
 }
 
-func newSchemas(t *testing.T, given object) *schemas {
-	s := &schemas{t: t, given: given, made: map[string]object{}, from: map[string]reflect.Type{}, comments: map[string]string{},
-		values: map[string][]string{}, names: datatest.Lines[map[string]string](t, "testdata/rows/schemas.json")[0]}
-	module := strings.TrimSuffix(reflect.TypeFor[schemas]().PkgPath(), "/web")
-	for room, dir := range map[string]string{"web": ".", "answer": "../answer", "cite": "../cite", "cite/support": "../cite/support",
-		"cite/rewrite": "../cite/rewrite",
-		"retrieve":     "../retrieve", "ingest": "../ingest"} {
-		pkg := module + "/" + room
-		for _, file := range parsed(t, dir) {
-			for _, decl := range file.Decls {
-				gen, ok := decl.(*ast.GenDecl)
-				if !ok {
-					continue
-				}
-				for _, spec := range gen.Specs {
-					switch spec := spec.(type) {
-					case *ast.TypeSpec:
-						s.comments[pkg+"."+spec.Name.Name] = comment(spec.Doc)
-						if !gen.Lparen.IsValid() {
-							s.comments[pkg+"."+spec.Name.Name] = comment(gen.Doc)
-						}
-						if st, ok := spec.Type.(*ast.StructType); ok {
-							for _, f := range st.Fields.List {
-								for _, n := range f.Names {
-									s.comments[pkg+"."+spec.Name.Name+"."+n.Name] = comment(f.Doc, f.Comment)
-								}
-							}
-						}
-					case *ast.ValueSpec:
-						id, ok := spec.Type.(*ast.Ident)
-						if !ok || gen.Tok != token.CONST {
-							continue
-						}
-						for _, v := range spec.Values {
-							if lit, ok := v.(*ast.BasicLit); ok && lit.Kind == token.STRING {
-								text, err := strconv.Unquote(lit.Value)
-								must(t, err)
-								s.values[pkg+"."+id.Name] = append(s.values[pkg+"."+id.Name], text)
-							}
-						}
-					}
-				}
-			}
+func (c *comparison) properties(name string) object {
+	return c.schemas[name].(object)["properties"].(object)
+}
+
+// kind is the type that a value has in JSON; that of a struct is the name of its schema, which
+// is compared. It is empty for what may be anything, or has rules of its own.
+func (c *comparison) kind(t reflect.Type) string {
+	switch {
+	case t.Kind() == reflect.Pointer:
+		return c.kind(t.Elem())
+	case t == reflect.TypeFor[time.Time](), t.Implements(reflect.TypeFor[encoding.TextMarshaler]()):
+		return "string"
+	case t.Kind() == reflect.Interface, reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()):
+		return ""
+	}
+	switch t.Kind() {
+	case reflect.Slice:
+		return "array of " + c.kind(t.Elem())
+	case reflect.Struct:
+		return c.compare(t)
+	case reflect.Bool:
+		return "boolean"
+	case reflect.Float64:
+		return "number"
+	case reflect.Int, reflect.Int64:
+		return "integer"
+	case reflect.Map:
+		return "object"
+	}
+	return t.Kind().String()
+}
+
+// kindIn is the type in a schema.
+func kindIn(schema object) string {
+	if either, _ := schema["anyOf"].([]any); len(either) == 2 && either[1].(object)["type"] == "null" {
+		schema = either[0].(object)
+	}
+	if items, ok := schema["items"].(object); ok {
+		return "array of " + kindIn(items)
+	}
+	if ref, ok := schema["$ref"].(string); ok {
+		return strings.TrimPrefix(ref, "#/components/schemas/")
+	}
+	kind, _ := schema["type"].(string)
+	return kind
+}
+
+// compare compares a struct with its schema, whose name it returns.
+func (c *comparison) compare(t reflect.Type) string {
+	name := cmp.Or(c.names[t.String()], strings.ToUpper(t.Name()[:1])+t.Name()[1:])
+	if other := c.compared[name]; other != nil {
+		if other != t {
+			c.t.Fatalf("two types have the schema name %s: %v and %v; add one to testdata/rows/schemas.json", name, other, t)
+		}
+		return name
+	}
+	c.compared[name] = t
+	schema, ok := c.schemas[name].(object)
+	if !ok {
+		c.t.Errorf("there is no schema %s of %v", name, t)
+		return name
+	}
+	properties, _ := schema["properties"].(object)
+	required, _ := schema["required"].([]any)
+	known := map[string]bool{}
+	for _, f := range fieldsOf(t) {
+		member, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if member = cmp.Or(member, f.Name); member == "-" || known[member] {
+			continue
+		}
+		known[member] = true
+		property, _ := properties[member].(object)
+		if kind, described := c.kind(f.Type), kindIn(property); property == nil || kind != "" && kind != described {
+			c.t.Errorf("%s of the schema %s is %q in openapi.json, and %q in the code", member, name, described, kind)
+		}
+		if !isRequest(t) && strings.Contains(options, "omit") == slices.Contains(required, any(member)) {
+			c.t.Errorf("%s of the schema %s: is it required?", member, name)
 		}
 	}
-	return s
+	for member := range properties {
+		if at, points := strings.CutSuffix(member, "_chars"); !known[member] && !(points && known[at]) { // with ?chars=1
+			c.t.Errorf("%s of the schema %s is not in the code", member, name)
+		}
+	}
+	if strict(t) != "" && schema["additionalProperties"] != false {
+		c.t.Errorf("the schema %s allows other members", name)
+	}
+	return name
+}
+
+// fieldsOf are the exported fields of a struct and, after them, those of embedded structs.
+func fieldsOf(t reflect.Type) (fields []reflect.StructField) {
+	var embedded []reflect.StructField
+	for f := range t.Fields() {
+		if f.Anonymous && f.Tag.Get("json") == "" {
+			embedded = append(embedded, fieldsOf(f.Type)...)
+		} else if f.IsExported() {
+			fields = append(fields, f)
+		}
+	}
+	return append(fields, embedded...)
+}
+
+// isRequest reports whether a struct is read from clients, who may leave members out.
+func isRequest(t reflect.Type) bool {
+	return strings.HasSuffix(t.Name(), "Request") || strings.HasPrefix(t.Name(), "named") ||
+		slices.Contains([]string{"Filter", "Turn", "labels", "chatMessage"}, t.Name())
 }
 
 // sourceFiles lists the Go files of a folder, without those of tests.
@@ -210,212 +260,6 @@ func sourceFiles(t testing.TB, dir string) []string {
 		t.Fatalf("no files in %s: %v", dir, err)
 	}
 	return slices.DeleteFunc(names, func(name string) bool { return strings.HasSuffix(name, "_test.go") })
-}
-
-func parsed(t testing.TB, dir string) (files []*ast.File) {
-	t.Helper()
-	for _, name := range sourceFiles(t, dir) {
-		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution|parser.ParseComments)
-		must(t, err)
-		files = append(files, f)
-	}
-	return files
-}
-
-// comment returns the first comment, without the brackets of Go's references.
-func comment(groups ...*ast.CommentGroup) string {
-	for _, g := range groups {
-		if text := strings.TrimSpace(g.Text()); text != "" {
-			text = regexp.MustCompile(`\[\*?([\w.]+)\]`).ReplaceAllString(text, "$1")
-			return strings.Join(strings.Fields(text), " ")
-		}
-	}
-	return ""
-}
-
-// of returns the schema of a type; for a named struct, a reference to it.
-func (s *schemas) of(t reflect.Type) object {
-	name := t.PkgPath() + "." + t.Name()
-	switch {
-	case t == reflect.TypeFor[time.Time]():
-		return object{"type": "string", "format": "date-time"}
-	case t == reflect.TypeFor[json.RawMessage](), t.Kind() == reflect.Interface:
-		return object{}
-	case t == reflect.TypeFor[content]():
-		part := object{"type": "object", "properties": object{"type": object{"type": "string", "enum": []string{"text"}},
-			"text": object{"type": "string"}}}
-		return object{"anyOf": []any{object{"type": "string"}, object{"type": "array", "items": part}}}
-	case t == reflect.TypeFor[responseInput]():
-		return object{"anyOf": []any{object{"type": "string"}, object{"type": "array", "items": s.of(reflect.TypeFor[responseItem]())}}}
-	case t == reflect.TypeFor[stringList]():
-		return object{"anyOf": []any{object{"type": "string"}, object{"type": "array", "items": object{"type": "string"}}}}
-	case t.Implements(reflect.TypeFor[encoding.TextMarshaler]()):
-		return object{"type": "string"}
-	case s.values[name] != nil:
-		return object{"type": "string", "enum": s.values[name]}
-	}
-	switch t.Kind() {
-	case reflect.Pointer:
-		return s.of(t.Elem())
-	case reflect.String:
-		return object{"type": "string"}
-	case reflect.Bool:
-		return object{"type": "boolean"}
-	case reflect.Float64, reflect.Float32:
-		return object{"type": "number"}
-	case reflect.Int, reflect.Int64:
-		return object{"type": "integer"}
-	case reflect.Slice:
-		return object{"type": "array", "items": s.of(t.Elem())}
-	case reflect.Map:
-		return object{"type": "object", "additionalProperties": s.of(t.Elem())}
-	case reflect.Struct:
-		as := s.name(t)
-		if other := s.from[as]; other != nil && other != t {
-			s.t.Fatalf("two types have the schema name %s: %v and %v; add one to testdata/rows/schemas.json", as, other, t)
-		}
-		if s.made[as] == nil {
-			made, given := object{"type": "object"}, s.givenOf(t)
-			s.from[as] = t
-			s.made[as] = made
-			properties, required := object{}, []string{}
-			s.members(t, given, properties, &required, isRequest(t))
-			made["properties"] = properties
-			if required = append(required, s.givenRequired(t)...); len(required) > 0 {
-				slices.Sort(required)
-				made["required"] = slices.Compact(required)
-			}
-			for _, of := range []string{"anyOf", "not"} { // alternatives
-				if given[of] != nil {
-					made[of] = given[of]
-				}
-			}
-			if strict(t) != "" {
-				made["additionalProperties"] = false
-			}
-			if c := s.comments[name]; c != "" {
-				made["description"] = regexp.MustCompile(`^(An? )?`+t.Name()+`\b`).ReplaceAllString(c, as)
-			}
-		}
-		return object{"$ref": "#/components/schemas/" + as}
-	}
-	s.t.Fatalf("no schema is known for a %v", t)
-	return nil
-}
-
-// name returns the name in schemas.json, by default that of the Go type with a capital.
-func (s *schemas) name(t reflect.Type) string {
-	return cmp.Or(s.names[t.String()], strings.ToUpper(t.Name()[:1])+t.Name()[1:])
-}
-
-// isRequest reports whether a struct is read from clients, who may leave members out.
-func isRequest(t reflect.Type) bool {
-	return strings.HasSuffix(t.Name(), "Request") || t == reflect.TypeFor[retrieve.Filter]() || t == reflect.TypeFor[answer.Turn]()
-}
-
-// givenOf is the schema of a type in openapi.json.
-func (s *schemas) givenOf(t reflect.Type) object {
-	given, _ := s.given[s.name(t)].(object)
-	return given
-}
-
-// givenRequired are the members that a type that is read from clients must have.
-func (s *schemas) givenRequired(t reflect.Type) (names []string) {
-	if !isRequest(t) && !slices.Contains([]string{"chatMessage", "namedCollection", "namedConversation"}, t.Name()) {
-		return nil
-	}
-	all, _ := s.givenOf(t)["required"].([]any)
-	for _, name := range all {
-		names = append(names, name.(string))
-	}
-	return names
-}
-
-// limitsIn copies the limits of a member in openapi.json.
-func limitsIn(given, p object) {
-	if either, _ := given["anyOf"].([]any); len(either) == 2 && either[1].(object)["type"] == "null" {
-		given = either[0].(object)
-	}
-	for _, limit := range []string{"minLength", "maxLength", "pattern", "minimum", "maximum", "minItems", "maxItems", "contains", "enum"} {
-		if given[limit] != nil && p[limit] == nil {
-			p[limit] = given[limit]
-		}
-	}
-	if items, _ := given["items"].(object); items != nil && items["$ref"] == nil && p["items"] != nil {
-		p["items"] = items
-	}
-	if given["type"] == "null" {
-		p["type"] = "null"
-	}
-}
-
-// members adds the members of a struct and, after them, those of embedded structs.
-func (s *schemas) members(t reflect.Type, given, properties object, required *[]string, request bool) {
-	var embedded []reflect.Type
-	for i := range t.NumField() {
-		f := t.Field(i)
-		tag, ok := f.Tag.Lookup("json")
-		name, options, _ := strings.Cut(tag, ",")
-		switch {
-		case f.Anonymous && !ok:
-			embedded = append(embedded, f.Type)
-			continue
-		case !f.IsExported() || name == "-":
-			continue
-		case name == "":
-			name = f.Name
-		}
-		if properties[name] != nil {
-			continue
-		}
-		p := s.of(f.Type)
-		omitted := strings.Contains(options, "omit")
-		switch {
-		case name == "strategy" && t == reflect.TypeFor[askRequest]():
-			p["enum"] = answer.Strategies()
-		case name == "strategy" && t == reflect.TypeFor[summarizeRequest]():
-			p["enum"] = answer.SummaryStrategies()
-		}
-		if t == reflect.TypeFor[answerRecord]() {
-			switch name {
-			case "answer":
-				p = s.of(reflect.TypeFor[answered]())
-			case "error":
-				p = s.of(reflect.TypeFor[Problem]())
-			case "request":
-				p = object{"anyOf": []any{s.of(reflect.TypeFor[askRequest]()), s.of(reflect.TypeFor[summarizeRequest]())}}
-			}
-		}
-		members, _ := given["properties"].(object)
-		old, _ := members[name].(object)
-		limitsIn(old, p)
-		optional := request || f.Type.Kind() == reflect.Pointer && !omitted
-		if optional && !slices.Contains(s.givenRequired(t), name) {
-			p = object{"anyOf": []any{p, object{"type": "null"}}}
-		}
-		if c := s.comments[t.PkgPath()+"."+t.Name()+"."+f.Name]; c != "" {
-			p["description"] = withMembers(c, t)
-		}
-		properties[name] = p
-		if !strings.Contains(options, "omitempty") && !strings.Contains(options, "omitzero") && !request {
-			*required = append(*required, name)
-		}
-	}
-	for _, e := range embedded {
-		s.members(e, given, properties, required, request || isRequest(e))
-	}
-}
-
-// withMembers is the comment of a field with the names that its struct's members have in JSON.
-func withMembers(comment string, t reflect.Type) string {
-	return regexp.MustCompile(`\b[A-Z]\w*`).ReplaceAllStringFunc(comment, func(word string) string {
-		f, ok := t.FieldByName(word)
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if !ok || name == "-" {
-			return word
-		}
-		return cmp.Or(name, word)
-	})
 }
 
 // inSource returns the submatches of a pattern in the Go files of a folder.
@@ -735,7 +579,7 @@ func schemaRoots() []any {
 		citeRequest{}, citeText{}, citePrompt{}, rewrite.Result{}, listedCollections{}, namedCollection{},
 		listedSuggestions{}, addedSample{},
 		settingsRequest{}, settingsTest{}, partRequest{}, ShownSettings{},
-		liveness{}, readiness{}, labels{}, chatRequest{}, completionRequest{}, completion{}, responsesRequest{}, response{}, v1Files{},
+		liveness{}, readiness{}, labels{}, chatRequest{}, completionRequest{}, completion{}, responsesRequest{}, responseItem{}, response{}, v1Files{},
 		vectorStores{}, vectorSearchRequest{}, vectorsFound{}, v1Models{}, v1Model{},
 		answer.Retrieved{}, answer.Judged{}, answer.Draft{}, cite.Revised{}, textEvent{}, cite.Cited{}, cite.Quoted{}, answer.Unanswered{},
 		answer.Fallback{}, answer.Incomplete{},

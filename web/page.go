@@ -255,9 +255,8 @@ func asSentence(words string) string {
 	return string(unicode.ToUpper(first)) + strings.TrimSuffix(words[n:], ".") + "."
 }
 
-// openapiDocument describes every route. TestOpenAPI writes it from the routes, the
-// types of requests and replies with their comments, and a table of descriptions:
-// go test ./web -run TestOpenAPI -update.
+// openapiDocument describes every route. It is written by hand; TestOpenAPI compares it
+// with the routes and with the types of requests and replies.
 //
 //go:embed openapi.json
 var openapiDocument []byte
