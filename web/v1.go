@@ -2,6 +2,7 @@ package web
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,7 +19,7 @@ import (
 
 // openAI serves the OpenAI API, below /v1. The replies are the events of POST
 // /api/ask in another form. Errors have OpenAI's form, with the codes of [Problem]
-// except for those in v1Code.
+// except for those in v1Codes.
 type openAI struct {
 	*asking
 	runs     *runHandlers // the responses that later ones can name
@@ -62,27 +63,19 @@ type v1Fault struct {
 	Code string `json:"code"`
 }
 
-// v1Code returns the code of the OpenAI API for a problem's, where it has one that
+// v1Codes are the codes of the OpenAI API for those of problems, where it has one that
 // clients know.
-func v1Code(code string) string {
-	switch code {
-	case "unknown_collection":
-		return "model_not_found"
-	case "no_key", "bad_key", "session_ended":
-		return "invalid_api_key"
-	case "too_many_questions", "too_fast", "too_many_tries", "model_" + string(openai.RateLimited):
-		return "rate_limit_exceeded"
-	case "wrong_type":
-		return "invalid_value"
-	case "question_too_long", "model_" + string(openai.ContextLength):
-		return "context_length_exceeded"
-	}
-	return code
+var v1Codes = map[string]string{
+	"unknown_collection": "model_not_found", "wrong_type": "invalid_value",
+	"no_key": "invalid_api_key", "bad_key": "invalid_api_key", "session_ended": "invalid_api_key",
+	"too_many_questions": "rate_limit_exceeded", "too_fast": "rate_limit_exceeded", "too_many_tries": "rate_limit_exceeded",
+	"model_" + string(openai.RateLimited): "rate_limit_exceeded",
+	"question_too_long":                   "context_length_exceeded", "model_" + string(openai.ContextLength): "context_length_exceeded",
 }
 
 func toV1(p *Problem) (status int, e v1Error) {
 	status = p.Status
-	code, param := v1Code(p.Code), p.Field
+	code, param := cmp.Or(v1Codes[p.Code], p.Code), p.Field
 	switch p.Field {
 	case "question", "history":
 		param = "messages"
@@ -165,23 +158,15 @@ func (o *openAI) listModels(c echo.Context) error {
 // showModel replies with one model. Its id may contain slashes, escaped or not.
 func (o *openAI) showModel(c echo.Context) error {
 	id, _, err := parseLink(c.Request().URL, "/v1/models/")
-	if err != nil {
+	if err != nil || id == "" {
 		return noModel(c.Param("*"))
 	}
-	switch {
-	case id == everything:
-	case o.relaysTo(c, id):
-		return reply(c, http.StatusOK, modelOf(id, "upstream"))
-	default:
-		collection, ok := strings.CutPrefix(id, everything+"/")
-		if !ok || collection == "" {
-			return noModel(id)
-		}
-		if err := o.checkCollection(c, collection); err != nil {
-			return err
-		}
+	owner := "ibid"
+	_, itself, err := o.collectionOf(c, id)
+	if itself {
+		owner = "upstream"
 	}
-	return reply(c, http.StatusOK, modelOf(id, "ibid"))
+	return send(c, http.StatusOK, modelOf(id, owner), err)
 }
 
 // checkCollection fails unless a collection exists and the caller may see it.
