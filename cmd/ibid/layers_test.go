@@ -78,7 +78,6 @@ var homes = map[string][]string{
 var testModules = []string{
 	"github.com/google/go-cmp", "github.com/rogpeppe/go-internal", "go.uber.org/goleak",
 	"pgregory.net/rapid", "github.com/chromedp/chromedp", "github.com/chromedp/cdproto",
-	"github.com/prometheus/common", "github.com/prometheus/client_model",
 	"github.com/santhosh-tekuri/jsonschema/v6",
 }
 
