@@ -74,17 +74,11 @@ func (u unit) same(v unit) bool {
 }
 
 // rivals reports whether a sentence with one unit in the place of the other says
-// something else: they are opposites, or two names that do not begin alike, as
-// "Canada" and "Canadian" do.
+// something else: they are two names, opposites, or steps of a scale.
 func (u unit) rivals(v unit) bool {
 	a, b := u.words[0].plain, v.words[0].plain
-	if u.name && v.name {
-		const least, ending = 4, 2
-		alike := max(least, min(len(a), len(b))-ending)
-		return len(u.words) > 1 || len(v.words) > 1 || clip(a, alike) != clip(b, alike)
-	}
 	x, y := scales[a], scales[b]
-	return slices.Contains(opposites[a], b) || x.scale == y.scale && x.step != y.step
+	return u.name && v.name || slices.Contains(opposites[a], b) || x.scale == y.scale && x.step != y.step
 }
 
 // scales say how much, how often and how binding words are. Other words are at

@@ -11,8 +11,8 @@ import (
 const maxClaimRead = 2 * maxClaimWords
 
 // contradicts reports whether the evidence says something else than the claim:
-// the passage lacks one of its numbers, the best sentence has another name or the
-// opposite of a word in its place, or one of the two negates what the other states.
+// the passage lacks one of its numbers, a sentence that is nearly a copy has another name
+// or the opposite of a word in its place, or one of the two negates what the other states.
 func (c *cover) contradicts(all []word, picked []int, found []bool) bool {
 	all = all[:min(len(all), maxClaimRead)]
 	for i, w := range c.claim {
@@ -20,7 +20,6 @@ func (c *cover) contradicts(all []word, picked []int, found []bool) bool {
 			return true
 		}
 	}
-	best := c.sentences[picked[0]].words
 	for _, p := range picked {
 		if displaced(units(all, c.names), units(c.sentences[p].words, c.names)) {
 			return true
@@ -41,7 +40,7 @@ func (c *cover) contradicts(all []word, picked []int, found []bool) bool {
 	if slices.ContainsFunc(all, func(w word) bool { return mine[w.key] && !matched[w.key] && bounds[w.plain] == bounded[w.plain] }) {
 		return !elsewhere
 	}
-	return turned(all, best) || excluded(all, best)
+	return turned(all, c.sentences[picked[0]].words)
 }
 
 // negated returns the keys of the words that are turned round in a sentence. A negator
@@ -71,22 +70,6 @@ func turned(claim, sentence []word) bool {
 	theirs, mine := negated(sentence), negated(claim)
 	return slices.ContainsFunc(claim, func(w word) bool {
 		return theirs[w.key] && !mine[w.key] && (w.kind != light || bounds[w.plain])
-	})
-}
-
-// excluded reports whether a sentence has the opposite of a word of the claim, not
-// negated, and not the word itself, and the claim not the opposite.
-func excluded(claim, sentence []word) bool {
-	said, has := make(map[string]bool), make(map[string]bool)
-	mine, theirs := negated(claim), negated(sentence)
-	for _, w := range claim {
-		said[w.plain] = true
-	}
-	for _, w := range sentence {
-		has[w.plain] = !theirs[w.key] || mine[w.key]
-	}
-	return slices.ContainsFunc(claim, func(w word) bool {
-		return !has[w.plain] && slices.ContainsFunc(opposites[w.plain], func(v string) bool { return has[v] && !said[v] })
 	})
 }
 
