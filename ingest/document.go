@@ -12,7 +12,8 @@ type Root struct {
 	// folder: its base name, with "-2", "-3" … appended if that is in use.
 	Name string `json:"root"`
 	// Path is the folder's absolute path, or the address of a web site; empty for
-	// the root "uploads".
+	// the root "uploads", and for one that was made for the uploads of a collection
+	// [MadeForUploads] with the name of the folder that each server has for them.
 	Path string `json:"path,omitempty"`
 	// Collection is the part of the index that the folder belongs to.
 	Collection string `json:"collection"`
@@ -22,6 +23,9 @@ type Root struct {
 func IsAddress(path string) bool {
 	return strings.HasPrefix(path, "https://") || strings.HasPrefix(path, "http://")
 }
+
+// MadeForUploads begins the path of a root that was made for uploads.
+const MadeForUploads = "uploads:"
 
 // DefaultCollection is the collection of roots without another.
 const DefaultCollection = "default"

@@ -40,7 +40,7 @@ func UnpackVector(b []byte) []float32 {
 func RootName(path string, taken []ingest.Root) string {
 	base := Uploads
 	if path != "" {
-		base = strings.Trim(filepath.Base(path), `/\:`)
+		base = strings.Trim(filepath.Base(strings.TrimPrefix(path, ingest.MadeForUploads)), `/\:`)
 	}
 	if u, err := url.Parse(path); err == nil && ingest.IsAddress(path) {
 		base = u.Hostname()

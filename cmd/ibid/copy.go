@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -61,15 +60,7 @@ func (c *copyCmd) Run(ctx context.Context, s surroundings) (err error) {
 	}
 	var r state.Report
 	if err == nil {
-		moved := func(path string) string {
-			for _, f := range folders {
-				if path == f.from && f.to != "" {
-					return f.to
-				}
-			}
-			return path
-		}
-		r, err = source.CopyTo(ctx, address, to.stateOptions(s), moved, checking.update)
+		r, err = source.CopyTo(ctx, address, to.stateOptions(s), checking.update)
 	}
 	if err == nil {
 		err = copyUploads(ctx, source, from, to, s, folders)
@@ -98,38 +89,24 @@ func (s surroundings) withPassword(variable string) surroundings {
 
 // A copiedFolder is the folder of the uploads in a root.
 type copiedFolder struct {
-	from string // the path of the root, except for the server's own uploads
+	from string
 	to   string // in the copy; "" if that is on a server
 }
 
-// copiedUploads returns the folders that were made for uploads, by their roots. A store on
-// a server has marks of them.
+// copiedUploads returns the folders that were made for uploads, by their roots.
 func copiedUploads(ctx context.Context, source *state.Store, from, to placeConfig) (map[string]copiedFolder, error) {
-	parent, err := filepath.Abs(collectionsIn(from.Data))
-	if err != nil {
-		return nil, err
-	}
-	target, err := filepath.Abs(collectionsIn(to.Data))
-	if err != nil {
-		return nil, err
-	}
 	roots, err := source.Roots(ctx)
-	var made []string
-	if err == nil && from.remote() {
-		made, err = source.Originals().Roots(ctx)
-	}
 	folders := make(map[string]copiedFolder)
 	for _, r := range roots {
-		f := copiedFolder{r.Path, filepath.Join(target, r.Name)}
-		if r.Path == "" {
-			f.from, f.to = uploadsIn(from.Data), uploadsIn(to.Data)
-		} else if !slices.Contains(made, r.Name) && (from.remote() || filepath.Dir(r.Path) != parent) {
-			continue
+		var f copiedFolder
+		var made bool
+		f.from, made = folderOf(from.Data, r)
+		if !to.remote() {
+			f.to, _ = folderOf(to.Data, r)
 		}
-		if to.remote() {
-			f.to = ""
+		if made {
+			folders[r.Name] = f
 		}
-		folders[r.Name] = f
 	}
 	return folders, err
 }
@@ -147,11 +124,6 @@ func copyUploads(
 			return failed
 		}
 		defer func() { err = errors.Join(err, target.Close()) }()
-		for root := range folders {
-			if err := target.Originals().Mark(ctx, root); err != nil {
-				return err
-			}
-		}
 		put = func(root, name string, data []byte, _ time.Time) error {
 			id := root + "/" + filepath.ToSlash(name)
 			if err := target.Originals().Put(ctx, id, bytes.NewReader(data)); err != nil {

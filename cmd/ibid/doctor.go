@@ -302,7 +302,8 @@ func (c *doctorCmd) checkLibrary(ctx context.Context, store *state.Store, up *ch
 		if r.Path == "" || ingest.IsAddress(r.Path) || c.remote() { // another machine may have it
 			continue
 		}
-		if _, err := os.Stat(r.Path); err != nil {
+		folder, _ := folderOf(c.Data, r)
+		if _, err := os.Stat(folder); err != nil {
 			up.add(warning("folder "+r.Name, fmt.Sprintf("its folder cannot be read: %v", err),
 				fmt.Sprintf("restore it, or run 'ibid forget %s'; until then its documents stay unchanged", r.Name)))
 		}

@@ -439,9 +439,9 @@ func isNear(baseURL string) bool {
 
 // originals reads the files of the documents in a library, and draws their pages.
 type originals struct {
-	lib     *openedLibrary
-	uploads string // folder of the uploaded files
-	shared  bool   // other servers may have the files of folders
+	lib    *openedLibrary
+	data   string // data directory, which has the uploaded files
+	shared bool   // other servers may have the files of folders
 }
 
 // Draws reports whether pages of documents of this format can be drawn.
@@ -547,8 +547,7 @@ func (o *originals) folder(ctx context.Context, doc *ingest.Document) (fs.FS, io
 	if at < 0 {
 		return nil, nil, fmt.Errorf("finding the folder of %s: %w", doc.ID, fs.ErrNotExist)
 	}
-	f := &folder{lib: o.lib, path: cmp.Or(roots[at].Path, o.uploads)}
+	f := &folder{lib: o.lib}
+	f.path, _ = folderOf(o.data, roots[at])
 	return f.open()
 }
-
-func uploadsIn(data string) string { return filepath.Join(data, "uploads") }

@@ -213,7 +213,8 @@ func (srv *server) openUploads(ctx context.Context) (*ingest.Uploads, error) {
 	if err != nil {
 		return nil, fmt.Errorf("adding the uploads: %w", err)
 	}
-	dir, err := ingest.OpenUploads(uploadsIn(srv.Data))
+	folder, _ := folderOf(srv.Data, root)
+	dir, err := ingest.OpenUploads(folder)
 	if err != nil {
 		return nil, err
 	}
@@ -239,7 +240,7 @@ func (srv *server) handler() (http.Handler, error) {
 		return nil, err
 	}
 	settings, code := srv.newSettings()
-	files := &originals{srv.lib, uploadsIn(srv.Data), srv.remote()}
+	files := &originals{srv.lib, srv.Data, srv.remote()}
 	o := web.Options{
 		Drawer: files, Originals: files,
 		Asker: srv, Summarizer: srv, Searcher: srv.search, Library: srv.lib.Index, Logger: srv.logger,

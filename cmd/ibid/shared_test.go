@@ -116,7 +116,7 @@ func TestInterruptedUploads(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	receiving := func() (names []string) {
-		names, err := filepath.Glob(filepath.Join(uploadsIn(data), ".upload-*"))
+		names, err := filepath.Glob(filepath.Join(data, "uploads", ".upload-*"))
 		must(t, err)
 		return names
 	}

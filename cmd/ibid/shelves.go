@@ -74,24 +74,31 @@ func (f *uploadFolders) close(root string) {
 	f.open = slices.DeleteFunc(f.open, func(u *ingest.Uploads) bool { return u.Root.Name == root })
 }
 
-// collectionsIn is the folder of the folders of uploads of other collections.
-func collectionsIn(data string) string { return filepath.Join(data, "collections") }
+// folderOf returns the folder of a root, or the address of a site. made reports whether
+// it was made for uploads: then it is in the data directory.
+func folderOf(data string, r ingest.Root) (folder string, made bool) {
+	if r.Path == "" {
+		return filepath.Join(data, "uploads"), true
+	}
+	if name, made := strings.CutPrefix(r.Path, ingest.MadeForUploads); made && filepath.IsLocal(name) {
+		return filepath.Join(data, "collections", name), true
+	}
+	return r.Path, false
+}
 
-// Roots lists the roots of the folders that were made for uploads, by other servers of the
-// store too. A store on a server has marks of them.
+// Roots lists the roots that were made for the uploads of other collections, by other
+// servers of the store too.
 func (srv *server) Roots(ctx context.Context) ([]ingest.Root, error) {
 	roots, err := srv.lib.Roots(ctx)
-	var others []string
-	if files := srv.lib.State.Originals(); err == nil && files != nil {
-		others, err = files.Roots(ctx)
-	}
 	if err != nil {
 		return nil, fmt.Errorf("listing the folders of uploads: %w", err)
 	}
-	parent, err := filepath.Abs(collectionsIn(srv.Data))
-	return slices.DeleteFunc(roots, func(r ingest.Root) bool {
-		return r.Path == "" || filepath.Dir(r.Path) != parent && !slices.Contains(others, r.Name)
-	}), err
+	return slices.DeleteFunc(roots, func(r ingest.Root) bool { return !srv.isShelf(r) }), nil
+}
+
+func (srv *server) isShelf(r ingest.Root) bool {
+	_, made := folderOf(srv.Data, r)
+	return made && r.Path != ""
 }
 
 // openShelves opens the folders of other collections that earlier servers made.
@@ -108,15 +115,6 @@ func (srv *server) openShelves(ctx context.Context) error {
 	return nil
 }
 
-// shelfFolder is the folder of uploads in a root. If the files are in the store, it has
-// those that this server receives.
-func (srv *server) shelfFolder(root ingest.Root) string {
-	if srv.lib.State.Originals() == nil {
-		return root.Path
-	}
-	return filepath.Join(collectionsIn(srv.Data), root.Name)
-}
-
 // openShelf returns the uploads in a root, and opens them if they are not open. It
 // makes no folder where one is missing, unless the files are in the store: in an empty
 // one, all documents seem deleted.
@@ -124,9 +122,9 @@ func (srv *server) openShelf(ctx context.Context, root ingest.Root) (*ingest.Upl
 	if u := srv.shelves.of(root.Name); u != nil {
 		return u, nil
 	}
-	folder := srv.shelfFolder(root)
-	if files := srv.lib.State.Originals(); files != nil {
-		if err := errors.Join(os.MkdirAll(filepath.Dir(folder), 0o700), files.Mark(ctx, root.Name)); err != nil {
+	folder, _ := folderOf(srv.Data, root)
+	if srv.lib.State.Originals() != nil {
+		if err := os.MkdirAll(filepath.Dir(folder), 0o700); err != nil {
 			return nil, fmt.Errorf("making the folder of the uploads: %w", err)
 		}
 	} else if _, err := os.Stat(folder); err != nil {
@@ -161,25 +159,22 @@ func (srv *server) Into(ctx context.Context, collection string) (web.Uploads, er
 	}
 	// Some file systems have one folder for names that differ only in case, and a
 	// collection that was renamed keeps its folder.
-	parent, err := filepath.Abs(collectionsIn(srv.Data))
-	if err != nil {
-		return nil, fmt.Errorf("finding the folders of uploads: %w", err)
+	made := ingest.Root{Path: ingest.MadeForUploads + collection}
+	for n := 2; slices.ContainsFunc(roots, func(r ingest.Root) bool { return strings.EqualFold(r.Path, made.Path) }); n++ {
+		made.Path = fmt.Sprintf("%s%s-%d", ingest.MadeForUploads, collection, n)
 	}
-	path := filepath.Join(parent, collection)
-	for n := 2; slices.ContainsFunc(roots, func(r ingest.Root) bool { return strings.EqualFold(r.Path, path) }); n++ {
-		path = filepath.Join(parent, fmt.Sprintf("%s-%d", collection, n))
-	}
-	if err := os.MkdirAll(parent, 0o700); err != nil {
+	folder, _ := folderOf(srv.Data, made)
+	if err := os.MkdirAll(filepath.Dir(folder), 0o700); err != nil {
 		return nil, fmt.Errorf("making the folder of the uploads: %w", err)
 	}
 	if srv.lib.State.Originals() == nil { // before the root: see openShelf
-		dir, err := ingest.OpenUploads(path)
+		dir, err := ingest.OpenUploads(folder)
 		if err != nil {
 			return nil, err
 		}
 		defer dir.Close()
 	}
-	root, err := srv.lib.AddRoot(ctx, path, collection)
+	root, err := srv.lib.AddRoot(ctx, made.Path, collection)
 	if err != nil {
 		return nil, fmt.Errorf("adding the uploads of a collection: %w", err)
 	}
@@ -201,15 +196,14 @@ func (srv *server) Of(ctx context.Context, root string) (web.Uploads, string, er
 	if i < 0 {
 		return nil, "", fs.ErrNotExist
 	}
-	made, err := srv.Roots(ctx)
-	if err == nil && slices.Contains(made, roots[i]) {
+	if srv.isShelf(roots[i]) {
 		srv.shelves.making.Lock()
 		defer srv.shelves.making.Unlock()
 		if u, err := srv.openShelf(ctx, roots[i]); err == nil {
 			return u, roots[i].Collection, nil // that in u is from before a renaming
 		}
 	}
-	return readFolder{srv, roots[i]}, roots[i].Collection, err
+	return readFolder{srv, roots[i]}, roots[i].Collection, nil
 }
 
 // A readFolder is a folder that was not made for uploads: its files can only be read again.
@@ -274,20 +268,15 @@ func (r readFolder) Reread(ctx context.Context, name string, meta map[string]str
 
 // onlyMade returns the roots of a collection, all of which were made for uploads.
 func (srv *server) onlyMade(ctx context.Context, collection string) ([]ingest.Root, error) {
-	in := func(r ingest.Root) bool { return r.Collection == collection }
-	made, err := srv.Roots(ctx)
-	if err != nil {
-		return nil, err
-	}
-	all, err := srv.lib.Roots(ctx)
+	roots, err := srv.lib.Roots(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("listing the folders of a collection: %w", err)
 	}
-	made = slices.DeleteFunc(made, func(r ingest.Root) bool { return !in(r) })
-	if all = slices.DeleteFunc(all, func(r ingest.Root) bool { return !in(r) }); len(made) == 0 || len(all) > len(made) {
+	roots = slices.DeleteFunc(roots, func(r ingest.Root) bool { return r.Collection != collection })
+	if len(roots) == 0 || slices.ContainsFunc(roots, func(r ingest.Root) bool { return !srv.isShelf(r) }) {
 		return nil, fs.ErrNotExist
 	}
-	return made, nil
+	return roots, nil
 }
 
 // Rename gives a collection of uploads another name. Its folder keeps the old one.
@@ -317,7 +306,8 @@ func (srv *server) Delete(ctx context.Context, collection string, keepAnswers bo
 	for _, root := range roots {
 		srv.shelves.close(root.Name)
 		// Files without a root would be read again by a collection of the same name.
-		if err := os.RemoveAll(srv.shelfFolder(root)); err != nil {
+		folder, _ := folderOf(srv.Data, root)
+		if err := os.RemoveAll(folder); err != nil {
 			return fmt.Errorf("deleting the files of the collection %s: %w", collection, err)
 		}
 		if _, err := srv.lib.State.DeleteRoot(ctx, root.Name, keepAnswers); err != nil {

@@ -28,13 +28,13 @@ var ErrTarget = errors.New("a copy cannot be made there")
 // a copy, give it the name [FileName] in a folder of its own.
 func Backup(ctx context.Context, address, file string, opts Options, progress func(done, total int)) (r Report, err error) {
 	err = inspect(ctx, address, opts, "writing "+file+", the backup of", func(s *Store) error {
-		r, err = s.backup(ctx, file, nil, progress)
+		r, err = s.backup(ctx, file, progress)
 		return err
 	})
 	return r, err
 }
 
-func (s *Store) backup(ctx context.Context, file string, moved func(string) string, progress func(done, total int)) (r Report, err error) {
+func (s *Store) backup(ctx context.Context, file string, progress func(done, total int)) (r Report, err error) {
 	if err := s.refuseTarget(file); err != nil {
 		return r, err
 	}
@@ -62,15 +62,7 @@ func (s *Store) backup(ctx context.Context, file string, moved func(string) stri
 		return r, s.noRoom(err, file)
 	}
 	copied := fileStore(partial.Name(), Options{Wait: s.wait})
-	if moved != nil {
-		err = copied.connect()
-		if err == nil {
-			err = copied.moveRoots(ctx, moved)
-		}
-	}
-	if err == nil || isDamage(err) { // which verify reports
-		r, err = copied.verify(ctx, progress)
-	}
+	r, err = copied.verify(ctx, progress)
 	if err == nil && copied.read != nil {
 		err = copied.withoutLog()
 	}
@@ -240,15 +232,13 @@ func (s *Store) truncateLog(ctx context.Context) error {
 // directory or a schema of a server, without a library so far. Everything is
 // copied: documents with their vectors, answers, feedback and keys. The copy is
 // complete or not there at all; then it is verified, and what [Verify] finds is
-// reported. An address with a library is [ErrTarget]. In a data directory, moved
-// returns the path that the root of a path has there; nil: all stay.
-func (s *Store) CopyTo(ctx context.Context, address string, opts Options, moved func(path string) string,
-	progress func(done, total int)) (r Report, err error) {
+// reported. An address with a library is [ErrTarget].
+func (s *Store) CopyTo(ctx context.Context, address string, opts Options, progress func(done, total int)) (r Report, err error) {
 	if !isServer(address) {
 		if err := os.MkdirAll(address, 0o700); err != nil {
 			return r, err
 		}
-		r, err = s.backup(ctx, filepath.Join(address, FileName), moved, progress)
+		r, err = s.backup(ctx, filepath.Join(address, FileName), progress)
 		if errors.Is(err, fs.ErrExist) {
 			err = fmt.Errorf("%w: %s has a library: name another folder", ErrTarget, address)
 		}

@@ -98,20 +98,6 @@ func (o *Originals) IDs(ctx context.Context, received bool) (ids []string, err e
 	return ids, err
 }
 
-// Mark records that a root is of a folder that was made for uploads, by a row without data.
-func (o *Originals) Mark(ctx context.Context, root string) error {
-	return within(ctx, o.s.update, func(t *tx) {
-		t.exec(`INSERT INTO ibid.originals (key, part, root, id, data) VALUES (?, 1, ?, ?, ?) ON CONFLICT DO NOTHING`,
-			retrieve.DigestOf(root), root, root, []byte{})
-	}, "marking the folder of uploads %s", root)
-}
-
-// Roots lists the names of the roots that are marked, or have stored or received files.
-func (o *Originals) Roots(ctx context.Context) (names []string, err error) {
-	err = o.s.view(ctx, func(t *tx) { names = column[string](t, `SELECT DISTINCT root FROM ibid.originals`) })
-	return names, err
-}
-
 // Find returns the first of the ids whose file is stored or received; the error wraps
 // [fs.ErrNotExist] if there is none.
 func (o *Originals) Find(ctx context.Context, ids ...string) (found string, err error) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"ibid/ingest"
 	"ibid/retrieve"
@@ -20,7 +21,7 @@ const rootColumns = "name, path, collection"
 // AddRoot returns the root stored for the absolute folder path or web address,
 // and creates it under a free name if there is none. The collection of an existing root stays.
 func (s *Store) AddRoot(ctx context.Context, path, collection string) (root ingest.Root, err error) {
-	if path != "" && !filepath.IsAbs(path) && !ingest.IsAddress(path) {
+	if path != "" && !filepath.IsAbs(path) && !ingest.IsAddress(path) && !strings.HasPrefix(path, ingest.MadeForUploads) {
 		return ingest.Root{}, fmt.Errorf("adding a root: the path %q is not absolute", path)
 	}
 	if collection == "" {
@@ -132,21 +133,6 @@ func (s *Store) RenameCollection(ctx context.Context, from, to string) error {
 		t.renameInKeys(from, to)
 		t.moveDocuments(from, to)
 	}, "renaming the collection %s to %s", from, to)
-}
-
-// moveRoots gives roots the paths that their folders have now.
-func (s *Store) moveRoots(ctx context.Context, moved func(path string) string) error {
-	return within(ctx, s.update, func(t *tx) {
-		t.lock("library")
-		roots, _ := t.roots()
-		for _, r := range roots {
-			if path := moved(r.Path); path != r.Path {
-				r.Path = path
-				t.replaceRoot(r)
-			}
-		}
-		t.changed(change{})
-	}, "moving the folders of a copy")
 }
 
 func (t *tx) replaceRoot(r ingest.Root) {

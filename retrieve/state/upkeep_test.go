@@ -124,7 +124,7 @@ func TestReadOnly(t *testing.T) {
 	if r, err := s.verify(ctx, nil); err != nil || r.Documents != 1 || len(r.Damaged) > 0 {
 		t.Errorf("verify = %+v, %v", r, err)
 	}
-	if r, err := s.backup(ctx, filepath.Join(t.TempDir(), "copy"), nil, nil); err != nil || r.Documents != 1 {
+	if r, err := s.backup(ctx, filepath.Join(t.TempDir(), "copy"), nil); err != nil || r.Documents != 1 {
 		t.Errorf("backup = %+v, %v", r, err)
 	}
 	writer, err := attach(ctx, dir, Options{})
