@@ -12,9 +12,9 @@ import (
 // A Catalog has the roots and documents of a library. An [Index] has that of its
 // [State].
 type Catalog interface {
-	// AddRoot returns the root stored for the absolute folder path, and creates
-	// it under a free name if there is none. An empty path is the root of
-	// uploads, an empty collection [ingest.DefaultCollection].
+	// AddRoot returns the root stored for a path, as [ingest.Root] has it, and
+	// creates it under a free name if there is none. An empty collection is
+	// [ingest.DefaultCollection].
 	AddRoot(ctx context.Context, path, collection string) (ingest.Root, error)
 	// Roots lists the roots by name.
 	Roots(ctx context.Context) ([]ingest.Root, error)
