@@ -199,6 +199,10 @@ func TestShowTrace(t *testing.T) {
 		want     string
 	}{
 		{"nothing found", nil, cite.Answer{}, "The search found 0 passages.\n"},
+		{"small talk", nil, cite.Answer{Reason: "small_talk"}, "so nothing was searched.\n"},
+		{"a fallback", nil, cite.Answer{Fallback: "model_failed"}, "so sentences of the passages were quoted without it.\n"},
+		{"parts", nil, cite.Answer{Steps: []answer.Stepped{{Step: 3, Role: answer.RoleCombine, From: []int{1, 2}, Changed: true}}},
+			" 3. combined, of the parts of the steps [1 2]: its reply was used\n"},
 		{"not judged", []retrieve.Passage{passage}, cite.Answer{}, " 1. not judged        A (docs/a) page 3\n"},
 		{"no verdict", []retrieve.Passage{passage},
 			cite.Answer{Judged: []answer.Judged{{Passage: "a", Decision: answer.Unparsable, By: "model"}}},
@@ -218,10 +222,10 @@ func TestShowTrace(t *testing.T) {
 		{"a wider look", nil, cite.Answer{Judged: []answer.Judged{{Passage: "b", Wider: true}}, Steps: []answer.Stepped{
 			{Step: 1, Role: answer.RoleAnswer, Reason: "no_answer"}, {Passages: []string{"c"}, Reason: "budget"},
 			{Step: 1, Role: answer.RoleAnswer, Passages: []string{"a", "b"}, Changed: true},
-		}}, "it said\nThen it looked again, at 2 of 3 passages; the context window, or the budget, has no room for the others.\n" +
-			" 1. answer of 2 passages: its reply was used\n"},
+		}}, "not hold the answer\nThen it looked again, at 2 of 3 passages; the context window, or the budget, has no room for the others.\n" +
+			" 1. written from 2 passages: its reply was used\n"},
 		{"a failed step", nil, cite.Answer{Steps: []answer.Stepped{{Step: 2, Role: answer.RoleRefine, Reason: "model_error", Lost: []int{2}}}},
-			" 2. refine of 0 passages: the call failed; labels that it no longer cites: [2]\n"},
+			" 2. improved with 0 passages: the call failed; labels that it no longer cites: [2]\n"},
 		{"a draft", nil, cite.Answer{Drafts: []cite.Draft{{Step: 1, Text: "The lamp is lit.\n"}}}, "\nThe draft of step 1:\nThe lamp is lit.\n"},
 		{"marked", nil, cite.Answer{Verified: []answer.Verified{{Statement: "It is lit.", Verdict: answer.Marked, Calls: 2}}},
 			"shown as doubtful: the judge decided no, in 2 calls\n"},

@@ -18,15 +18,18 @@ import (
 type tracer struct {
 	passages []retrieve.Passage // that the searches found, best first
 	first    int                // of these, how many the first one found
+	searched string             // the question that was searched for, where it is not the one asked
 	kept     map[string]bool    // by passage id
+	labelled []retrieve.Passage // those kept last, by their labels from 1
 	verified []check            // also without a judge
 }
 
 // A check is the proof of a statement.
 type check struct {
 	answer.Verified
-	step   int  // how many steps ended before it
-	hidden bool // nothing of the reply is shown, since none of it has a source
+	step   int    // how many steps ended before it
+	hidden bool   // nothing of the reply is shown, since none of it has a source
+	source string // the passage that was found for it
 }
 
 // record passes the events on.
@@ -43,12 +46,20 @@ func (t *tracer) record(events iter.Seq2[answer.Event, error]) iter.Seq2[answer.
 					}
 				}
 				t.first = cmp.Or(t.first, len(t.passages))
+				if e.Reworded {
+					t.searched = e.Question
+				}
 			case answer.Kept:
+				t.labelled = e.Passages
 				for _, p := range e.Passages {
 					t.kept[p.ID] = true
 				}
 			case answer.Verified:
-				t.verified = append(t.verified, check{Verified: e, step: steps})
+				c := check{Verified: e, step: steps}
+				if 0 < e.Found && e.Found <= len(t.labelled) {
+					c.source = passageName(t.labelled[e.Found-1])
+				}
+				t.verified = append(t.verified, c)
 			case answer.Stepped:
 				for i := range t.verified {
 					c := &t.verified[i]
@@ -67,28 +78,43 @@ func (t *tracer) record(events iter.Seq2[answer.Event, error]) iter.Seq2[answer.
 // and the check of its statements.
 func (t *tracer) show(w io.Writer, a cite.Answer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\nThe search found %s.", counted(t.first, "passage"))
-	if t.first > 0 {
-		b.WriteString(" Before each is the chance that it is about the question, below it why.")
-	}
 	b.WriteByte('\n')
+	if t.searched != "" {
+		fmt.Fprintf(&b, "The question was searched for as “%s”.\n", oneLine(t.searched, 300))
+	}
+	switch {
+	case a.Reason == "small_talk":
+		b.WriteString("This asks nothing about the documents, so nothing was searched.\n")
+	case t.first == 0:
+		b.WriteString("The search found 0 passages.\n")
+	default:
+		fmt.Fprintf(&b, "The search found %s. Before each is the chance that it is about the question, below it why.\n",
+			counted(t.first, "passage"))
+	}
 	unread := unreadPassages(a)
 	for i, p := range t.passages {
 		if i == t.first {
-			b.WriteString("Since they held no answer, the search looked further down:\n")
+			b.WriteString("Since the model found no answer in what it read of these, the search looked further down:\n")
 		}
 		b.WriteString(passageTrace(i+1, p, a, unread[p.ID]))
 	}
 	b.WriteString(stepsText(a))
 	if len(t.verified) > 0 {
-		b.WriteString("\nEach statement was checked before it could be shown:\n")
+		b.WriteString("\nEach statement was checked before it could be shown, by code or by a model as judge:\n")
 	}
 	for _, v := range t.verified {
 		fmt.Fprintf(&b, "  - “%s”\n    %s\n", oneLine(v.Statement, 300), verifiedOutcome(v))
 	}
+	if a.Fallback != "" {
+		b.WriteString("\nThe model gave no answer that could be used, so sentences of the passages were quoted without it.\n")
+	}
 	if u := a.Usage; u.Calls > 0 {
-		fmt.Fprintf(&b, "\nAll in all %s to the model, %d of them to judge, with %d tokens in and %d out.\n",
-			counted(u.Calls, "call"), u.JudgeCalls, u.PromptTokens, u.CompletionTokens)
+		judged := ""
+		if u.JudgeCalls > 0 {
+			judged = fmt.Sprintf(", %d of them to judge", u.JudgeCalls)
+		}
+		fmt.Fprintf(&b, "\nAll in all %s to the model%s, with %d tokens in and %d out.\n",
+			counted(u.Calls, "call"), judged, u.PromptTokens, u.CompletionTokens)
 	}
 	_, err := io.WriteString(w, printable(b.String()))
 	return err
@@ -184,7 +210,7 @@ func stepsText(a cite.Answer) string {
 			b.WriteString(counted(len(l.read), "passage") + ".\n")
 		}
 		for _, s := range l.steps {
-			fmt.Fprintf(&b, "%2d. %s of %s: %s\n", s.Step, s.Role, counted(len(s.Passages), "passage"), stepOutcome(s))
+			fmt.Fprintf(&b, "%2d. %s: %s\n", s.Step, stepTask(s), stepOutcome(s))
 		}
 	}
 	for _, d := range a.Drafts {
@@ -193,9 +219,23 @@ func stepsText(a cite.Answer) string {
 	return b.String()
 }
 
+// stepTask says what the model was asked for in a step.
+func stepTask(s answer.Stepped) string {
+	switch passages := counted(len(s.Passages), "passage"); s.Role {
+	case answer.RoleRefine:
+		return "improved with " + passages
+	case answer.RoleCollapse:
+		return fmt.Sprintf("shortened, of the parts of the steps %v", s.From)
+	case answer.RoleCombine:
+		return fmt.Sprintf("combined, of the parts of the steps %v", s.From)
+	default:
+		return "written from " + passages
+	}
+}
+
 // unread says why passages went into no step.
 var unread = map[string]string{
-	"deferred":        "the others are less likely, and are read if these hold no answer",
+	"deferred":        "the others are less likely, and were kept back for a second look, if these hold no answer",
 	"budget":          "the context window, or the budget, has no room for the others",
 	"answer_too_long": "the draft has grown too long for the others",
 }
@@ -207,7 +247,7 @@ var unchanged = map[string]string{
 	"meta_remark": "it saw nothing to change",
 	"unproved":    "no statement of it is proved by a passage, so nothing of it is shown",
 	"same":        "it repeated the draft",
-	"no_answer":   "they do not hold the answer, it said",
+	"no_answer":   "it said that they do not hold the answer",
 	"cut":         "the reply was cut off, so the draft before it stays",
 }
 
@@ -244,7 +284,7 @@ func verifiedOutcome(v check) string {
 		out += foundByCode(v)
 	}
 	if v.Found > 0 {
-		out += fmt.Sprintf("; it cited nothing, so the passage that bears it out was added, label %d", v.Found)
+		out += "; it cited nothing, so the passage that bears it out was added: " + cmp.Or(v.source, fmt.Sprint("label ", v.Found))
 	}
 	if len(v.Idle) > 0 {
 		out += fmt.Sprintf("; labels whose passages add nothing to it were removed: %v", v.Idle)
