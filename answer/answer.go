@@ -364,10 +364,3 @@ func (r *asking) refuseAnswer(ctx context.Context, reason string, nearest []retr
 	}
 	return nil
 }
-
-func orDefault(n, otherwise int) int {
-	if n == 0 {
-		return otherwise
-	}
-	return n
-}

@@ -2,6 +2,7 @@ package answer
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -15,6 +16,7 @@ import (
 
 	"ibid/answer/prompt"
 	"ibid/answer/replay"
+	"ibid/answer/replies"
 	"ibid/ingest"
 )
 
@@ -52,7 +54,7 @@ const (
 // newCaller returns what makes the calls of a question, which go to yield as events.
 func (a *Answerer) newCaller(yield func(Event, error) bool, recorder *replay.Recorder) *caller {
 	w := &prompt.Writer{
-		Templates: a.Prompts, ContextTokens: orDefault(a.ContextTokens, defaultContextTokens), Count: a.Count,
+		Templates: a.Prompts, ContextTokens: cmp.Or(a.ContextTokens, defaultContextTokens), Count: a.Count,
 		StepTokens: a.StepTokens,
 	}
 	if w.Templates == nil {
@@ -69,8 +71,9 @@ func (a *Answerer) newCaller(yield func(Event, error) bool, recorder *replay.Rec
 		return recorder.Nonce(name, system, user)
 	}
 	c := &caller{
-		output: newOutput(yield), writer: w, recorder: recorder, same: map[Prompt]int{},
-		calls: orDefault(a.AnswerCalls, defaultAnswerCalls), parallel: orDefault(a.Parallel, defaultParallel), started: time.Now(),
+		output: &output{yield: yield, warned: map[string]bool{}, unread: map[string]bool{}},
+		writer: w, recorder: recorder, same: map[Prompt]int{},
+		calls: cmp.Or(a.AnswerCalls, defaultAnswerCalls), parallel: cmp.Or(a.Parallel, defaultParallel), started: time.Now(),
 		budget: a.BudgetTokens, spared: sparedForMarks,
 	}
 	if c.budget > 0 {
@@ -334,4 +337,23 @@ func (c *call) saveReply(ctx context.Context) {
 // callError says what a call was for that failed.
 func callError(role Role, err error) error {
 	return fmt.Errorf("asking the model (%s): %w", role, err)
+}
+
+// showReply makes the call and shows its reply piece by piece from where it is certain
+// to be an answer. It stops where it is certain to be none, or show returns false.
+func (c *call) showReply(ctx context.Context, m Model, reply *replies.Held, show func(text string) bool) error {
+	for piece, err := range c.pieces(ctx, m) {
+		if err != nil {
+			return callError(c.prompt.Role, err)
+		}
+		text, enough := reply.Add(piece)
+		if enough {
+			c.enough = true
+			break
+		}
+		if text != "" && !show(text) {
+			break
+		}
+	}
+	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"ibid/answer/prompt"
+	"ibid/answer/replies"
 	"ibid/retrieve"
 )
 
@@ -131,7 +132,7 @@ func (r *rewriter) rewordQuestion(ctx context.Context, p Prompt) (string, error)
 		reply = reply[:strings.LastIndexByte(reply, '\n')+1]
 	}
 	q := findQuestion(reply)
-	if reason, _ := (nonAnswers{noAnswer: true}).reason(reply); err == nil && reason != "" {
+	if reason, _ := (replies.NonAnswers{NoAnswer: true}).Reason(reply); err == nil && reason != "" {
 		q, err = "", errors.New("the model wrote no other version of it")
 	}
 	if err == nil && (q == "" && c.finish == "length" || len(q) > MaxQuestionBytes) {

@@ -1,6 +1,7 @@
 package answer
 
 import (
+	"ibid/answer/replies"
 	"ibid/cite/support"
 	"ibid/retrieve"
 )
@@ -230,7 +231,7 @@ type Usage struct {
 const (
 	modelError = "model_error"
 	emptyReply = "empty_reply"
-	metaRemark = "meta_remark"
+	metaRemark = replies.MetaRemark
 	sameText   = "same"
 	unproved   = "unproved"
 )

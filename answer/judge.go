@@ -70,7 +70,7 @@ type judge struct {
 func (a *Answerer) newJudge(ctx context.Context, c *caller, trust Trust) *judge {
 	j := &judge{
 		caller: c, model: a.GateModel, writes: a.GateModel == nil, trust: trust,
-		maxCalls: max(0, orDefault(a.JudgeCalls, defaultJudgeCalls)), maxTokens: max(0, orDefault(a.JudgeTokens, defaultJudgeTokens)),
+		maxCalls: max(0, cmp.Or(a.JudgeCalls, defaultJudgeCalls)), maxTokens: max(0, cmp.Or(a.JudgeTokens, defaultJudgeTokens)),
 		maxTime: cmp.Or(a.JudgeTime, defaultJudgeTime),
 	}
 	if j.writes {

@@ -192,3 +192,6 @@ func TestCoinJudge(t *testing.T) {
 		t.Errorf("right answers, of a model that quotes them: %v", right)
 	}
 }
+
+// squeezeSpace lowers s, trims it and makes every run of white space one space.
+func squeezeSpace(s string) string { return strings.Join(strings.Fields(strings.ToLower(s)), " ") }

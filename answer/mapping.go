@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"ibid/answer/prompt"
+	"ibid/answer/replies"
 	"ibid/retrieve"
 )
 
@@ -117,13 +118,13 @@ func (m *mapping) readPart(k endedCall, done Stepped) (p Part, failed bool) {
 			m.failed, failed = callError(done.Role, errWordless), true
 		}
 	case m.summary == nil && done.Role != RoleCollapse:
-		expects := nonAnswers{noAnswer: true}
-		if done.Reason, _ = expects.reason(p.Text); done.Reason == "" {
-			done.Reason, _ = expects.reason(reply)
+		expects := replies.NonAnswers{NoAnswer: true}
+		if done.Reason, _ = expects.Reason(p.Text); done.Reason == "" {
+			done.Reason, _ = expects.Reason(reply)
 		}
 	}
 	if done.Changed = done.Reason == ""; !done.Changed {
-		_, _, done.Invented = siftText(reply, done.Labels)
+		_, _, done.Invented = replies.Sift(reply, done.Labels)
 		m.emitStep(done)
 		return Part{}, failed
 	}
@@ -131,7 +132,7 @@ func (m *mapping) readPart(k endedCall, done Stepped) (p Part, failed bool) {
 		m.cut++
 		m.warn("the reply to step %d was cut at its longest length", m.steps)
 	}
-	p.Text, p.cited, done.Invented = siftText(strings.TrimSpace(p.Text), done.Labels)
+	p.Text, p.cited, done.Invented = replies.Sift(strings.TrimSpace(p.Text), done.Labels)
 	p.Tokens = m.partCost(p.Text)
 	if done.From != nil {
 		done.Lost = without(done.Labels, p.cited)

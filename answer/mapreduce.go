@@ -128,7 +128,7 @@ func (m *mapping) combineParts(ctx context.Context, parts []Part) error {
 	labels := citedBy(parts)
 	s := &refineStep{refiner: &refiner{writing: m.writing, steps: m.steps, settled: map[int]bool{}}, last: true, allowed: labels, had: labels}
 	s.done = Stepped{Step: m.steps, Role: RoleCombine, Passages: []string{}, Labels: labels, From: stepsOf(parts)}
-	s.reply.expects.noAnswer = m.summary == nil
+	s.reply.Expects.NoAnswer = m.summary == nil
 	s.streamReply(ctx, m.model, p)
 	if m.stopped {
 		return nil

@@ -22,10 +22,6 @@ type revised struct {
 	verified []Event
 }
 
-func newOutput(yield func(Event, error) bool) *output {
-	return &output{yield: yield, warned: map[string]bool{}, unread: map[string]bool{}}
-}
-
 // emit yields an event and reports whether to continue.
 func (o *output) emit(e Event) bool {
 	if !o.stopped {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"ibid/answer/replies"
 	"ibid/retrieve"
 )
 
@@ -12,7 +13,7 @@ import (
 const (
 	nothingFound    = "nothing_found"
 	nothingRelevant = "nothing_relevant"
-	noAnswer        = "no_answer"
+	noAnswer        = replies.NoAnswer
 	talk            = "small_talk"
 
 	// uncertain is not a reason of Unanswered: it is noAnswer where nothing but the

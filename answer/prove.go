@@ -7,6 +7,7 @@ import (
 
 	"ibid/answer/extract"
 	"ibid/answer/prompt"
+	"ibid/answer/replies"
 	"ibid/answer/statement"
 	"ibid/cite/sentence"
 	"ibid/cite/support"
@@ -344,7 +345,7 @@ func relabelUnit(u statement.Unit, idle []int, found int) string {
 			continue
 		}
 		out.WriteString(u.Text[at:m.Start])
-		out.Write(appendLabels(nil, kept))
+		out.Write(replies.AppendLabels(nil, kept))
 		at = m.End
 	}
 	out.WriteString(u.Text[at:])

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"ibid/answer/prompt"
+	"ibid/answer/replies"
 	"ibid/cite/marker"
 	"ibid/retrieve"
 )
@@ -159,9 +160,9 @@ func (l *refiner) makeStep(ctx context.Context, b prompt.Batch) error {
 	if l.draft.text != "" {
 		s.done.Role, model = RoleRefine, l.refineModel
 	}
-	s.reply.expects = nonAnswers{noAnswer: true, noChange: l.draft.text != ""}
+	s.reply.Expects = replies.NonAnswers{NoAnswer: true, NoChange: l.draft.text != ""}
 	s.allowed = append(b.Labels(), l.cited...)
-	s.had = marker.Labels(l.draft.text, highestLabel(s.allowed))
+	s.had = marker.Labels(l.draft.text, replies.HighestLabel(s.allowed))
 	p, err := l.writePrompt(s.done.Role, prompt.Slots{Evidence: b, Draft: l.draft.text})
 	if err != nil {
 		return err
@@ -188,17 +189,17 @@ type refineStep struct {
 	allowed []int   // labels that the reply may cite
 	had     []int   // labels of the answer before
 	call    *call
-	reply   heldReply
+	reply   replies.Held
 }
 
 // streamReply makes the call and shows the reply as it comes.
 func (s *refineStep) streamReply(ctx context.Context, m Model, p Prompt) {
-	out := newSieve(s.allowed, true)
-	out.verbatim = true
+	out := replies.NewSieve(s.allowed, true)
+	out.Verbatim = true
 	s.call = s.refiner.newCall(p)
-	s.failed = s.call.showReply(ctx, m, &s.reply, func(text string) bool { return s.showPiece(out.addPiece(text)) })
-	if s.reply.released && !s.stopped {
-		s.showPiece(out.endText())
+	s.failed = s.call.showReply(ctx, m, &s.reply, func(text string) bool { return s.showPiece(out.Add(text)) })
+	if s.reply.Released && !s.stopped {
+		s.showPiece(out.End())
 	}
 	s.addUsage(s.call)
 }
@@ -217,10 +218,10 @@ func (s *refineStep) showPiece(piece string) bool {
 // readReply returns the reply without invented labels, and its labels. A reply that
 // was cut off before its first word has failed.
 func (s *refineStep) readReply() (text string, labels []int) {
-	text = s.reply.text.String()
-	labels = marker.Labels(text, highestLabel(s.allowed))
+	text = s.reply.Text.String()
+	labels = marker.Labels(text, replies.HighestLabel(s.allowed))
 	if len(without(labels, s.allowed)) > 0 {
-		text, labels, s.done.Invented = siftText(text, s.allowed)
+		text, labels, s.done.Invented = replies.Sift(text, s.allowed)
 	}
 	if s.failed == nil && strings.TrimSpace(text) == "" && s.call.finish == "length" {
 		s.failed = callError(s.done.Role, errWordless)
@@ -235,7 +236,7 @@ func (s *refineStep) concludeStep() {
 	if s.failed == nil {
 		s.read++
 	}
-	shown := s.reply.released && s.last && !s.held // as Text, which cannot be taken back
+	shown := s.reply.Released && s.last && !s.held // as Text, which cannot be taken back
 	if shown && s.call.brokeOff(s.failed) && !s.repeated && s.callsLeft() > 0 && s.restartProof() {
 		shown = false
 	}
@@ -260,7 +261,7 @@ func (s *refineStep) concludeStep() {
 	// A reply of nothing but invented labels has shown nothing.
 	s.streamed = s.last && (shown && s.done.Reason != emptyReply || s.done.Changed)
 	if s.held {
-		s.streamed = s.acceptRevision(s.streamed || s.reply.released && s.done.Reason == sameText)
+		s.streamed = s.acceptRevision(s.streamed || s.reply.Released && s.done.Reason == sameText)
 	}
 	if s.streamed && !whole {
 		s.broken = reachedLength
@@ -274,7 +275,7 @@ func (s *refineStep) concludeStep() {
 
 // useReply makes text the draft, and reports whether to continue.
 func (s *refineStep) useReply(text string, labels []int) bool {
-	if !s.reply.released && !s.showPiece(text) {
+	if !s.reply.Released && !s.showPiece(text) {
 		return false
 	}
 	s.from = []int{s.steps}
@@ -295,8 +296,8 @@ func (s *refineStep) whyUnchanged(text string, whole, shown bool) string {
 		return emptyReply
 	case s.failed != nil:
 		return modelError
-	case !shown && s.reply.endReply() != "":
-		return s.reply.endReply()
+	case !shown && s.reply.End() != "":
+		return s.reply.End()
 	case text == s.draft.text:
 		return sameText
 	case !whole && s.draft.text != "" && !shown:

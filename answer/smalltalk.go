@@ -10,6 +10,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"ibid/answer/prompt"
+	"ibid/answer/replies"
 	"ibid/retrieve"
 )
 
@@ -46,7 +47,7 @@ func (r *asking) replyToTalk(ctx context.Context, language string) error {
 // aboutPassages reports whether a reply to small talk is one to a question: it has labels,
 // or is a refusal.
 func aboutPassages(text string) bool {
-	reason, _ := nonAnswers{noAnswer: true}.reason(text)
+	reason, _ := replies.NonAnswers{NoAnswer: true}.Reason(text)
 	return reason != "" || label.MatchString(text)
 }
 

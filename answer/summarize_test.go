@@ -1,6 +1,7 @@
 package answer
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"pgregory.net/rapid"
 
@@ -277,5 +279,39 @@ func TestSuggest(t *testing.T) {
 	}
 	if got, err := new(Answerer).Suggest(t.Context(), three, 8); got != nil || err != nil {
 		t.Errorf("without a model: %q, %v", got, err)
+	}
+}
+
+// Leaving a summary stops its calls and leaves nothing running: a synctest bubble
+// ends only when all its goroutines have.
+func TestSummaryLeft(t *testing.T) {
+	for _, strategy := range []string{"refine", "map-reduce"} {
+		synctest.Test(t, func(t *testing.T) {
+			m := stalled{make(chan struct{}, 9)}
+			a := &Answerer{Model: m, StepTokens: 1, Parallel: 4}
+			ctx, cancel := context.WithCancel(t.Context())
+			go func() {
+				<-m.running
+				cancel()
+			}()
+			got := read(a.Summarize(ctx, Summary{Passages: story(9), Strategy: strategy}))
+			if !errors.Is(got.err, context.Canceled) || got.text != "" {
+				t.Errorf("%s: got\n%s", strategy, got)
+			}
+		})
+	}
+	for leave := range 12 {
+		synctest.Test(t, func(t *testing.T) {
+			m := &script{reply: func(Prompt) (string, error) { return "They sail [1].", nil }}
+			n := 0
+			for _, err := range (&Answerer{Model: m, StepTokens: 1}).Summarize(t.Context(), Summary{Passages: story(4), Strategy: "map-reduce"}) {
+				if err != nil {
+					t.Error(err)
+				}
+				if n++; n > leave {
+					break
+				}
+			}
+		})
 	}
 }

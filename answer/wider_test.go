@@ -18,7 +18,7 @@ import (
 type nearest found
 
 func (n nearest) Search(_ context.Context, q retrieve.Query) ([]retrieve.Passage, error) {
-	return n[:min(orDefault(q.K, 2), len(n))], nil
+	return n[:min(cmp.Or(q.K, 2), len(n))], nil
 }
 
 // TestWiderLook: what was skipped or found further down is read, once, when the

@@ -103,6 +103,7 @@ var forbidden = map[string][]string{
 	"answer/extract": {"ibid/answer", "net/...", "database/sql/...", "os/...", "log/...", "flag"},
 	"answer/prompt":  {"ibid/answer", "net/...", "database/sql/...", "os/...", "log/...", "flag"},
 	"answer/replay":  {"ibid/answer", "net/...", "database/sql/...", "os/...", "log/...", "flag"},
+	"answer/replies": {"ibid/answer", "net/...", "database/sql/...", "os/...", "log/...", "flag"},
 	"web":            {"log", "flag", "os/exec"},
 	"data":           {"net/...", "log/...", "flag", "os/exec"},
 	"data/datatest":  {"net/...", "log/..."}, // which finds the browser

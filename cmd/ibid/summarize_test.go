@@ -73,7 +73,8 @@ func TestSummarize(t *testing.T) {
 		t.Errorf("calls %v", roles)
 	}
 	out, errs, code := ibid(t, data, append([]string{"summarize", "--intermediate-steps", "--strategy", "refine", folder}, flags...)...)
-	if code != 0 || !strings.HasPrefix(out, "The crew made ") || !strings.Contains(out, "\n 6. improved with 1 passage: its reply was used\n") ||
+	if code != 0 || !strings.HasPrefix(out, "The crew made ") ||
+		!strings.Contains(out, "\n 6. improved with 1 passage: its reply was used\n") ||
 		!strings.Contains(out, "\nThe draft of step 5:\nThe crew made ") {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
 	}

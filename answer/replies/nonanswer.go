@@ -1,12 +1,17 @@
-package answer
+package replies
 
 import (
-	"context"
 	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+)
+
+// The reasons for which a reply is no answer.
+const (
+	NoAnswer   = "no_answer"
+	MetaRemark = "meta_remark" // the model says that nothing changes
 )
 
 // nonAnswerForms are the few fixed things that a model says in place of an answer: the
@@ -18,8 +23,8 @@ var nonAnswerForms = []struct {
 	lower            *regexp.Regexp // what counts in lower case, with nothing after it
 	openings         []string       // what begins so may become one, and what is a beginning of these
 }{
-	{noAnswer, "NO ANSWER", noAnswerForm, noAnswerForm, []string{"no answer", "there is no answer"}},
-	{metaRemark, "NO CHANGE", regexp.MustCompile(`^no changes?( ((is|are) )?(needed|necessary|required))?` +
+	{NoAnswer, "NO ANSWER", noAnswerForm, noAnswerForm, []string{"no answer", "there is no answer"}},
+	{MetaRemark, "NO CHANGE", regexp.MustCompile(`^no changes?( ((is|are) )?(needed|necessary|required))?` +
 		`( to it| (to|in) the (existing |current )?(answer|summary)( so far)?)?$`), regexp.MustCompile(`^no changes?$`), []string{
 		"no ", "the original", "the existing", "the previous", "the current", "my ", "original", "existing", "previous", "current",
 		"n/a", "none", "unchanged", "same",
@@ -47,32 +52,32 @@ func hasForm(form *regexp.Regexp, reply string) bool {
 	return form.MatchString(strings.TrimRight(squeezeSpace(reply), ".! "))
 }
 
-// nonAnswers are what a reply may say in place of an answer.
-type nonAnswers struct {
-	noAnswer bool // that none exists: the words NO ANSWER
-	noChange bool // that the draft is final: the words NO CHANGE, or a bare remark
+// NonAnswers are what a reply may say in place of an answer.
+type NonAnswers struct {
+	NoAnswer bool // that none exists: the words NO ANSWER
+	NoChange bool // that the draft is final: the words NO CHANGE, or a bare remark
 }
 
 // mayBe reports whether a reason is one of those that a reply may give.
-func (n nonAnswers) mayBe(reason string) bool {
-	return reason == noAnswer && n.noAnswer || reason == metaRemark && n.noChange
+func (n NonAnswers) mayBe(reason string) bool {
+	return reason == NoAnswer && n.NoAnswer || reason == MetaRemark && n.NoChange
 }
 
-// reason returns the reason for which a reply, or one that begins so, is no
+// Reason returns the reason for which a reply, or one that begins so, is no
 // answer; empty when it is one. final reports that the rest of the reply cannot
 // change that.
 //
 // The agreed words may have quotes, brackets or emphasis around them. In
 // capitals they count even if an explanation follows, NO ANSWER as a line of its own
 // in any case.
-func (n nonAnswers) reason(reply string) (reason string, final bool) {
+func (n NonAnswers) Reason(reply string) (reason string, final bool) {
 	words, rest := leadingWords(reply)
 	asWritten := strings.Join(strings.Fields(words), " ")
 	line, more, _ := strings.Cut(strings.TrimSpace(reply), "\n")
 	for _, w := range nonAnswerForms {
 		switch {
 		case !n.mayBe(w.reason):
-		case w.reason == noAnswer && more != "" && hasForm(w.lower, strings.Trim(line, dress)):
+		case w.reason == NoAnswer && more != "" && hasForm(w.lower, strings.Trim(line, dress)):
 			return w.reason, true
 		case strings.HasPrefix(asWritten, w.capitals) && hasForm(w.form, words):
 			if strings.ContainsFunc(rest, isWordRune) {
@@ -83,8 +88,8 @@ func (n nonAnswers) reason(reply string) (reason string, final bool) {
 			reason = w.reason
 		}
 	}
-	if reason == "" && n.noChange && hasForm(bareRemarks, reply) {
-		reason = metaRemark
+	if reason == "" && n.NoChange && hasForm(bareRemarks, reply) {
+		reason = MetaRemark
 	}
 	return reason, false
 }
@@ -95,7 +100,7 @@ const maxHeld = 120
 
 // mayBegin reports whether a reply that begins with s may still turn out to be
 // no answer.
-func (n nonAnswers) mayBegin(s string) bool {
+func (n NonAnswers) mayBegin(s string) bool {
 	if utf8.RuneCountInString(squeezeSpace(s)) > maxHeld {
 		return false
 	}
@@ -126,57 +131,38 @@ func leadingWords(s string) (words, rest string) {
 
 func isWordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }
 
-// A heldReply holds the beginning of a reply back while it may still turn out
+// A Held holds the beginning of a reply back while it may still turn out
 // to be no answer.
-type heldReply struct {
-	expects  nonAnswers
-	text     strings.Builder // the reply so far
-	released bool            // it is an answer, or too long to be held back
+type Held struct {
+	Expects  NonAnswers
+	Text     strings.Builder // the reply so far
+	Released bool            // it is an answer, or too long to be held back
 	reason   string          // why it is not an answer
 }
 
-// addPiece takes the next piece and returns what can be shown now. enough reports
+// Add takes the next piece and returns what can be shown now. enough reports
 // that the reply is not an answer, whatever follows.
-func (h *heldReply) addPiece(piece string) (show string, enough bool) {
-	h.text.WriteString(piece)
-	if h.released {
+func (h *Held) Add(piece string) (show string, enough bool) {
+	h.Text.WriteString(piece)
+	if h.Released {
 		return piece, false
 	}
-	all := h.text.String()
-	if reason, final := h.expects.reason(all); final {
+	all := h.Text.String()
+	if reason, final := h.Expects.Reason(all); final {
 		h.reason = reason
 		return "", true
 	}
-	if h.expects.mayBegin(all) {
+	if h.Expects.mayBegin(all) {
 		return "", false
 	}
-	h.released = true
+	h.Released = true
 	return all, false
 }
 
-// endReply returns why the whole reply is not an answer; empty when it is one.
-func (h *heldReply) endReply() (reason string) {
+// End returns why the whole reply is not an answer; empty when it is one.
+func (h *Held) End() (reason string) {
 	if h.reason == "" {
-		h.reason, _ = h.expects.reason(h.text.String())
+		h.reason, _ = h.Expects.Reason(h.Text.String())
 	}
 	return h.reason
-}
-
-// showReply makes the call and shows its reply piece by piece from where it is certain
-// to be an answer. It stops where it is certain to be none, or show returns false.
-func (c *call) showReply(ctx context.Context, m Model, reply *heldReply, show func(text string) bool) error {
-	for piece, err := range c.pieces(ctx, m) {
-		if err != nil {
-			return callError(c.prompt.Role, err)
-		}
-		text, enough := reply.addPiece(piece)
-		if enough {
-			c.enough = true
-			break
-		}
-		if text != "" && !show(text) {
-			break
-		}
-	}
-	return nil
 }

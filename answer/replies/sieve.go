@@ -1,4 +1,7 @@
-package answer
+// Package replies reads what a model replies in place of an answer or in one: whether it
+// says that there is none, and which labels it cites. It is pure: it works on text alone,
+// which comes in pieces.
+package replies
 
 import (
 	"bytes"
@@ -8,10 +11,10 @@ import (
 	"ibid/cite/marker"
 )
 
-// A sieve removes the labels from a text that the model was not shown, since an
+// A Sieve removes the labels from a text that the model was not shown, since an
 // invented label must not pass for a citation. It takes the text in pieces, as a
 // [marker.Scanner] does.
-type sieve struct {
+type Sieve struct {
 	scanner  *marker.Scanner
 	shown    map[int]bool
 	out      []byte
@@ -21,14 +24,14 @@ type sieve struct {
 	// marks the place of removed ones, so that package cite closes up the space
 	// before them.
 	sure bool
-	// verbatim leaves a marker as it was written unless it has a label that was
+	// Verbatim leaves a marker as it was written unless it has a label that was
 	// not shown.
-	verbatim bool
+	Verbatim bool
 }
 
-// highestLabel is the highest number that is read as a label. A larger one of
+// HighestLabel is the highest number that is read as a label. A larger one of
 // four digits is a year or the like: "[2010] EWHC 123".
-func highestLabel(shown []int) int {
+func HighestLabel(shown []int) int {
 	highest := 999
 	for _, l := range shown {
 		highest = max(highest, l)
@@ -36,29 +39,31 @@ func highestLabel(shown []int) int {
 	return highest
 }
 
-func newSieve(shown []int, sure bool) *sieve {
-	s := &sieve{scanner: marker.NewScanner(marker.Default, highestLabel(shown)), shown: make(map[int]bool, len(shown)), sure: sure}
+// NewSieve returns a sieve for a model that was shown these labels. sure says how
+// it writes labels.
+func NewSieve(shown []int, sure bool) *Sieve {
+	s := &Sieve{scanner: marker.NewScanner(marker.Default, HighestLabel(shown)), shown: make(map[int]bool, len(shown)), sure: sure}
 	for _, l := range shown {
 		s.shown[l] = true
 	}
 	return s
 }
 
-// addPiece takes the next piece and returns what is certain of the text.
-func (s *sieve) addPiece(piece string) string {
+// Add takes the next piece and returns what is certain of the text.
+func (s *Sieve) Add(piece string) string {
 	s.out = s.out[:0]
 	s.scanner.Feed([]byte(piece), s.addToken)
 	return string(s.out)
 }
 
-// endText returns the rest of the text.
-func (s *sieve) endText() string {
+// End returns the rest of the text.
+func (s *Sieve) End() string {
 	s.out = s.out[:0]
 	s.scanner.Close(s.addToken)
 	return string(s.out)
 }
 
-func (s *sieve) addToken(t marker.Token) {
+func (s *Sieve) addToken(t marker.Token) {
 	if !t.Marker {
 		s.out = append(s.out, t.Text...)
 		return
@@ -77,24 +82,24 @@ func (s *sieve) addToken(t marker.Token) {
 			s.cited = append(s.cited, id)
 		}
 		if s.sure {
-			s.out = appendLabels(s.out, []int{id})
+			s.out = AppendLabels(s.out, []int{id})
 		} else {
 			s.out = append(s.out, "["+strconv.Itoa(id)+"]"...)
 		}
 	}
 	switch {
-	case s.verbatim && known:
+	case s.Verbatim && known:
 		s.out = append(s.out[:from], t.Text...)
 	case kept:
 	case s.sure:
-		s.out = appendLabels(s.out, nil)
+		s.out = AppendLabels(s.out, nil)
 	default:
 		s.out = bytes.TrimRight(s.out, " ")
 	}
 }
 
-// appendLabels writes labels in the seed form, or marks the place of removed ones.
-func appendLabels(out []byte, labels []int) []byte {
+// AppendLabels writes labels in the seed form, or marks the place of removed ones.
+func AppendLabels(out []byte, labels []int) []byte {
 	if len(labels) == 0 {
 		return append(out, "[0](id=)"...)
 	}
@@ -105,15 +110,15 @@ func appendLabels(out []byte, labels []int) []byte {
 	return out
 }
 
-// siftText sieves a whole text. Its labels have the form that a model is asked for,
+// Sift sieves a whole text. Its labels have the form that a model is asked for,
 // unless that would change how the text is read.
-func siftText(text string, shown []int) (out string, cited, invented []int) {
+func Sift(text string, shown []int) (out string, cited, invented []int) {
 	for _, sure := range []bool{false, true} {
-		s := newSieve(shown, sure)
-		out = s.addPiece(text)
-		out += s.endText()
+		s := NewSieve(shown, sure)
+		out = s.Add(text)
+		out += s.End()
 		cited, invented = s.cited, s.invented
-		if slices.Equal(marker.Labels(out, highestLabel(shown)), cited) {
+		if slices.Equal(marker.Labels(out, HighestLabel(shown)), cited) {
 			break
 		}
 	}

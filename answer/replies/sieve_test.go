@@ -1,12 +1,9 @@
-package answer
+package replies
 
 import (
-	"context"
-	"errors"
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 
 	"ibid/cite/marker"
 )
@@ -24,17 +21,17 @@ func FuzzSieve(f *testing.F) {
 	shown := []int{1, 3, 7}
 	f.Fuzz(func(t *testing.T, text string, cut uint8) {
 		for _, sure := range []bool{true, false} {
-			whole := newSieve(shown, sure)
-			want := whole.addPiece(text)
-			want += whole.endText()
-			s := newSieve(shown, sure)
+			whole := NewSieve(shown, sure)
+			want := whole.Add(text)
+			want += whole.End()
+			s := NewSieve(shown, sure)
 			var got strings.Builder
 			for at := 0; at < len(text); {
 				end := min(len(text), at+1+int(cut)%7)
-				got.WriteString(s.addPiece(text[at:end]))
+				got.WriteString(s.Add(text[at:end]))
 				at = end
 			}
-			got.WriteString(s.endText())
+			got.WriteString(s.End())
 			if sure && got.String() != want {
 				t.Errorf("%q in pieces is %q, whole %q", text, got.String(), want)
 			}
@@ -44,64 +41,35 @@ func FuzzSieve(f *testing.F) {
 			if !sure {
 				continue
 			}
-			for _, known := range []int{8, highestLabel(shown)} {
+			for _, known := range []int{8, HighestLabel(shown)} {
 				if labels := marker.Labels(want, known); len(without(labels, shown)) > 0 {
 					t.Errorf("%q became %q, which cites %v", text, want, labels)
 				}
 			}
-			if extra := without(whole.invented, marker.Labels(text, highestLabel(shown))); len(extra) > 0 {
+			if extra := without(whole.invented, marker.Labels(text, HighestLabel(shown))); len(extra) > 0 {
 				t.Errorf("%q does not hold %v", text, extra)
 			}
 		}
-		out, cited, _ := siftText(text, shown)
-		if labels := marker.Labels(out, highestLabel(shown)); !slices.Equal(labels, cited) || len(without(cited, shown)) > 0 {
+		out, cited, _ := Sift(text, shown)
+		if labels := marker.Labels(out, HighestLabel(shown)); !slices.Equal(labels, cited) || len(without(cited, shown)) > 0 {
 			t.Errorf("%q became %q, which cites %v and is said to cite %v", text, out, labels, cited)
 		}
 	})
 }
 
-// Leaving a summary stops its calls and leaves nothing running: a synctest bubble
-// ends only when all its goroutines have.
-func TestSummaryLeft(t *testing.T) {
-	for _, strategy := range []string{"refine", "map-reduce"} {
-		synctest.Test(t, func(t *testing.T) {
-			m := stalled{make(chan struct{}, 9)}
-			a := &Answerer{Model: m, StepTokens: 1, Parallel: 4}
-			ctx, cancel := context.WithCancel(t.Context())
-			go func() {
-				<-m.running
-				cancel()
-			}()
-			got := read(a.Summarize(ctx, Summary{Passages: story(9), Strategy: strategy}))
-			if !errors.Is(got.err, context.Canceled) || got.text != "" {
-				t.Errorf("%s: got\n%s", strategy, got)
-			}
-		})
-	}
-	for leave := range 12 {
-		synctest.Test(t, func(t *testing.T) {
-			m := &script{reply: func(Prompt) (string, error) { return "They sail [1].", nil }}
-			n := 0
-			for _, err := range (&Answerer{Model: m, StepTokens: 1}).Summarize(t.Context(), Summary{Passages: story(4), Strategy: "map-reduce"}) {
-				if err != nil {
-					t.Error(err)
-				}
-				if n++; n > leave {
-					break
-				}
-			}
-		})
-	}
-}
-
 // A year in brackets is not a label.
 func TestSieveKeepsYears(t *testing.T) {
 	const text = "It was decided in Smith v Jones [2010] EWHC 123 [1], and not in [9] 2011."
-	out, cited, invented := siftText(text, []int{1, 2})
+	out, cited, invented := Sift(text, []int{1, 2})
 	if want := "It was decided in Smith v Jones [2010] EWHC 123 [1], and not in 2011."; out != want {
 		t.Errorf("got %q", out)
 	}
 	if len(cited) != 1 || cited[0] != 1 || len(invented) != 1 || invented[0] != 9 {
 		t.Errorf("cited %v, invented %v", cited, invented)
 	}
+}
+
+// without returns the numbers of a that are not in b.
+func without(a, b []int) []int {
+	return slices.DeleteFunc(slices.Clone(a), func(n int) bool { return slices.Contains(b, n) })
 }
