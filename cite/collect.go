@@ -123,7 +123,7 @@ func (f *Fold) Add(e answer.Event) {
 	case answer.Unanswered:
 		a.Reason = e.Reason
 		a.Nearest, a.Closest = e.Nearest, e.Closest
-		f.refuse(e.Text)
+		f.setRefusal(e.Text)
 	case answer.Fallback:
 		a.Fallback = e.Reason
 	case answer.Incomplete:
@@ -184,7 +184,7 @@ func (f *Fold) addDraft(e answer.Draft) {
 	}
 }
 
-func (f *Fold) refuse(text string) {
+func (f *Fold) setRefusal(text string) {
 	f.refused = true
 	f.text = []byte(text)
 	f.answer.Sources, f.answer.Places, f.answer.Citations, f.answer.Unsupported = nil, nil, nil, nil

@@ -44,16 +44,16 @@ func Number(events iter.Seq2[answer.Event, error], o Options) iter.Seq2[answer.E
 		n := newNumbering(o)
 		for e, err := range events {
 			if err != nil {
-				if n.finish(yield) {
+				if n.emitEnd(yield) {
 					yield(nil, err)
 				}
 				return
 			}
-			if !n.event(e, yield) {
+			if !n.numberEvent(e, yield) {
 				return
 			}
 		}
-		n.finish(yield)
+		n.emitEnd(yield)
 	}
 }
 
@@ -95,10 +95,10 @@ func newNumbering(o Options) *numbering {
 	return &numbering{options: o, prover: answer.Prover(), settled: map[int]int{}, proved: map[string]map[int]support.Quote{}}
 }
 
-func (n *numbering) event(e answer.Event, yield yielder) bool {
+func (n *numbering) numberEvent(e answer.Event, yield yielder) bool {
 	switch e := e.(type) {
 	case answer.Kept:
-		return n.keep(e.Passages, yield) && yield(e, nil)
+		return n.keepPassages(e.Passages, yield) && yield(e, nil)
 	case answer.Draft:
 		return n.addDraft(e, yield)
 	case answer.Revision:
@@ -110,9 +110,9 @@ func (n *numbering) event(e answer.Event, yield yielder) bool {
 		for i, c := range e.Closest {
 			e.Closest[i].Link = n.link(c.Passage, c.Start, c.End)
 		}
-		return n.finish(yield) && yield(e, nil)
+		return n.emitEnd(yield) && yield(e, nil)
 	case answer.Incomplete, answer.Usage:
-		return n.finish(yield) && yield(e, nil)
+		return n.emitEnd(yield) && yield(e, nil)
 	case answer.Verified:
 		n.proved[e.Statement] = e.Quotes
 		if e.Plain {
@@ -123,7 +123,7 @@ func (n *numbering) event(e answer.Event, yield yielder) bool {
 	return yield(e, nil)
 }
 
-func (n *numbering) keep(passages []retrieve.Passage, yield yielder) bool {
+func (n *numbering) keepPassages(passages []retrieve.Passage, yield yielder) bool {
 	if n.rewriter != nil {
 		yield(nil, errors.New("numbering the citations: the evidence changed after the answer had begun"))
 		return false
@@ -156,8 +156,8 @@ func (n *numbering) addText(t answer.Text, yield yielder) bool {
 	return n.emit(n.rewriter.Append(nil, []byte(t.Text)), false, yield)
 }
 
-// finish yields what is held back.
-func (n *numbering) finish(yield yielder) bool {
+// emitEnd yields what is held back.
+func (n *numbering) emitEnd(yield yielder) bool {
 	if !n.breakDraft(yield) {
 		return false
 	}
@@ -235,7 +235,7 @@ func (n *numbering) addRevision(e answer.Revision, yield yielder) bool {
 			continue
 		}
 		out.Cited = append(out.Cited, n.citedBy(u))
-		if n.settled[u.Number] > 0 || n.settles(u) {
+		if n.settled[u.Number] > 0 || n.isSettled(u) {
 			n.settled[u.Number] = u.ID
 			out.Settled = append(out.Settled, u.Number)
 		}
@@ -246,10 +246,10 @@ func (n *numbering) addRevision(e answer.Revision, yield yielder) bool {
 	return out.Text == "" && len(out.Cited) == 0 && !e.Cut || yield(out, nil)
 }
 
-// settles reports whether the source of a revision has its number even if the revision is
+// isSettled reports whether the source of a revision has its number even if the revision is
 // cut, and the draft before it is the answer: it has the same one there, or is not cited
 // there, and the number is no other's.
-func (n *numbering) settles(u rewrite.Use) bool {
+func (n *numbering) isSettled(u rewrite.Use) bool {
 	i := slices.IndexFunc(n.before, func(s rewrite.Source) bool {
 		return slices.Contains(s.IDs, u.ID) || s.Source != "" && s.Source == n.documents[u.ID-1].Source
 	})

@@ -62,8 +62,8 @@ func (a Abilities) stored() Abilities {
 	return a
 }
 
-// learn changes the abilities.
-func (c *abilities) learn(change func(*Abilities)) {
+// changeAbilities changes the abilities.
+func (c *abilities) changeAbilities(change func(*Abilities)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	before := c.known
@@ -72,8 +72,8 @@ func (c *abilities) learn(change func(*Abilities)) {
 	}
 }
 
-// tell passes on the abilities if they are new.
-func (c *abilities) tell() {
+// reportAbilities passes on the abilities if they are new.
+func (c *abilities) reportAbilities() {
 	c.mu.Lock()
 	now := c.known.stored()
 	hook := c.hook
@@ -94,7 +94,7 @@ func (c *abilities) learnOdds(req chatRequest, r *reply) {
 	if !req.LogProbs || r.text.Len() == 0 {
 		return
 	}
-	c.learn(func(a *Abilities) {
+	c.changeAbilities(func(a *Abilities) {
 		if r.yes > 0 {
 			a.Odds = min(a.Odds+1, mostOdds)
 		} else if a.Odds--; a.Odds < 0 {
@@ -103,10 +103,10 @@ func (c *abilities) learnOdds(req chatRequest, r *reply) {
 	})
 }
 
-// adapt records that the server refuses an optional part of the request. Where the error
+// adaptRequest records that the server refuses an optional part of the request. Where the error
 // names none, what a verdict has more than an answer is left out, and asked for again by
 // later calls if that was not it.
-func (c *abilities) adapt(req chatRequest, r *reply, e *Error) *Error {
+func (c *abilities) adaptRequest(req chatRequest, r *reply, e *Error) *Error {
 	if e.Kind != Rejected {
 		return e
 	}
@@ -125,7 +125,7 @@ func (c *abilities) adapt(req chatRequest, r *reply, e *Error) *Error {
 		if part.sent && slices.ContainsFunc(part.names, func(name string) bool {
 			return e.param == name || strings.Contains(e.Detail, name)
 		}) {
-			c.learn(part.leave)
+			c.changeAbilities(part.leave)
 			e.adapted = true
 			return e
 		}
@@ -135,6 +135,6 @@ func (c *abilities) adapt(req chatRequest, r *reply, e *Error) *Error {
 	} else if !r.bare {
 		return e
 	}
-	c.learn(func(a *Abilities) { a.NoOdds, a.NoFormat = e.adapted, e.adapted })
+	c.changeAbilities(func(a *Abilities) { a.NoOdds, a.NoFormat = e.adapted, e.adapted })
 	return e
 }

@@ -40,7 +40,7 @@ func (c *Client) Complete(ctx context.Context, p answer.Prompt) iter.Seq2[answer
 			yield(answer.Piece{Usage: r.tokens(p)}, err)
 		}
 		if err == nil {
-			c.tell()
+			c.reportAbilities()
 		}
 	}
 }
@@ -82,7 +82,7 @@ func (c *Client) attempt(ctx context.Context, p answer.Prompt, r *reply) *Error 
 	resp, failed := call.send(ctx, "/chat/completions", eventStream, body)
 	if failed != nil {
 		r.reached = failed.Kind == TimedOut || failed.Kind == Canceled
-		return c.adapt(req, r, failed)
+		return c.adaptRequest(req, r, failed)
 	}
 	stream := newEvents(ctx, call, resp.Body)
 	defer stream.Close()
@@ -96,11 +96,11 @@ func (c *Client) attempt(ctx context.Context, p answer.Prompt, r *reply) *Error 
 		case err != nil && r.finish == filtered:
 			return c.fail(Filtered, nil, "")
 		case err != nil && r.finish != "":
-			if length(req) > 0 && !p.Hard && r.starved() {
+			if length(req) > 0 && !p.Hard && r.isStarved() {
 				wait.idle.Reset(afterDone)
 				return c.unbound(r, p)
 			}
-			r.end(p)
+			r.emitEnd(p)
 			wait.idle.Reset(afterDone) // for stream.Close
 			return nil
 		case err != nil:
@@ -179,8 +179,8 @@ func length(req chatRequest) int {
 // unbound has a request repeated without a length, because the model used all of
 // it to think, visibly or not. The cost of those thoughts is kept.
 func (c *Client) unbound(r *reply, p answer.Prompt) *Error {
-	c.learn(func(a *Abilities) { a.Thinks = true })
-	_, thought := r.thinker.end()
+	c.changeAbilities(func(a *Abilities) { a.Thinks = true })
+	_, thought := r.thinker.endText()
 	r.thoughts.WriteString(thought)
 	lost := r.tokens(p)
 	lost.Reasoning = max(lost.Reasoning, lost.Completion)
@@ -246,7 +246,7 @@ func (c *Client) readChunk(raw []byte, r *reply) *Error {
 	if u := ch.Usage; u != nil && u.PromptTokens > 0 && u.CompletionTokens >= 0 {
 		r.usage = u
 		if d := u.CompletionTokensDetails; d != nil && d.ReasoningTokens > 0 {
-			c.learn(func(a *Abilities) { a.Thinks = true })
+			c.changeAbilities(func(a *Abilities) { a.Thinks = true })
 		}
 	}
 	for _, choice := range ch.Choices {
@@ -267,9 +267,9 @@ func (c *Client) readChunk(raw []byte, r *reply) *Error {
 			if r.size > maxReply {
 				return c.fail(BadReply, nil, "it is too long")
 			}
-			added := r.add(text, thought)
+			added := r.addPiece(text, thought)
 			if r.thoughts.Len() > 0 {
-				c.learn(func(a *Abilities) { a.Thinks = true })
+				c.changeAbilities(func(a *Abilities) { a.Thinks = true })
 			}
 			if !added {
 				return nil
@@ -323,19 +323,19 @@ type reply struct {
 	thought  int // their number
 }
 
-// add yields the next part of the reply, and reports whether to continue.
-func (r *reply) add(text, thought string) bool {
+// addPiece yields the next part of the reply, and reports whether to continue.
+func (r *reply) addPiece(text, thought string) bool {
 	if text == "" && thought == "" {
 		return true
 	}
 	r.begun = true
-	said, more := r.thinker.add(text)
+	said, more := r.thinker.addPiece(text)
 	r.thoughts.WriteString(thought)
 	r.thoughts.WriteString(more)
-	return r.say(said)
+	return r.emitText(said)
 }
 
-func (r *reply) say(text string) bool {
+func (r *reply) emitText(text string) bool {
 	if text == "" {
 		return true
 	}
@@ -348,14 +348,14 @@ func (r *reply) say(text string) bool {
 	return !r.stopped
 }
 
-// starved reports whether the reply reached its length before its first word.
-func (r *reply) starved() bool { return r.finish == "length" && r.text.Len() == 0 }
+// isStarved reports whether the reply reached its length before its first word.
+func (r *reply) isStarved() bool { return r.finish == "length" && r.text.Len() == 0 }
 
-// end yields the last piece.
-func (r *reply) end(p answer.Prompt) {
-	text, thought := r.thinker.end()
+// emitEnd yields the last piece.
+func (r *reply) emitEnd(p answer.Prompt) {
+	text, thought := r.thinker.endText()
 	r.thoughts.WriteString(thought)
-	if r.say(text) {
+	if r.emitText(text) {
 		r.stopped = !r.yield(answer.Piece{Finish: r.finish, Usage: r.tokens(p)}, nil)
 	}
 }

@@ -72,11 +72,11 @@ func (e *Embedder) attempt(ctx context.Context, texts []string) ([][]float32, *E
 	}, int64(len(texts)+1)*maxVector, &reply); failed != nil {
 		return nil, failed
 	}
-	return e.check(reply.Data, len(texts))
+	return e.checkVectors(reply.Data, len(texts))
 }
 
-// check puts the vectors in the order of the texts, at unit length.
-func (e *Embedder) check(data []openai.Embedding, texts int) ([][]float32, *Error) {
+// checkVectors puts the vectors in the order of the texts, at unit length.
+func (e *Embedder) checkVectors(data []openai.Embedding, texts int) ([][]float32, *Error) {
 	bad := func(format string, args ...any) ([][]float32, *Error) {
 		return nil, e.fail(BadReply, nil, fmt.Sprintf(format, args...))
 	}

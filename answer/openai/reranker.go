@@ -68,11 +68,11 @@ func (r *Reranker) attempt(ctx context.Context, question string, texts []string)
 	}, most, &reply); failed != nil {
 		return nil, failed
 	}
-	return r.check(reply.Results, len(texts))
+	return r.checkResults(reply.Results, len(texts))
 }
 
-// check puts the scores in the order of the texts.
-func (r *Reranker) check(results []score, texts int) ([]float64, *Error) {
+// checkResults puts the scores in the order of the texts.
+func (r *Reranker) checkResults(results []score, texts int) ([]float64, *Error) {
 	bad := func(format string, args ...any) ([]float64, *Error) {
 		return nil, r.fail(BadReply, nil, fmt.Sprintf(format, args...))
 	}

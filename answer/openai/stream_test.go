@@ -125,10 +125,10 @@ func TestThinker(t *testing.T) {
 			text, thought := "", ""
 			for in := row[0]; in != ""; {
 				n := rapid.IntRange(1, len(in)).Draw(t, "n")
-				a, b := th.add(in[:n])
+				a, b := th.addPiece(in[:n])
 				text, thought, in = text+a, thought+b, in[n:]
 			}
-			a, b := th.end()
+			a, b := th.endText()
 			if text+a != row[1] || thought+b != row[2] {
 				t.Fatalf("%q: got %q and %q, want %q and %q", row[0], text+a, thought+b, row[1], row[2])
 			}

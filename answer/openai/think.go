@@ -17,8 +17,8 @@ type thinker struct {
 	text   bool   // the rest is text
 }
 
-// add takes the next piece of the reply and returns what is certain of it.
-func (t *thinker) add(piece string) (text, thought string) {
+// addPiece takes the next piece of the reply and returns what is certain of it.
+func (t *thinker) addPiece(piece string) (text, thought string) {
 	t.held += piece
 	for !t.text {
 		start := strings.TrimLeft(t.held, " \t\r\n")
@@ -47,8 +47,8 @@ func (t *thinker) add(piece string) (text, thought string) {
 	return text, thought
 }
 
-// end returns the rest, when the reply has ended.
-func (t *thinker) end() (text, thought string) {
+// endText returns the rest, when the reply has ended.
+func (t *thinker) endText() (text, thought string) {
 	held := t.held
 	t.held = ""
 	if t.inside {

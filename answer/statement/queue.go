@@ -114,25 +114,25 @@ func (q *Queue) verdict() Verdict {
 	case u.Kind == Verbatim, u.States && (u.Kind != Lead || u.verdict != Keep):
 		return u.verdict
 	case u.Kind == Lead:
-		v = q.introduces(u.introduces, false)
+		v = q.leadVerdict(u.isLeadOf, false)
 	case u.Kind == Trailer && q.last == Drop:
 		v = Drop
 	}
 	if v == Keep && !q.kept && !u.States {
 		// Nothing is shown before it is certain that there is an answer.
-		return q.introduces(func(Unit, int) bool { return true }, q.fell)
+		return q.leadVerdict(func(Unit, int) bool { return true }, q.fell)
 	}
 	return v
 }
 
-// introduces returns the verdict on the first unit as one that falls with those
+// leadVerdict returns the verdict on the first unit as one that falls with those
 // that come after it, as far as they belong to it: i is how many are between. fell
 // says that some have been dropped.
-func (q *Queue) introduces(belongs func(next Unit, i int) bool, fell bool) Verdict {
+func (q *Queue) leadVerdict(belongs func(next Unit, i int) bool, fell bool) Verdict {
 	open := !q.closed
 	for i, u := range q.units[1:] {
 		if !belongs(u.Unit, i) {
-			open = slices.ContainsFunc(q.units[1:1+i], func(u queued) bool { return u.open() })
+			open = slices.ContainsFunc(q.units[1:1+i], func(u queued) bool { return u.isOpen() })
 			break
 		}
 		if u.Kind == Lead {
@@ -141,7 +141,7 @@ func (q *Queue) introduces(belongs func(next Unit, i int) bool, fell bool) Verdi
 		if u.verdict == Keep {
 			return Keep
 		}
-		open = open || u.open()
+		open = open || u.isOpen()
 		fell = fell || u.verdict == Drop
 	}
 	switch {
@@ -153,12 +153,12 @@ func (q *Queue) introduces(belongs func(next Unit, i int) bool, fell bool) Verdi
 	return Keep
 }
 
-// open reports whether a unit waits for its verdict.
-func (u queued) open() bool { return u.States && u.Kind != Lead && u.verdict == Open }
+// isOpen reports whether a unit waits for its verdict.
+func (u queued) isOpen() bool { return u.States && u.Kind != Lead && u.verdict == Open }
 
-// introduces reports whether a lead introduces a unit, given that it introduces
+// isLeadOf reports whether a lead introduces a unit, given that it introduces
 // the i units between them.
-func (u Unit) introduces(next Unit, i int) bool {
+func (u Unit) isLeadOf(next Unit, i int) bool {
 	switch {
 	case u.level > 0: // a heading: all up to the next of its rank
 		return next.level == 0 || next.level > u.level

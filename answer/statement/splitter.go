@@ -35,18 +35,18 @@ func NewSplitter(known int) *Splitter {
 
 // Add takes the next piece of the text and returns the units that it ends.
 func (s *Splitter) Add(piece string) []Unit {
-	s.scanner.Feed([]byte(piece), s.take)
-	return s.cut(false)
+	s.scanner.Feed([]byte(piece), s.addToken)
+	return s.endedUnits(false)
 }
 
 // End returns the units that are left, and the white space after the last.
 func (s *Splitter) End() (units []Unit, space string) {
-	s.scanner.Close(s.take)
-	units = s.cut(true)
+	s.scanner.Close(s.addToken)
+	units = s.endedUnits(true)
 	return units, string(s.text[s.at:])
 }
 
-func (s *Splitter) take(t marker.Token) {
+func (s *Splitter) addToken(t marker.Token) {
 	start := len(s.text)
 	s.text = append(s.text, t.Text...)
 	at := sentence.Span{Start: start, End: len(s.text)}
@@ -66,13 +66,13 @@ func (s *Splitter) isBlock(c sentence.Span) bool {
 	return bytes.HasPrefix(s.text[c.Start:], []byte("```")) || bytes.HasPrefix(s.text[c.Start:], []byte("~~~"))
 }
 
-// cut returns the units that have ended.
-func (s *Splitter) cut(final bool) (units []Unit) {
+// endedUnits returns the units that have ended.
+func (s *Splitter) endedUnits(final bool) (units []Unit) {
 	for {
 		more := s.next.End > 0
 		if more {
 			var known bool
-			if more, known = s.continues(final); !known {
+			if more, known = s.unitContinues(final); !known {
 				return units
 			}
 			if !more {
@@ -87,9 +87,9 @@ func (s *Splitter) cut(final bool) (units []Unit) {
 			return units
 		case found.End <= s.at: // in a block that has been taken
 		case more:
-			s.extend(found.End)
+			s.extendUnit(found.End)
 		default:
-			s.begin(found)
+			s.beginUnit(found)
 		}
 	}
 }
@@ -104,16 +104,16 @@ func (s *Splitter) sentence(final bool) (sentence.Span, bool) {
 	return s.sentences.Next(s.text, s.refs, s.code, final)
 }
 
-// begin begins a unit with a sentence, up to the block of code in it, if any.
-func (s *Splitter) begin(found sentence.Span) {
-	found = s.trim(sentence.Span{Start: max(found.Start, s.at), End: found.End})
+// beginUnit begins a unit with a sentence, up to the block of code in it, if any.
+func (s *Splitter) beginUnit(found sentence.Span) {
+	found = s.trimSpan(sentence.Span{Start: max(found.Start, s.at), End: found.End})
 	s.next = found
-	s.extend(found.End)
+	s.extendUnit(found.End)
 	for i, m := range s.marks { // a sentence that begins in small letters after a reference
 		last := i+1 == len(s.marks) || s.marks[i+1].Start > m.End
-		if last && m.Start > found.Start && m.End < found.End && unicode.IsSpace(rune(s.text[m.End])) && s.ended(i) {
+		if last && m.Start > found.Start && m.End < found.End && unicode.IsSpace(rune(s.text[m.End])) && s.isEnded(i) {
 			s.next.End = m.End
-			s.after = append(s.after, s.trim(sentence.Span{Start: m.End, End: found.End}))
+			s.after = append(s.after, s.trimSpan(sentence.Span{Start: m.End, End: found.End}))
 			return
 		}
 	}
@@ -126,8 +126,8 @@ func (s *Splitter) begin(found sentence.Span) {
 			rest.Start = c.End
 		}
 		if rest.Start < rest.End {
-			s.next = s.trim(sentence.Span{Start: found.Start, End: rest.Start})
-			if rest = s.trim(rest); rest.Start < rest.End {
+			s.next = s.trimSpan(sentence.Span{Start: found.Start, End: rest.Start})
+			if rest = s.trimSpan(rest); rest.Start < rest.End {
 				s.after = append(s.after, rest)
 			}
 		}
@@ -135,8 +135,8 @@ func (s *Splitter) begin(found sentence.Span) {
 	}
 }
 
-// ended reports whether a full stop is before a mark and those that touch it.
-func (s *Splitter) ended(mark int) bool {
+// isEnded reports whether a full stop is before a mark and those that touch it.
+func (s *Splitter) isEnded(mark int) bool {
 	for mark > 0 && s.marks[mark-1].End == s.marks[mark].Start {
 		mark--
 	}
@@ -148,8 +148,8 @@ func (s *Splitter) ended(mark int) bool {
 	return !runsOn
 }
 
-// extend adds a sentence to the next unit.
-func (s *Splitter) extend(end int) {
+// extendUnit adds a sentence to the next unit.
+func (s *Splitter) extendUnit(end int) {
 	s.next.End, s.inCode = max(s.next.End, end), false
 	for _, c := range s.code {
 		if !s.isBlock(c) && c.Start < s.next.End && s.next.End < c.End {
@@ -158,8 +158,8 @@ func (s *Splitter) extend(end int) {
 	}
 }
 
-// trim removes the white space around a span.
-func (s *Splitter) trim(a sentence.Span) sentence.Span {
+// trimSpan removes the white space around a span.
+func (s *Splitter) trimSpan(a sentence.Span) sentence.Span {
 	inner := s.text[a.Start:a.End]
 	a.Start += len(inner) - len(bytes.TrimLeftFunc(inner, unicode.IsSpace))
 	a.End = max(a.Start, a.End-len(inner)+len(bytes.TrimRightFunc(inner, unicode.IsSpace)))
@@ -169,14 +169,14 @@ func (s *Splitter) trim(a sentence.Span) sentence.Span {
 // listLead is the sign of a list item, as in package sentence.
 var listLead = regexp.MustCompile(`^(?:[-*+•–—]|\d{1,9}[.)])(?:[ \t]|$)`)
 
-// continues reports whether the next unit has more than the sentences that it has
+// unitContinues reports whether the next unit has more than the sentences that it has
 // so far: a list item has all of its own, and no unit ends in code. Where known is
 // false, the text that decides has not come.
-func (s *Splitter) continues(final bool) (more, known bool) {
+func (s *Splitter) unitContinues(final bool) (more, known bool) {
 	u := &s.next
 	for _, c := range s.code {
 		if s.isBlock(c) && c.Start < u.End && u.End <= c.End {
-			u.End = s.trim(c).End
+			u.End = s.trimSpan(c).End
 			return false, final || c.End < len(s.text)
 		}
 	}
@@ -244,12 +244,12 @@ func (s *Splitter) unit() Unit {
 	}
 	prose.Write(s.text[from:a.End])
 	u.Plain = strings.TrimSpace(sentence.WithoutLead(plain.String()))
-	s.classify(&u, verbatim, prose.String(), plain.String())
+	s.classifyUnit(&u, verbatim, prose.String(), plain.String())
 	s.at, s.next = a.End, sentence.Span{}
 	return u
 }
 
-func (s *Splitter) classify(u *Unit, verbatim bool, prose, plain string) {
+func (s *Splitter) classifyUnit(u *Unit, verbatim bool, prose, plain string) {
 	head := u.Text[0] == '|' && !(s.row && strings.Count(u.Space, "\n") == 1)
 	item := listLead.MatchString(u.Text)
 	u.listed = item || u.Text[0] == '|'
