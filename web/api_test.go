@@ -21,6 +21,7 @@ import (
 	"go.uber.org/goleak"
 
 	"ibid/answer"
+	"ibid/data/datatest"
 	"ibid/ingest"
 	"ibid/retrieve"
 )
@@ -120,34 +121,21 @@ func TestReadiness(t *testing.T) {
 			return away
 		}
 	})
-	for _, want := range []struct {
-		ready  bool
-		away   error
-		status int
-		body   string
-	}{
-		{false, nil, 503, `{"done":3,"total":20,"ready":false,"reason":"the folders are being read for the first time"}`},
-		{true, nil, 200, `{"done":3,"total":20,"ready":true}`},
-		{true, errors.New("no route to db.internal"), 503,
-			`{"done":3,"total":20,"ready":false,"reason":"the store is unreachable: the server's log says why"}`},
-		{true, errors.New("no route to db.internal"), 503,
-			`{"done":3,"total":20,"ready":false,"reason":"the store is unreachable: the server's log says why"}`},
-		{true, nil, 200, `{"done":3,"total":20,"ready":true}`},
-		{true, &retrieve.BuildingError{Done: 34, Total: 779, Earlier: true}, 200, `{"done":3,"total":20,"ready":true,"detail":` +
-			`"the search index is being built: it has 34 of 779 chunks, and the earlier one is searched, which lacks what was stored since"}`},
-		{true, &retrieve.BuildingError{Done: 34, Total: 779}, 503,
-			`{"done":3,"total":20,"ready":false,"reason":"the search index is being built: it has 34 of 779 chunks"}`},
-		{true, &retrieve.SpaceError{Stored: "a", Wanted: "b"}, 503,
-			`{"done":3,"total":20,"ready":false,"reason":"the documents are embedded with another model: the server's log says why"}`},
-		{true, retrieve.ErrIndexUnavailable, 503,
-			`{"done":3,"total":20,"ready":false,"reason":"the search index is unreachable: the server's log says why"}`},
-		{true, syscall.ENOSPC, 503, `{"done":3,"total":20,"ready":false,"reason":"the disk is full: the server's log says why"}`},
-	} {
-		ready, away = want.ready, want.away
+	errs := map[string]error{"unreachable": errors.New("no route to db.internal"), "index": retrieve.ErrIndexUnavailable,
+		"replaced": &retrieve.BuildingError{Done: 34, Total: 779, Earlier: true}, "building": &retrieve.BuildingError{Done: 34, Total: 779},
+		"space": &retrieve.SpaceError{Stored: "a", Wanted: "b"}, "full": syscall.ENOSPC}
+	for _, want := range datatest.Table[struct {
+		Ready  bool
+		Away   string
+		Status int
+		Rest   string
+	}](t, "testdata/rows/tables.txt", "readiness") {
+		ready, away = want.Ready, errs[want.Away]
+		body := strings.ReplaceAll(fmt.Sprintf(`{"done":3,"total":20,"ready":%t,%s}`, want.Status == 200, want.Rest), ",}", "}")
 		w := call(e, "GET", "/readyz", "")
-		if w.Code != want.status || strings.TrimSpace(w.Body.String()) != want.body ||
-			(w.Header().Get("Retry-After") != "") != (want.status == 503) {
-			t.Errorf("%d %s, want %d %s", w.Code, w.Body, want.status, want.body)
+		if w.Code != want.Status || strings.TrimSpace(w.Body.String()) != body ||
+			(w.Header().Get("Retry-After") != "") != (want.Status == 503) {
+			t.Errorf("%d %s, want %d %s", w.Code, w.Body, want.Status, body)
 		}
 		if w := call(e, "GET", "/healthz", ""); w.Code != 200 {
 			t.Errorf("the process: %d", w.Code)

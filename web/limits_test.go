@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"ibid/data/datatest"
 )
 
 // from sends a search request from an address.
@@ -143,7 +145,6 @@ func TestPaceBounded(t *testing.T) {
 // TestEveryLimit hits each limit on requests once, and checks its message.
 func TestEveryLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const search, why, proxy = `{"question":"mooring"}`, `{"question":"Why?"}`, "Peer: 192.0.2.1:9"
 		finish := make(waiting)
 		uploads := uploadFolder(t)
 		uploads.MaxBytes, uploads.MaxTotal = 10, 10
@@ -151,60 +152,43 @@ func TestEveryLimit(t *testing.T) {
 			o.UploadFolders, o.Asker, o.KeyRate, o.UserRate, o.MaxAsks = oneFolder{Uploads: uploads}, finish, 6, 2, 4
 			o.TrustProxies, o.SignIn = []netip.Prefix{netip.MustParsePrefix("192.0.2.1/32")}, testSignIn()
 		})
-		open := &keyed{Echo: newHandler(t, func(o *Options) { o.KeyRate, o.UserRate, o.Addr = 2, 1, "0.0.0.0:8080" })}
-		key := func(name string) string { return "Authorization: Bearer " + k.ring.make(t, name, writer) }
-		key1, key2, key3, key4, asker1, asker2, asker3 := key("1"), key("2"), key("3"), key("4"), key("5"), key("6"), key("7")
-		named := func(user string) string { return `{"question":"mooring","user":"` + user + `"}` }
-		for _, step := range []struct {
-			times              int // before the one that is refused
-			on                 *keyed
-			method, path, body string
-			headers            []string
-			status             int
-			code, words        string // in the reply
-		}{
-			{0, k, "POST", "/api/search", strings.Repeat(" ", MaxBody+1), []string{key1}, 413, "body_too_large", "over 262144 bytes"},
-			{0, k, "POST", "/api/search", `{"question":"` + strings.Repeat("x", MaxQuestion+1) + `"}`, []string{key1}, 413, "question_too_long",
-				"the limit is"},
-			{0, k, "POST", "/api/documents?name=a.md", "more than 10", []string{key1}, 413, "file_too_large", "at most 10 bytes"},
-			{1, k, "POST", "/api/documents?name=b.md", "ten bytes.", []string{key1}, 0, "", ""},
-			{0, k, "POST", "/api/documents?name=c.md", "1", []string{key1}, 507, "no_room", "no room for more uploads"},
-			{1, k, "POST", "/api/search", search, []string{key1}, 429, "too_fast", "this key has asked 6 questions in a minute"},
-			// A user has a share of the key, and its refused questions cost the key nothing.
-			{2, k, "POST", "/api/search", named("anna"), []string{key2}, 429, "too_fast", "this user has asked 2 questions in a minute"},
-			{2, k, "POST", "/api/search", named("bert"), []string{key2}, 429, "too_fast", "this user"},
-			{2, k, "POST", "/api/search", named("carl"), []string{key2}, 429, "too_fast", "this key has asked 6"}, // no user widens it
-			{2, k, "POST", "/api/search", search, []string{key3, proxy, "X-Forwarded-User: anna"}, 429, "too_fast", "this user"},
-			{0, k, "POST", "/api/search", named("bert"), []string{key3, proxy, "X-Forwarded-User: anna"}, 429, "too_fast", "this user"},
-			{4, k, "POST", "/api/search", search, []string{key3, "X-Forwarded-User: anna"}, 429, "too_fast", "this key"}, // not from the proxy
-			{2, k, "POST", "/v1/vector_stores/default/search", `{"query":"mooring","user":"anna"}`, []string{key4}, 429, "rate_limit_exceeded",
-				"this user"},
-			{1, open, "POST", "/api/search", named("anna"), []string{"Peer: 192.0.2.7:1"}, 429, "too_fast", "this user"},
-			{1, open, "POST", "/api/search", search, []string{"Peer: 192.0.2.7:1"}, 429, "too_fast", "this address has asked 2"},
-			{4, open, "POST", "/api/search", search, []string{"Peer: 127.0.0.1:1"}, 0, "", ""}, // this machine has no limit
-			{MaxTries, k, "GET", "/api/documents", "", []string{"Peer: 192.0.2.9:1", "Authorization: Bearer wrong"}, 429, "too_many_tries",
-				"10 wrong keys came from this address"},
-			{2, k, "POST", "/api/runs", why, []string{asker1}, 429, "too_many_questions", "too many questions of this key"},
-			{2, k, "POST", "/api/runs", why, []string{asker2}, 429, "too_many_questions", "too many questions of this key"},
-			{0, k, "POST", "/api/ask", why, []string{asker3}, 429, "too_many_questions", "4 questions are being answered already"},
-		} {
-			send := func() *httptest.ResponseRecorder {
-				return step.on.send(t, step.method, step.path, step.body, step.headers...)
+		on := map[string]*keyed{"keyed": k, "open": {Echo: newHandler(t, func(o *Options) {
+			o.KeyRate, o.UserRate, o.Addr = 2, 1, "0.0.0.0:8080"
+		})}}
+		var keys []string
+		for n := range 7 {
+			key := "KEY" + strconv.Itoa(n+1)
+			keys = append(keys, key, "Authorization: Bearer "+k.ring.make(t, key, writer))
+		}
+		fill := strings.NewReplacer(append(keys, "SPACES", strings.Repeat(" ", MaxBody+1), "LONG", strings.Repeat("x", MaxQuestion+1))...)
+		for _, step := range datatest.Table[struct {
+			Times              int    // before the one that is refused
+			On                 string // the server
+			Method, Path, Body string
+			Headers            []string
+			Status             int
+			Code, Words        string // in the reply
+		}](t, "testdata/rows/tables.txt", "limits") {
+			for n, header := range step.Headers {
+				step.Headers[n] = fill.Replace(header)
 			}
-			for n := range step.times {
+			send := func() *httptest.ResponseRecorder {
+				return on[step.On].send(t, step.Method, step.Path, fill.Replace(step.Body), step.Headers...)
+			}
+			for n := range step.Times {
 				if w := send(); w.Code == http.StatusTooManyRequests {
-					t.Errorf("%s %s: number %d is refused: %s", step.path, step.words, n+1, w.Body)
+					t.Errorf("%s %s: number %d is refused: %s", step.Path, step.Words, n+1, w.Body)
 				}
 			}
-			if step.status == 0 {
+			if step.Status == 0 {
 				continue
 			}
 			w := send()
-			if w.Code != step.status || !strings.Contains(w.Body.String(), `"code":"`+step.code+`"`) || !strings.Contains(w.Body.String(), step.words) {
-				t.Errorf("%s %q: %d %s, want %d %s", step.path, step.words, w.Code, w.Body, step.status, step.code)
+			if w.Code != step.Status || !strings.Contains(w.Body.String(), `"code":"`+step.Code+`"`) || !strings.Contains(w.Body.String(), step.Words) {
+				t.Errorf("%s %q: %d %s, want %d %s", step.Path, step.Words, w.Code, w.Body, step.Status, step.Code)
 			}
 			if w.Code == http.StatusTooManyRequests && retryAfter(t, w) > time.Minute {
-				t.Errorf("%s: it waits %v", step.words, retryAfter(t, w))
+				t.Errorf("%s: it waits %v", step.Words, retryAfter(t, w))
 			}
 		}
 		close(finish)
