@@ -137,7 +137,7 @@ func kindOf(question string) *kind {
 		}
 		for i := range kinds {
 			if kinds[i].opens.at(words, at) {
-				if opened = &kinds[i]; opened.name != "any" && opened.name != "way" {
+				if opened = &kinds[i]; opened.name != "any" {
 					return opened
 				}
 				break

@@ -192,14 +192,14 @@ func (d *Reading) split(i int, p retrieve.Passage) []sentence {
 			terms: terms, covers: d.coverageOf(termSet(said)), reply: parts[k].reply, by: parts[k].by,
 		}
 		if s := &in[k]; s.code {
-			s.bare = !s.declares || !assigns(text) || inFunction(in[:k]) || d.needs.kind != nil && d.needs.kind.name == "yes"
+			s.bare = !s.declares || !assigns(text)
 		} else {
 			s.joins = k > 0 && joins(p.Text[spans[k-1].End:span.Start], in[k-1], text)
 			s.asks = isAsking(text)
 			s.title = !parts[k].first && isTitle(text, rest) || isHeading(text, p)
 			s.lacks = isRow(text) && d.apart(cellsOf(text))
 			s.other = parts[k].end || s.lacks || isRow(text) && d.otherYears(text, p) || d.answersOther(in[:k], text, p.Heading)
-			s.bare = parts[k].head || d.saysNothing(in[:k], s, p) || isStep(text) && d.needs.kind != nil && d.needs.kind.name == "yes"
+			s.bare = parts[k].head || d.saysNothing(in[:k], s, p)
 		}
 	}
 	return in
@@ -214,7 +214,7 @@ func (d *Reading) saysNothing(before []sentence, s *sentence, p retrieve.Passage
 	s.licensed = isLicence(before, s, p)
 	tells := named || endsOpen(s.text) || refersBack(s.text) && s.joins // with what it refers to
 	return isBare(s.text) || isHeader(s.text) || s.licensed && !asksLicence.MatchString(d.question) ||
-		s.declares && statementForm.MatchString(s.text) || !tells && d.repeats(s) || d.otherNumber(s.text)
+		!tells && d.repeats(s) || d.otherNumber(s.text)
 }
 
 // joins reports whether a sentence is in the paragraph or list item of the one before
@@ -246,10 +246,6 @@ func isIndented(p retrieve.Passage, s ingest.Span) bool {
 	return strings.HasPrefix(line, "    ") && strings.TrimSpace(line) == ""
 }
 
-// statementForm matches a statement of a program that is not indented, as in the
-// examples of comments.
-var statementForm = regexp.MustCompile(`:= |[{};]$|^[)}\]]`)
-
 // assigns reports whether code gives something a value, outside of a function: only
 // that may be an answer without a comment.
 func assigns(code string) bool {
@@ -274,17 +270,6 @@ func isComment(line string) bool {
 func beginsComment(text string, before, line ingest.Span) bool {
 	last := text[before.Start:before.End]
 	return isComment(text[line.Start:line.End]) && !isComment(last[strings.LastIndexByte(last, '\n')+1:])
-}
-
-// inFunction reports whether the sentences before code are the head of a function with the
-// comment that it begins with.
-func inFunction(before []sentence) bool {
-	for k := len(before) - 1; k >= 0 && !before[k].title; k-- {
-		if before[k].code {
-			return endsOpen(before[k].text) && strings.Contains(before[k].text, "def ")
-		}
-	}
-	return false
 }
 
 // repeats reports whether a text without a verdict of its own says nothing that
@@ -515,8 +500,7 @@ func inCapitals(s string) bool {
 // continues reports whether a sentence is the rest of the one before it.
 func continues(p retrieve.Passage, before, s ingest.Span) bool {
 	text := p.Text[before.Start:before.End]
-	return s.End-before.Start <= maxListBytes && wraps(text, p.Text[before.End:]) && !isHeading(text, p) &&
-		!inCapitals(text) && !inTitleCase(text)
+	return s.End-before.Start <= maxListBytes && wraps(text, p.Text[before.End:]) && !inCapitals(text) && !inTitleCase(text)
 }
 
 // wraps reports whether a sentence that was cut at the end of a line continues
@@ -549,14 +533,10 @@ func isAsking(s string) bool {
 }
 
 // isHeading reports whether a sentence is the title of its passage's document or
-// one of the headings above or in the passage.
+// one of the headings above it.
 func isHeading(s string, p retrieve.Passage) bool {
 	s = strings.TrimSpace(strings.TrimLeft(s, "# "))
-	paths := []string{p.Title, p.Heading}
-	for _, place := range p.Places {
-		paths = append(paths, place.Heading)
-	}
-	for _, path := range paths {
+	for _, path := range []string{p.Title, p.Heading} {
 		for h := range strings.SplitSeq(path, ingest.HeadingSeparator) {
 			if strings.EqualFold(s, strings.TrimSpace(h)) {
 				return true
