@@ -37,15 +37,15 @@ import (
 type object = map[string]any
 
 // TestOpenAPI compares openapi.json with the code: its routes, and the members of its
-// schemas. -update rewrites the names of operations, who may use a route, the codes and
-// the strategies; all else is written by hand.
+// schemas. -update rewrites the names of operations, the codes and the strategies; all
+// else, such as who may use a route, is written by hand.
 func TestOpenAPI(t *testing.T) {
 	var d object
 	decoder := json.NewDecoder(bytes.NewReader(openapiDocument))
 	decoder.UseNumber() // some are larger than a float64 can be exactly
 	must(t, decoder.Decode(&d))
 	described := d["paths"].(object)
-	for route, access := range accesses() {
+	for route, a := range accesses() {
 		method, pattern, _ := strings.Cut(route, " ")
 		path := openapiPath(pattern)
 		item, _ := described[path].(object)
@@ -55,16 +55,10 @@ func TestOpenAPI(t *testing.T) {
 			continue
 		}
 		op["operationId"] = operationID(method, path)
-		delete(op, "security")
-		switch access {
-		case public:
-			op["x-access"], op["security"] = "everyone", []any{}
-		case readers:
-			op["x-access"] = "keys that read"
-		case writers:
-			op["x-access"] = "keys that write"
-		case administrators:
-			op["x-access"] = "keys for the settings"
+		who := map[access]string{public: "everyone", visitors: "keys that read, public ones too", readers: "keys that read",
+			writers: "keys that write", administrators: "keys for the settings"}[a]
+		if open := op["security"] != nil; op["x-access"] != who || open != (a == public) {
+			t.Errorf("%s is for %s, and openapi.json says %v; without a key: %v", route, who, op["x-access"], open)
 		}
 	}
 	routes := 0
