@@ -217,25 +217,12 @@ func (p *pages) send(c echo.Context, status int, name string, data any) error {
 	// An invalid header names no language.
 	wanted, _, _ := language.ParseAcceptLanguage(c.Request().Header.Get("Accept-Language"))
 	_, i, _ := p.languages.Match(wanted...)
-	page, err := p.render(i, name, data)
-	if err != nil {
-		return err
-	}
-	return sendPage(c, status, page)
-}
-
-// render renders a page in the language with an index.
-func (p *pages) render(language int, name string, data any) ([]byte, error) {
 	var b bytes.Buffer
-	if err := p.byName[language][name].Execute(&b, data); err != nil {
-		return nil, fmt.Errorf("rendering the page %s: %w", name, err)
+	if err := p.byName[i][name].Execute(&b, data); err != nil {
+		return fmt.Errorf("rendering the page %s: %w", name, err)
 	}
-	return b.Bytes(), nil
-}
-
-func sendPage(c echo.Context, status int, page []byte) error {
 	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
-	return c.Blob(status, echo.MIMETextHTMLCharsetUTF8, page)
+	return c.Blob(status, echo.MIMETextHTMLCharsetUTF8, b.Bytes())
 }
 
 func size(n int) string {
