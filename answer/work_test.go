@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"compress/gzip"
+	"encoding/json"
 	"io"
 	"io/fs"
 	"os"
@@ -70,7 +71,7 @@ func workFolder(t *testing.T) fs.FS {
 }
 
 // unseenFolder is the documents of the questions in unseen.jsonl: what Debian's packages
-// have, source code and READMEs of modules that Ibid uses, and files of the evaluation sets.
+// have, source code and READMEs of modules, and files of the evaluation sets.
 func unseenFolder(t *testing.T) fs.FS {
 	t.Helper()
 	files := datatest.Sets(t, "files")
@@ -97,15 +98,18 @@ func unseenFolder(t *testing.T) fs.FS {
 		add("debian/"+name[:strings.IndexByte(name, '/')], "/usr/share/doc/"+name+".gz")
 	}
 	for module, names := range map[string][]string{
-		"github.com/fsnotify/fsnotify": {"README.md", "fsnotify.go"}, "github.com/google/uuid": {"README.md", "dce.go", "uuid.go", "node.go"},
-		"github.com/klauspost/compress": {"README.md"},
+		"github.com/fsnotify/fsnotify@v1.10.1":  {"README.md", "fsnotify.go"},
+		"github.com/google/uuid@v1.6.0":         {"README.md", "dce.go", "uuid.go", "node.go"},
+		"github.com/klauspost/compress@v1.20.1": {"README.md"},
 	} {
-		dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", module).Output()
-		if err != nil {
+		out, err := exec.Command("go", "mod", "download", "-json", module).Output()
+		var at struct{ Dir string }
+		if err = cmp.Or(err, json.Unmarshal(out, &at)); err != nil {
 			t.Skipf("finding the module %s: %v", module, err)
 		}
+		under, _, _ := strings.Cut(path.Base(module), "@")
 		for _, name := range names {
-			add("go/"+path.Base(module), filepath.Join(strings.TrimSpace(string(dir)), name))
+			add("go/"+under, filepath.Join(at.Dir, name))
 		}
 	}
 	for _, name := range []string{"mixed-markitdown/movie-theater-booking-2024.pdf",

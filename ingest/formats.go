@@ -34,8 +34,13 @@ type fileFormat struct {
 }
 
 // formats lists the formats that are read, in the order of messages.
-func formats() []fileFormat {
-	return []fileFormat{
+var formats []fileFormat
+
+// byEnding has them by the endings of names.
+var byEnding = make(map[string]fileFormat)
+
+func init() { // a reader may look at the formats
+	formats = []fileFormat{
 		{name: "markdown", said: "Markdown (.md, .mdx)",
 			endings: []string{".md", ".markdown", ".mdown", ".mkd", ".mdx"},
 			read:    format.Markdown, tree: true},
@@ -86,17 +91,17 @@ func formats() []fileFormat {
 		{name: "outlook", endings: []string{".msg"}, read: format.Outlook, binary: true, isolated: true, holds: true},
 		{name: "calendar", said: "calendars and contacts (.ics, .vcf)", endings: []string{".ics", ".vcf"}, read: format.Calendar},
 	}
+	for _, f := range slices.Backward(formats) { // the first with an ending counts
+		for _, ending := range f.endings {
+			byEnding[ending] = f
+		}
+	}
 }
 
 // formatOf returns the format of a file's name.
 func formatOf(name string) (fileFormat, bool) {
-	ending := endingOf(name)
-	for _, f := range formats() {
-		if slices.Contains(f.endings, ending) {
-			return f, true
-		}
-	}
-	return fileFormat{}, false
+	f, ok := byEnding[endingOf(name)]
+	return f, ok
 }
 
 // endingOf returns the ending of a file's name, in lower case and with its dot.
@@ -111,7 +116,7 @@ func endingOf(name string) string {
 	}
 	switch stem {
 	case "README", "LICENSE", "LICENCE", "COPYING", "NOTICE", "NEWS", "CHANGES", "CHANGELOG", "HISTORY", "AUTHORS", "INSTALL", "TODO", "FAQ":
-		if !archive.Is(name) && !slices.ContainsFunc(formats(), func(f fileFormat) bool { return slices.Contains(f.endings, ending) }) {
+		if _, ok := byEnding[ending]; !ok && !archive.Is(name) {
 			return ""
 		}
 	}
@@ -120,8 +125,7 @@ func endingOf(name string) string {
 
 // formatNamed returns the format of a name, which must exist.
 func formatNamed(name string) fileFormat {
-	all := formats()
-	return all[slices.IndexFunc(all, func(f fileFormat) bool { return f.name == name })]
+	return formats[slices.IndexFunc(formats, func(f fileFormat) bool { return f.name == name })]
 }
 
 // into reads the file into the document.
@@ -142,7 +146,7 @@ func safely(reader string, read func() error) (err error) {
 // Formats lists in words which files are read, for messages.
 func Formats() string {
 	var said []string
-	for _, f := range formats() {
+	for _, f := range formats {
 		if f.said != "" {
 			said = append(said, f.said)
 		}

@@ -30,9 +30,6 @@ type Syncer struct {
 	// Given, unless it is nil, is metadata that documents get over that of their files,
 	// in place of any that they were given before.
 	Given map[string]string
-	// Enter, if set, is called with the path of each folder before it is listed,
-	// "." first.
-	Enter func(dir string)
 
 	remembered stamps
 }

@@ -90,9 +90,6 @@ func (s *folderSync) walk(ctx context.Context, dir string, rules ignoreRules) er
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if s.Enter != nil {
-		s.Enter(dir)
-	}
 	entries, err := fs.ReadDir(s.fsys, dir)
 	if err != nil {
 		if dir == "." {

@@ -2,157 +2,65 @@ package ingest
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"hash/fnv"
 	"io/fs"
-	"path/filepath"
-	"strings"
-	"sync"
 	"time"
-
-	"github.com/fsnotify/fsnotify"
 )
 
-// How a [Watcher] waits.
 const (
-	// Wait returns when nothing has happened for watchQuiet, so that an editor has
-	// finished its file, or watchLongest after the first change.
-	watchQuiet   = 300 * time.Millisecond
-	watchLongest = 5 * time.Second
-	// It returns in any case after watchRescan, or after watchPoll in trouble.
+	// A Watcher looks at its folder every watchPause. If that takes long, it looks
+	// less often, so that it takes a fiftieth of the time of a processor.
+	watchPause = 2 * time.Second
+	watchShare = 50
+	// watchRescan is the time after which it reports a change in any case: on some
+	// file systems a second change leaves the time of a file as it is.
 	watchRescan = 5 * time.Minute
-	watchPoll   = 30 * time.Second
 )
 
-// A Watcher reports that a folder may have changed; the next sync finds out how.
-// A [Syncer] whose Enter is [Watcher.Enter] tells it which folders there are.
+// A Watcher reports that a folder may have changed; the next sync finds out how. It
+// compares the names, sizes and times of the files, and so works on any file system.
 type Watcher struct {
-	dir     string
-	events  *fsnotify.Watcher // nil if the system has none
-	changed chan struct{}     // holds one when something has happened
-	done    chan struct{}     // closed when no more events come
+	Syncer *Syncer // knows which files are of the folder
+	Folder fs.FS
 
-	mu      sync.Mutex
-	trouble error
+	seen uint64 // the state that was reported last
 }
 
-// NewWatcher returns a watcher of a folder. It never fails: if the system does
-// not report changes, [Watcher.Trouble] says why, and Wait returns every half
-// minute.
-func NewWatcher(dir string) *Watcher {
-	w := &Watcher{dir: dir, changed: make(chan struct{}, 1), done: make(chan struct{})}
-	var err error
-	if w.events, err = fsnotify.NewWatcher(); err != nil {
-		w.setTrouble(err)
-	} else {
-		go w.listen()
-	}
-	return w
-}
-
-// Close ends the watcher.
-func (w *Watcher) Close() error {
-	if w.events == nil {
-		return nil
-	}
-	err := w.events.Close()
-	<-w.done
-	return err
-}
-
-// Enter starts watching a folder by its path in the watched one.
-func (w *Watcher) Enter(dir string) {
-	if w.events == nil {
-		return
-	}
-	err := w.events.Add(filepath.Join(w.dir, filepath.FromSlash(dir)))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		w.setTrouble(err)
-	}
-}
-
-// Trouble returns why the system does not report all changes; nil if it does.
-func (w *Watcher) Trouble() error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.trouble
-}
-
-func (w *Watcher) setTrouble(err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.trouble == nil {
-		w.trouble = fmt.Errorf("the system does not report every change in %s (%w): it is scanned every %s", w.dir, err, watchPoll)
-	}
-}
-
-// Wait returns nil when the folder may have changed since the last call, else
-// the error of ctx.
+// Wait returns nil when the folder may have changed since the last call, else the
+// error of ctx. The first call always finds a change.
 func (w *Watcher) Wait(ctx context.Context) error {
-	rescan := watchRescan
-	if w.Trouble() != nil {
-		rescan = watchPoll
-	}
-	again := time.NewTimer(rescan)
-	defer again.Stop()
-	select {
-	case <-again.C:
-		return nil
-	case <-w.changed:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	for end := time.Now().Add(watchLongest); time.Now().Before(end); {
+	end := time.Now().Add(watchRescan)
+	changed := false
+	for pause := watchPause; ; {
 		select {
-		case <-time.After(watchQuiet):
-			return nil
-		case <-w.changed:
+		case <-time.After(pause):
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-	}
-	return nil
-}
-
-// listen signals changes, many events at once.
-func (w *Watcher) listen() {
-	defer close(w.done)
-	for {
-		select {
-		case e, ok := <-w.events.Events:
-			if !ok {
-				return
-			}
-			if !matters(e) {
-				continue
-			}
-		case err := <-w.events.Errors: // nil when it is closed
-			// After an overflow the next sync still finds every change.
-			if err != nil && !errors.Is(err, fsnotify.ErrEventOverflow) {
-				w.setTrouble(err)
-			}
+		begun := time.Now()
+		now := w.state(ctx)
+		if now != w.seen && changed || begun.After(end) {
+			w.seen = now
+			return nil
 		}
-		select {
-		case w.changed <- struct{}{}:
-		default:
-		}
+		changed = now != w.seen // the next look gives an editor time to finish its file
+		pause = max(watchPause, watchShare*time.Since(begun))
 	}
 }
 
-// matters reports whether an event can change the result of a sync.
-func matters(e fsnotify.Event) bool {
-	name := filepath.Base(e.Name)
-	switch {
-	case name == ".gitignore" || name == ".ibidignore":
-		return true
-	case strings.HasPrefix(name, "."):
-		return false
-	case e.Has(fsnotify.Create) || e.Has(fsnotify.Remove) || e.Has(fsnotify.Rename):
-		return true
-	case !e.Has(fsnotify.Write):
-		return false
+// state returns a digest of the files. A folder that cannot be listed has none.
+func (w *Watcher) state(ctx context.Context) uint64 {
+	folder, end := w.Syncer.start(Root{}, w.Folder)
+	defer end()
+	sum := fnv.New64a()
+	err := folder.walk(ctx, ".", nil)
+	for _, f := range folder.files {
+		if f.err != nil { // it may change all the time
+			f.size, f.modified = 0, time.Time{}
+		}
+		fmt.Fprintf(sum, "%q %d %d %v\n", f.path, f.size, f.modified.UnixNano(), f.err)
 	}
-	// A file that is not read, such as a database, may change all the time.
-	_, readable := formatOf(name)
-	return readable || isContainer(name)
+	fmt.Fprint(sum, err)
+	return sum.Sum64()
 }

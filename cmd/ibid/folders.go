@@ -44,8 +44,7 @@ func (c syncConfig) folders(lib *openedLibrary, paths []string, crawl crawlConfi
 	for _, path := range paths {
 		f := c.folder(lib, path, crawl)
 		if watch && !f.isSite() {
-			f.watcher = ingest.NewWatcher(path)
-			f.syncer.Enter = f.watcher.Enter
+			f.watcher = &ingest.Watcher{Syncer: f.syncer, Folder: os.DirFS(path)}
 		}
 		folders = append(folders, f)
 	}
@@ -225,15 +224,9 @@ func (p *syncProgress) sync(ctx context.Context, folders []*folder, logger *slog
 		if f.watcher == nil {
 			continue
 		}
-		if err := f.watcher.Trouble(); err != nil {
-			logger.Warn("folder not watched", "folder", f.path, "error", err)
-		}
 		watching.Go(func() {
 			for f.watcher.Wait(ctx) == nil {
 				_, _ = p.syncFolder(ctx, f, logger, false)
-			}
-			if err := f.watcher.Close(); err != nil {
-				logger.Error("folder no longer watched", "folder", f.path, "error", err)
 			}
 		})
 	}

@@ -61,7 +61,6 @@ var homes = map[string][]string{
 	"github.com/yuin/goldmark":            {"ingest", "web"},
 	"github.com/bmatcuk/doublestar/v4":    {"ingest"},
 	"github.com/richardlehane/mscfb":      {"ingest"},
-	"github.com/fsnotify/fsnotify":        {"ingest"},
 	"go.yaml.in/yaml/v3":                  {"ingest"},
 	"github.com/microcosm-cc/bluemonday":  {"web"},
 	"github.com/alecthomas/kong":          {"cmd/ibid"},
