@@ -138,15 +138,8 @@ func (r *Reader) read(ctx context.Context, name string, data []byte, isolated bo
 	if doc.Text == "" {
 		return nil, &SkipError{Reason: strings.TrimSuffix("empty: there is no text in it; "+doc.Partial, "; ")}
 	}
-	if !f.data && charset.Garbled(doc.Text) {
-		if letter := doc.Text[:1]; strings.Trim(doc.Text, letter) == "" {
-			return nil, fmt.Errorf("there are no words in it: it repeats the character %s", letter)
-		}
-		if strings.ContainsFunc(doc.Text, func(r rune) bool { return r > unicode.MaxASCII }) {
-			return nil, errors.New("its text is garbled, in an unknown encoding or from a broken font: save it again as UTF-8, or as PDF")
-		}
-		return nil, errors.New("its text is garbled: its letters form no words, as in a cipher or with a broken font; " +
-			"save it again with the program that wrote it")
+	if err := f.refuseGarbled(doc.Text); err != nil {
+		return nil, err
 	}
 	if doc.Meta[ReaderKey] == "" {
 		setMeta(doc, ReaderKey, readerName())
@@ -158,6 +151,21 @@ func (r *Reader) read(ctx context.Context, name string, data []byte, isolated bo
 		doc.Title = visibleName(strings.TrimSuffix(base, path.Ext(base)))
 	}
 	return doc, nil
+}
+
+// refuseGarbled returns why a text in the format is not read; nil if it is.
+func (f fileFormat) refuseGarbled(text string) error {
+	letter := text[:1]
+	switch {
+	case !charset.Misread(text) && (f.data || !charset.Garbled(text)):
+		return nil
+	case strings.Trim(text, letter) == "":
+		return fmt.Errorf("there are no words in it: it repeats the character %s", letter)
+	case strings.ContainsFunc(text, func(r rune) bool { return r > unicode.MaxASCII }):
+		return errors.New("its text is garbled, in an unknown encoding or from a broken font: save it again as UTF-8, or as PDF")
+	}
+	return errors.New("its text is garbled: its letters form no words, as in a cipher or with a broken font; " +
+		"save it again with the program that wrote it")
 }
 
 // oneLine makes white space in a title single spaces: several lines could pass for sources.

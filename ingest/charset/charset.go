@@ -35,16 +35,7 @@ func Decode(data []byte, declared string) (string, error) {
 		return "", err
 	}
 	if enc == nil {
-		text := string(data)
-		// It may have been saved in the wrong encoding, and more than once.
-		for least := leastMisread; ; least = 2 {
-			was, whole, found := misread(text, least)
-			if !found || !whole {
-				break
-			}
-			text = was
-		}
-		return textual(text)
+		return textual(string(data))
 	}
 	out, err := enc.NewDecoder().Bytes(data)
 	if err != nil {

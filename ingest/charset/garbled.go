@@ -23,8 +23,7 @@ func withoutData(text string) string {
 
 // hasOtherLetters reports whether other letters are in place of those of a language.
 func hasOtherLetters(sample string) bool {
-	_, _, is := misread(sample, leastMisread)
-	return is || strange(sample) || unlikely(sample) || numbered(sample)
+	return Misread(sample) || strange(sample) || unlikely(sample) || numbered(sample)
 }
 
 // Garbled reports whether a text is not in any language: symbols or other letters in place

@@ -1,6 +1,8 @@
 package charset
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -37,70 +39,28 @@ func inChars(chars *charmap.Charmap) misreading {
 	}
 }
 
-// misread reports whether the characters beyond ASCII of a text are those of UTF-8
-// that was read in another encoding, at least so many, and returns the text as it was.
-// It is whole where nothing is lost of it.
-func misread(text string, least int) (was string, whole, found bool) {
-	sample := text[:min(len(text), sampleBytes)]
-	if strings.IndexFunc(sample, func(r rune) bool { return r > unicode.MaxASCII }) < 0 {
-		return text, true, false
-	}
-	for _, m := range misreadings {
-		if _, good, bad := m.reread(sample); good >= least && good > bad {
-			was, good, bad = m.reread(text)
-			return was, bad*10 < good, true
-		}
-	}
-	return text, true, false
-}
-
-// reread replaces each run of characters beyond ASCII whose bytes are UTF-8 by the
-// characters that these bytes encode. It returns how many those are, and how many bytes
-// are not UTF-8.
-func (m misreading) reread(text string) (was string, good, bad int) {
-	var out strings.Builder
-	for text != "" {
-		n := strings.IndexFunc(text, func(r rune) bool { return r > unicode.MaxASCII })
-		if n < 0 {
-			n = len(text)
-		}
-		out.WriteString(text[:n])
-		text = text[n:]
-		if n = strings.IndexFunc(text, func(r rune) bool { return r <= unicode.MaxASCII }); n < 0 {
-			n = len(text)
-		}
-		run := text[:n]
-		text = text[n:]
-		var data strings.Builder
-		missing := 0
-		for _, r := range run {
-			b := m(r)
-			if b == "" {
-				missing++
+// Misread reports whether the characters beyond ASCII of a text are those of UTF-8
+// that was read in another encoding. Few are no proof.
+func Misread(text string) bool {
+	text = text[:min(len(text), sampleBytes)]
+	return slices.ContainsFunc(misreadings, func(bytesOf misreading) bool {
+		good, bad := 0, 0 // characters of UTF-8, and others
+		for run := range strings.FieldsFuncSeq(text, func(r rune) bool { return r <= unicode.MaxASCII }) {
+			var data strings.Builder
+			for _, r := range run {
+				data.WriteString(cmp.Or(bytesOf(r), "\xff"))
 			}
-			data.WriteString(b)
+			for _, r := range data.String() {
+				switch {
+				case r == utf8.RuneError:
+					bad++
+				case r > unicode.MaxASCII:
+					good++
+				}
+			}
 		}
-		right, wrong := sequences(data.String())
-		good, bad = good+right, bad+wrong+missing
-		if wrong+missing == 0 {
-			run = data.String()
-		}
-		out.WriteString(run)
-	}
-	return out.String(), good, bad
-}
-
-// sequences counts the characters beyond ASCII and the bytes that are not UTF-8.
-func sequences(s string) (good, bad int) {
-	for _, r := range s {
-		switch {
-		case r == utf8.RuneError:
-			bad++
-		case r > unicode.MaxASCII:
-			good++
-		}
-	}
-	return good, bad
+		return good >= leastMisread && good > bad
+	})
 }
 
 // Of Latin text, at most this share is beyond ASCII: Vietnamese has 30 %.
