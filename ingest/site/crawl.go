@@ -44,7 +44,6 @@ const (
 	maxSitemaps = 50
 	maxRobots   = 512 << 10
 	maxSitemap  = 50 << 20
-	maxFailing  = 20  // pages in a row that cannot be fetched
 	savedPages  = 100 // after which the index is saved
 	// longestDelay is the longest time between requests that robots.txt may ask for.
 	longestDelay = 10 * time.Second
@@ -87,20 +86,16 @@ type crawl struct {
 	robots map[string]*robotstxt.RobotsData // by origin
 	delay  time.Duration                    // between requests
 
-	queue  []item
-	later  []item // failed last time; requested after all others
-	seen   map[string]bool
-	taken  map[string]string   // addresses by path of the document
-	twins  map[string]*url.URL // by address of the page
-	twinOf map[string]*url.URL // the page, by address of the twin
-	listed []*url.URL          // twins, in order
-	// onlyTwins are those to whose pages no link led, with these pages.
-	onlyTwins map[string]*url.URL
-	running   int
-	failing   int // requests in a row
-	bytes     int64
-	deferred  bool // the next crawl resumes this one
-	report    Report
+	queue    []item
+	seen     map[string]bool
+	taken    map[string]string   // addresses by path of the document
+	twins    map[string]*url.URL // by address of the page
+	twinOf   map[string]*url.URL // the page, by address of the twin
+	listed   []*url.URL          // twins, in order
+	running  int
+	bytes    int64
+	deferred bool // the next crawl resumes this one
+	report   Report
 }
 
 // An item is an address to request.
@@ -132,7 +127,7 @@ func (s *Site) Crawl(ctx context.Context, force bool, progress func(done, total 
 	c := &crawl{
 		Site: s, force: force, progress: progress, robots: make(map[string]*robotstxt.RobotsData), children: child.NewPool(childRole),
 		seen: make(map[string]bool), taken: make(map[string]string),
-		twins: make(map[string]*url.URL), twinOf: make(map[string]*url.URL), onlyTwins: make(map[string]*url.URL),
+		twins: make(map[string]*url.URL), twinOf: make(map[string]*url.URL),
 	}
 	l := &s.Limits
 	l.Pages, l.Depth, l.Page = cmp.Or(l.Pages, DefaultPages), cmp.Or(l.Depth, DefaultDepth), cmp.Or(l.Page, defaultPage)
@@ -305,7 +300,7 @@ func (c *crawl) enqueue(u *url.URL, depth, hops int) {
 	if c.seen[key] || c.twinOf[key] != nil || c.report.Disallowed == maxPages && !c.allows(u) {
 		return
 	}
-	if c.waiting()+c.report.Pages >= c.Limits.Pages {
+	if len(c.queue)+c.report.Pages >= c.Limits.Pages {
 		c.limit("many_pages", c.Limits.Pages, nil, "it has more than %d pages (--max-pages)")
 		return
 	}
@@ -319,15 +314,8 @@ func (c *crawl) enqueue(u *url.URL, depth, hops int) {
 	if p := c.ByURL[key]; p != nil {
 		it.before = *p
 	}
-	if it.before.Failed != "" {
-		c.later = append(c.later, it)
-	} else {
-		c.queue = append(c.queue, it)
-	}
+	c.queue = append(c.queue, it)
 }
-
-// waiting is the number of addresses that are still to be requested.
-func (c *crawl) waiting() int { return len(c.queue) + len(c.later) }
 
 func (c *crawl) allows(u *url.URL) bool {
 	robots := c.robots[origin(&c.scope)]
@@ -370,9 +358,6 @@ func (c *crawl) run(ctx context.Context, first result) (err error) {
 	err = c.merge(first)
 	for err == nil {
 		if len(c.queue) == 0 && c.running == 0 {
-			c.queue, c.later = c.later, nil
-		}
-		if len(c.queue) == 0 && c.running == 0 {
 			c.enqueueListed()
 		}
 		if len(c.queue) == 0 && c.running == 0 {
@@ -396,13 +381,13 @@ func (c *crawl) run(ctx context.Context, first result) (err error) {
 			err = c.merge(r)
 		}
 		if c.progress != nil {
-			c.progress(c.report.Pages-c.running, min(c.report.Pages+c.waiting(), c.Limits.Pages))
+			c.progress(c.report.Pages-c.running, min(c.report.Pages+len(c.queue), c.Limits.Pages))
 		}
 	}
 	for ; c.running > 0; c.running-- {
 		<-results
 	}
-	if err == nil && errors.Is(ctx.Err(), context.DeadlineExceeded) && c.waiting() > 0 {
+	if err == nil && errors.Is(ctx.Err(), context.DeadlineExceeded) && len(c.queue) > 0 {
 		c.deferred = true
 		c.limit("slow", int(maxTime.Minutes()), nil, "it took longer than %d minutes; the next run resumes there")
 		return nil
@@ -431,9 +416,6 @@ func (c *crawl) goesOn() bool {
 		c.limit("many_pages", c.Limits.Pages, nil, "it has more than %d pages (--max-pages)")
 	case c.bytes >= maxBytes:
 		c.limit("large", int(maxBytes>>20), nil, "it stopped after %d MB")
-	case c.failing >= maxFailing:
-		c.deferred = true
-		c.limit("failing", maxFailing, nil, "it stopped after %d pages in a row that could not be fetched; the next run resumes there")
 	default:
 		return true
 	}
@@ -476,9 +458,6 @@ func (c *crawl) readReply(ctx context.Context, r *result) {
 	case s == http.StatusNotModified && r.body != nil:
 	case s == http.StatusOK:
 		r.body, r.ending = nil, endingOf(r.url, r.reply.kind)
-		if c.onlyTwins[r.url.String()] != nil && !isPlain(r.reply.kind) {
-			r.ending = ""
-		}
 		if r.ending == "" {
 			return
 		}
@@ -491,15 +470,6 @@ func (c *crawl) readReply(ctx context.Context, r *result) {
 	case r.reply.location == nil && s != http.StatusNotFound && s != http.StatusGone:
 		r.err = statusError(s)
 	}
-}
-
-// isDown reports whether a request failed because of the server, not of the page.
-func (r *result) isDown() bool {
-	if r.reply != nil {
-		return r.reply.status == http.StatusTooManyRequests || r.reply.status >= http.StatusInternalServerError
-	}
-	var refused *RefusedError
-	return !errors.As(r.err, &refused) && !errors.Is(r.err, errTooLarge)
 }
 
 // merge updates the page of a result, and adds its links to the queue.
@@ -516,9 +486,6 @@ func (c *crawl) merge(r result) error {
 	c.ByURL[key] = p
 	switch {
 	case r.err != nil:
-		if r.isDown() {
-			c.failing++
-		}
 		p.Failed = r.err.Error()
 		c.place(p, r.url, cmp.Or(path.Ext(p.Path), ".html"), c.taken)
 	case r.reply != nil && r.reply.location != nil:
@@ -526,14 +493,7 @@ func (c *crawl) merge(r result) error {
 		c.enqueue(r.reply.location, r.depth, r.hops+1)
 	case r.ending == "" || r.reply != nil && r.reply.status != http.StatusOK && r.reply.status != http.StatusNotModified:
 		delete(c.ByURL, key) // it is gone, or no page any more
-		if page := c.onlyTwins[key]; page != nil {
-			c.enqueue(page, r.depth, 0)
-		}
 	default:
-		c.failing = 0
-		if page := c.onlyTwins[key]; page != nil {
-			c.forget(page)
-		}
 		if err := c.read(p, r); err != nil {
 			return fmt.Errorf("storing %s: %w", r.url, err)
 		}

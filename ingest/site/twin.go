@@ -60,23 +60,14 @@ func (c *crawl) enqueueListed() {
 	for _, u := range c.listed {
 		page := c.twinOf[u.String()]
 		delete(c.twinOf, u.String())
-		if c.seen[page.String()] {
-			c.forget(u)
+		if c.seen[page.String()] || c.ByURL[page.String()] != nil {
+			delete(c.ByURL, u.String()) // of a crawl in which no link led to the page
 			continue
 		}
 		delete(c.twins, page.String())
-		c.onlyTwins[u.String()] = page
 		c.enqueue(u, 1, 0)
 	}
 	c.listed = nil
-}
-
-// forget removes a page whose document another address has now.
-func (c *crawl) forget(u *url.URL) {
-	if p := c.ByURL[u.String()]; p != nil {
-		delete(c.ByURL, p.URL)
-		delete(c.taken, p.Path)
-	}
 }
 
 // isPlain reports whether a media type is that of text without markup.

@@ -18,7 +18,6 @@ function notice({ code, n, address, detail }) {
     case "many_links": return t("Not all was read. Limit of links in {address}: {n}", { n, address });
     case "slow": return t("Not all was read yet. Limit of time: {n} min", { n });
     case "large": return t("Not all was read. Limit of size: {n} MB", { n });
-    case "failing": return t("Not all was read yet. Pages that failed in a row: {n}", { n });
     default: return detail;
   }
 }
