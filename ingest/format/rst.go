@@ -15,8 +15,6 @@ var (
 	rstLiteral   = regexp.MustCompile("``([^`]+)``")
 )
 
-const rstFence = "```"
-
 // rstCode are directives whose content is preformatted, rstDropped those without
 // text.
 var (
@@ -33,8 +31,8 @@ func RST(doc *Document, data []byte) error {
 	}
 	src = rstLink.ReplaceAllString(src, "$1$2")
 	r := rstReader{lines: strings.Split(src, "\n"), levels: make(map[string]int)}
-	for r.at = 0; r.at < len(r.lines); r.at++ {
-		r.lines[r.at] = r.next(strings.TrimRight(r.lines[r.at], " \t"))
+	for r.at < len(r.lines) {
+		r.next()
 	}
 	var b builder
 	markdownInto(&b, strings.Join(r.lines, "\n"), make(map[string]int), 0)
@@ -48,109 +46,90 @@ type rstReader struct {
 	lines  []string
 	at     int
 	levels map[string]int // of headings, by the signs around them
-	inside string         // "code", "dropped" or "table", of which the next line may be
-	indent int            // of the line before what it is inside of
-	fenced bool           // the fence of the code is written
-	least  int            // indentation of code; 0 before its first line
 	over   string         // the sign of a line of signs right above
 }
 
-// next returns a line in Markdown.
-func (r *rstReader) next(line string) string {
-	trimmed, indent := strings.TrimSpace(line), leading(line)
-	over := r.over
+// next replaces a line, and the block that it begins.
+func (r *rstReader) next() {
+	line := strings.TrimRight(r.lines[r.at], " \t")
+	trimmed, indent, over := strings.TrimSpace(line), leading(line), r.over
 	r.over = ""
-	switch r.inside {
-	case "table":
-		if trimmed != "" {
-			return "    " + line
-		}
-		r.inside = ""
-	case "dropped":
-		if trimmed == "" || indent > r.indent {
-			return ""
-		}
-		r.inside = ""
-	case "code":
-		switch {
-		case trimmed == "" && !r.fenced:
-			r.fenced = true
-			return rstFence
-		case trimmed == "" || r.least == 0 && rstOption.MatchString(trimmed):
-			return ""
-		case indent > r.indent:
-			r.least = cmp.Or(r.least, indent)
-			return line[min(indent, r.least):]
-		}
-		r.inside = ""
-		if last := &r.lines[r.at-1]; *last == rstFence { // there is no code
-			*last = ""
-		} else if r.fenced {
-			*last += rstFence
-		}
-	}
+	out := &r.lines[r.at]
+	r.at++
 	if isTableBorder(line) {
-		r.inside = "table"
-		return "    " + line
+		for *out = "    " + line; r.at < len(r.lines) && strings.TrimSpace(r.lines[r.at]) != ""; r.at++ {
+			r.lines[r.at] = "    " + r.lines[r.at]
+		}
+		return
 	}
 	if m := rstDirective.FindStringSubmatch(trimmed); m != nil {
-		return r.directive(m[1], m[2], indent)
+		name, argument := strings.ToLower(m[1]), m[2]
+		switch *out = ""; {
+		case rstCode[name]:
+			r.code(out, indent)
+		case rstDropped[name], name == "" && !strings.HasPrefix(argument, "["): // also comments
+			clear(r.block(indent))
+		case name != "figure":
+			*out = argument
+		}
+		return
 	}
-	if heading, ok := r.title(line, over); ok {
-		return heading
+	if sign, ok := underline(line); ok {
+		*out, r.over = "", string(sign)
+		return
+	}
+	if r.at < len(r.lines) && isHeadingOver(line, r.lines[r.at]) {
+		if sign, ok := underline(r.lines[r.at]); ok {
+			signs := over + string(sign)
+			if r.levels[signs] == 0 {
+				r.levels[signs] = min(len(r.levels)+1, 6)
+			}
+			*out, r.lines[r.at] = strings.Repeat("#", r.levels[signs])+" "+trimmed, ""
+			r.at++
+			return
+		}
 	}
 	if indent > 0 && rstOption.MatchString(trimmed) {
-		return ""
+		trimmed = ""
 	}
 	if before, ok := strings.CutSuffix(trimmed, "::"); ok {
-		r.inside, r.indent, r.least, r.fenced = "code", indent, 0, false
 		if trimmed = strings.TrimSuffix(before+":", " :"); before == "" {
 			trimmed = ""
 		}
-	}
-	text := rstNamed.ReplaceAllString(rstRole.ReplaceAllString(trimmed, "$1"), "$1$2")
-	return strings.Repeat(" ", min(indent, 3)) + rstLiteral.ReplaceAllString(text, "`$1`")
-}
-
-// directive returns the argument of a directive, a footnote, or nothing of a comment.
-func (r *rstReader) directive(name, argument string, indent int) string {
-	name = strings.ToLower(name)
-	switch {
-	case rstCode[name]:
-		r.inside, r.indent, r.least, r.fenced = "code", indent, 0, true
-		return rstFence
-	case name != "" && !rstDropped[name]:
-		if name != "figure" {
-			return argument
+		if r.at < len(r.lines) && strings.TrimSpace(r.lines[r.at]) == "" {
+			r.at++
+			r.code(&r.lines[r.at-1], indent)
 		}
-	case !strings.HasPrefix(argument, "["):
-		r.inside, r.indent = "dropped", indent
-	default:
-		return argument
 	}
-	return ""
+	trimmed = rstNamed.ReplaceAllString(rstRole.ReplaceAllString(trimmed, "$1"), "$1$2")
+	*out = strings.Repeat(" ", min(indent, 3)) + rstLiteral.ReplaceAllString(trimmed, "`$1`")
 }
 
-// title returns a heading with an underline, and maybe an overline; nothing of a
-// transition.
-func (r *rstReader) title(line, over string) (heading string, ok bool) {
-	if sign, ok := underline(line); ok {
-		r.over = string(sign)
-		return "", true
+// block returns the blank and deeper indented lines that follow.
+func (r *rstReader) block(indent int) []string {
+	start := r.at
+	for r.at < len(r.lines) && (strings.TrimSpace(r.lines[r.at]) == "" || leading(r.lines[r.at]) > indent) {
+		r.at++
 	}
-	if r.at+1 == len(r.lines) || !isHeadingOver(line, r.lines[r.at+1]) {
-		return "", false
+	return r.lines[start:r.at]
+}
+
+// code makes a fenced block of the lines that follow one which is the fence.
+func (r *rstReader) code(fence *string, indent int) {
+	const sign = "```"
+	block, least := r.block(indent), 0
+	for i, line := range block {
+		trimmed := strings.TrimSpace(line)
+		if block[i] = ""; trimmed == "" || least == 0 && rstOption.MatchString(trimmed) {
+			continue
+		}
+		least = cmp.Or(least, leading(line))
+		block[i] = line[min(leading(line), least):]
 	}
-	sign, ok := underline(r.lines[r.at+1])
-	if !ok {
-		return "", false
+	if last := len(block) - 1; least > 0 {
+		*fence = sign
+		block[last] = strings.TrimPrefix(block[last]+"\n"+sign, "\n")
 	}
-	signs := over + string(sign)
-	if r.levels[signs] == 0 {
-		r.levels[signs] = min(len(r.levels)+1, 6)
-	}
-	r.lines[r.at+1] = ""
-	return strings.Repeat("#", r.levels[signs]) + " " + strings.TrimSpace(line), true
 }
 
 // isTableBorder reports whether a line is the border of a simple table
