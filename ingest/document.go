@@ -82,6 +82,11 @@ func setMeta(doc *Document, key, value string) {
 // RowAnchor is [format.RowAnchor].
 func RowAnchor(anchor string) (sheet, rows string, ok bool) { return format.RowAnchor(anchor) }
 
+// Envelope is [format.Envelope].
+func Envelope(kind, title, path string) (subject, sent string) {
+	return format.Envelope(kind, title, path)
+}
+
 // A Chunk is a stored piece of a document. Its Text equals
 // Document.Text[Start:End], always.
 type Chunk struct {
@@ -111,7 +116,7 @@ type Chunk struct {
 }
 
 // HeadingSeparator separates the headings of a heading path.
-const HeadingSeparator = " › "
+const HeadingSeparator = format.HeadingSeparator
 
 // EmbeddingText returns the text of a chunk for embedders and the lexical index:
 // the document's title and the heading path, then the chunk's own words.

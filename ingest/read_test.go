@@ -38,7 +38,8 @@ func checkDocument(t testing.TB, doc *Document) {
 		if s.Start < last || s.End < s.Start || s.End > len(text) || s.Level < 1 {
 			t.Fatalf("%s: section %+v after %d of %d", doc.Path, s, last, len(text))
 		}
-		if s.Heading != "" && !strings.HasPrefix(strings.TrimLeft(text[s.Start:], " "), s.Heading) {
+		message := slices.Contains([]string{"mail", "mbox", "outlook"}, doc.Format) // its headings have what is not in the text
+		if !message && !strings.HasPrefix(strings.TrimLeft(text[s.Start:], " "), s.Heading) {
 			t.Errorf("%s: section %q stands at %q", doc.Path, s.Heading, text[s.Start:s.End])
 		}
 		last = s.Start

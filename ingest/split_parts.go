@@ -46,7 +46,7 @@ func (s *splitter) parts(ctx context.Context) []part {
 		if sec.Heading == "" {
 			p.sheet, p.row = rowOf(sec.Anchor)
 		}
-		body := text[min(end, sec.Start+len(sec.Heading)):end]
+		body := strings.TrimPrefix(text[sec.Start:end], sec.Heading)
 		p.bare = sec.Heading != "" && strings.TrimSpace(body) == ""
 		add(p)
 	}

@@ -274,8 +274,9 @@ type block struct {
 	Level int    `json:"level,omitempty"` // of a heading, 1 is the outermost
 	Page  int    `json:"page,omitempty"`
 	Runs  []span `json:"runs,omitempty"`
-	At    int    `json:"-"` // its place in the text
-	Depth int    `json:"-"` // of a heading: one more than that of the heading above it, 1 without one
+	Note  string `json:"note,omitempty"` // of the heading of a message: who sent it, when and to whom
+	At    int    `json:"-"`              // its place in the text
+	Depth int    `json:"-"`              // of a heading: one more than that of the heading above it, 1 without one
 }
 
 // Rank is the level of a heading on a page whose title has the first.
@@ -376,7 +377,12 @@ func blocks(d *ingest.Document, lo, hi, start, end int) []block {
 			paragraph = line
 			// A section without a heading is a row of a table: a paragraph.
 			if d.Sections[section].Heading != "" {
+				before := len(out)
 				add("heading", min(max(d.Sections[section].Level, 1), 6), line, next)
+				note := strings.TrimPrefix(d.Sections[section].Heading, strings.TrimSpace(d.Text[line:next])+ingest.HeadingSeparator)
+				if len(out) > before && !strings.Contains(d.Text[line:next], note) {
+					out[before].Note = note
+				}
 				paragraph = next
 			}
 		case strings.TrimSpace(d.Text[line:next]) == "":

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"log"
 	"os"
+	"strings"
 
 	"ibid/ingest"
 )
@@ -28,6 +29,9 @@ func main() {
 		}
 		if doc, err := r.Read(context.Background(), in.Text(), data); err == nil { // else it is not read
 			text = doc.Text
+			if doc.Format == "mail" || doc.Format == "outlook" { // the others give the header as text
+				text = strings.Join([]string{doc.Meta["author"], doc.Meta["to"], doc.Meta["cc"], doc.Meta["date"], text}, "\n")
+			}
 			for _, s := range doc.Sections {
 				headings = append(headings, [2]any{s.Heading, s.Start})
 			}

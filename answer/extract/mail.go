@@ -68,10 +68,13 @@ func letterOf(p retrieve.Passage) letter {
 		}
 		return l
 	}
-	subject, _, _ := strings.Cut(cmp.Or(p.Heading, p.Title), ingest.HeadingSeparator)
-	r := letterReader{subject: squeeze(subject), forwarded: forwards.MatchString(subject), greets: true}
-	r.mail, r.author, r.thread = true, p.Meta["author"], squeeze(answersTo.ReplaceAllString(subject, ""))
-	r.own = r.sign(r.author, p.Meta["date"])
+	subject, sent := ingest.Envelope(p.Format, p.Title, p.Heading)
+	r := letterReader{subject: squeeze(subject), own: sent, forwarded: forwards.MatchString(subject), greets: true}
+	r.mail, r.author, r.thread = true, sent, squeeze(answersTo.ReplaceAllString(subject, ""))
+	date := sent[strings.LastIndexByte(sent, ',')+1:]
+	if at, err := netmail.ParseDate(date); err == nil {
+		r.sent, r.author = at, strings.TrimSuffix(strings.TrimSuffix(sent, date), ",")
+	}
 	lines := strings.SplitAfter(p.Text, "\n")
 	for i, at := 0, 0; i < len(lines); at, i = at+len(lines[i]), i+1 {
 		text := strings.TrimSpace(lines[i])
@@ -149,7 +152,7 @@ func (r *letterReader) heads(line string, more []string, by *string) bool {
 	case r.inHead && f[1] != "":
 		r.from, *by = f[3], f[3]
 	case r.inHead && f[2] != "":
-		*by = r.sign(r.from, f[3])
+		*by = strings.Trim(r.from+", "+f[3], ", ")
 		r.replies = r.replies || r.begun && !r.forwarded
 	case r.inHead:
 	case passed.MatchString(line):
@@ -205,17 +208,4 @@ func (r *letterReader) signed(line string, more []string, author string) bool {
 	known := lowerWords(author)
 	return signs(more[next], author) || r.gap && next == 0 && len(strings.Fields(more[0])) <= 4 &&
 		slices.ContainsFunc(lowerWords(more[0]), func(w string) bool { return len(w) > 3 && slices.Contains(known, w) })
-}
-
-// sign is the author and the date of a mail. Those before its text are of the letter.
-func (r *letterReader) sign(author, date string) string {
-	if !r.begun && r.sent.IsZero() {
-		r.author = author
-		if sent, err := netmail.ParseDate(date); err == nil {
-			r.sent = sent
-		} else if sent, err := time.Parse(time.RFC3339, date); err == nil {
-			r.sent = sent
-		}
-	}
-	return strings.Join(slices.DeleteFunc([]string{author, date}, func(s string) bool { return s == "" }), ", ")
 }

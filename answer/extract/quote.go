@@ -576,9 +576,13 @@ func (d *Reading) write(p piece, in []sentence, named bool, highest int) string 
 	if p.start == 1 && named {
 		b.WriteString(Labelled(prompt.RoundLabels(plainLine(in[0].text), highest), p.passage+1, "\n") + "\n")
 	}
+	by := "" // who wrote the sentence that comes next
 	if first := in[p.start]; first.by != "" && (first.reply || d.asksSender()) {
-		by := strings.TrimSuffix(prompt.RoundLabels(first.by, highest), ":") + ":"
-		b.WriteString(Labelled(by, p.passage+1, "\n") + "\n\n")
+		by = strings.TrimSuffix(prompt.RoundLabels(first.by, highest), ":") + ":"
+		if first.reply || first.code || isItem(first.text) || isRow(first.text) {
+			b.WriteString(Labelled(by, p.passage+1, "\n") + "\n\n")
+			by = ""
+		}
 	}
 	labelled := false
 	for k := p.start; k < p.end; k++ {
@@ -591,7 +595,8 @@ func (d *Reading) write(p piece, in []sentence, named bool, highest int) string 
 			labelled = true
 			continue
 		}
-		text, space, next := d.writeLine(p, in, k), "", ""
+		text, space, next := strings.TrimSpace(by+" "+d.writeLine(p, in, k)), "", ""
+		by = ""
 		switch {
 		case k+1 == p.end && p.end < len(in) && isItem(in[p.end].text) && endsInList(p, in):
 			text += " …"

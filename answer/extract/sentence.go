@@ -127,7 +127,11 @@ func (d *Reading) secondScores(ctx context.Context, all []*sentence, kept []retr
 	for i, s := range all {
 		p := kept[s.passage]
 		headings := strings.Split(p.Heading, ingest.HeadingSeparator)
-		texts[i] = strings.TrimSpace(p.Title+" "+headings[len(headings)-1]) + ": " + plainLine(s.text)
+		heading := headings[len(headings)-1]
+		if isMail(p) {
+			heading, _ = ingest.Envelope(p.Format, p.Title, p.Heading)
+		}
+		texts[i] = strings.TrimSpace(p.Title+" "+heading) + ": " + plainLine(s.text)
 	}
 	scores, err := SecondScores(ctx, d.encoder, d.question, d.language, texts)
 	for i, score := range scores {

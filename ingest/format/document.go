@@ -43,7 +43,7 @@ type Document struct {
 // A Section is the text from one heading to the next of any level, or one row
 // of a table file or a sheet.
 type Section struct {
-	Heading string // empty for a row
+	Heading string // empty for a row; of a message what [Envelope] reads
 	Level   int    // 1 is the outermost
 	Anchor  string // fragment that leads to the heading in the original, without "#"; may be empty
 	Start   int    // byte offset of the heading's line in Document.Text
@@ -120,6 +120,9 @@ const ReaderKey = "reader"
 // AddressKey is the key in [Document.Meta] of the web address that a document was
 // fetched from. No reader sets it.
 const AddressKey = "address"
+
+// HeadingSeparator separates the headings of a heading path.
+const HeadingSeparator = " › "
 
 // A SkipError means that a file has nothing to read. It is skipped, which is no
 // failure.

@@ -53,7 +53,7 @@ func unquote(s string) string {
 // metaKeys are the keys of metadata that are kept, under the names they are kept by.
 var metaKeys = map[string]string{
 	"title": "title", "date": "date", "published": "date", "created": "date", "pubdate": "date", "publishdate": "date",
-	"author": "author", "authors": "author",
+	"author": "author", "authors": "author", "to": "to", "cc": "cc",
 	"tags": "tags", "tag": "tags", "keywords": "tags", "categories": "tags", "category": "tags",
 	"description": "description", "summary": "description", "subtitle": "description",
 	"lang": "language", "language": "language", "version": "version", "status": "status",

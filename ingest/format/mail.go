@@ -2,6 +2,8 @@ package format
 
 import (
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -9,8 +11,9 @@ import (
 	"ibid/ingest/office"
 )
 
-// Mail reads one message: its subject as heading, its addresses and date, and its
-// text. Attachments are named; a sync reads them as files.
+// Mail reads one message: its subject as title and heading, and its text. Sender,
+// recipients and date are metadata, and in the path of headings. Attachments are
+// named; a sync reads them as files.
 func Mail(doc *Document, data []byte) error {
 	return mailOf(doc, mail.Read(data))
 }
@@ -28,12 +31,16 @@ func mailOf(doc *Document, m *mail.Message) error {
 	if m.From == "" && m.Subject == "" && m.Date == "" && m.To == "" && len(m.Files) == 0 {
 		return fmt.Errorf("it is not a message: there is no sender, subject or date in it")
 	}
-	doc.setMeta("author", m.From)
-	doc.setMeta("date", mailDate(m))
+	date := m.Date
+	if !m.Time.IsZero() {
+		date = m.Time.Format(time.RFC3339)
+	}
+	for key, value := range map[string]string{"author": m.From, "to": m.To, "cc": m.Cc, "date": date} {
+		doc.setMeta(key, value)
+	}
 	doc.Title = oneLine(Clean(m.Subject))
 	var b builder
-	b.Heading(1, m.Subject, "")
-	partial := writeMail(&b, m)
+	partial := writeMail(&b, m, 1, "")
 	b.into(doc)
 	doc.Partial = oneLine(Clean(partial))
 	return nil
@@ -46,13 +53,7 @@ func Mailbox(doc *Document, data []byte) error {
 	partial := 0
 	for i, message := range mail.Mailbox(data) {
 		m := mail.Read(message)
-		anchor := fmt.Sprintf("message=%d", i+1)
-		subject := m.Subject
-		if oneLine(Clean(subject)) == "" {
-			subject = fmt.Sprintf("Message %d", i+1)
-		}
-		b.Heading(1, subject, anchor)
-		if writeMail(&b, m) != "" {
+		if writeMail(&b, m, i+1, fmt.Sprintf("message=%d", i+1)) != "" {
 			partial++
 		}
 	}
@@ -63,18 +64,19 @@ func Mailbox(doc *Document, data []byte) error {
 	return nil
 }
 
-// writeMail writes a message and returns what of it is not read.
-func writeMail(b *builder, m *mail.Message) string {
-	var head []string
-	for _, f := range [...]struct{ name, value string }{
-		{"From", m.From}, {"To", m.To}, {"Cc", m.Cc}, {"Date", m.Date},
-	} {
-		if value := oneLine(Clean(f.value)); value != "" {
-			const most = 2000 // of a list of receivers
-			head = append(head, f.name+": "+strings.ToValidUTF8(value[:min(len(value), most)], ""))
+// writeMail writes the message of a number and returns what of it is not read.
+func writeMail(b *builder, m *mail.Message, number int, anchor string) string {
+	subject, envelope := inHeading(m.Subject), envelopeOf(m)
+	if subject == "" && (envelope != "" || anchor != "") {
+		subject = fmt.Sprintf("Message %d", number)
+	}
+	b.Heading(1, subject, anchor)
+	if envelope != "" {
+		section := &b.sections[len(b.sections)-1]
+		if section.Heading = envelope; anchor != "" { // the title is that of the mailbox
+			section.Heading = subject + HeadingSeparator + envelope
 		}
 	}
-	b.Paragraph(strings.Join(head, "\n"))
 	var partial []string
 	if m.Partial != "" {
 		partial = append(partial, m.Partial)
@@ -104,11 +106,50 @@ func writeMail(b *builder, m *mail.Message) string {
 	return strings.Join(partial, "; ")
 }
 
-func mailDate(m *mail.Message) string {
-	if m.Time.IsZero() {
-		return m.Date
+// address is that of somebody who has a name.
+var address = regexp.MustCompile(`([^\s,;]) *<[^<>]*>`)
+
+// recipientsSign precedes the recipients of a message in its heading.
+const recipientsSign = " → "
+
+// inHeading puts a field on one line, without what separates it from others.
+func inHeading(field string) string {
+	return strings.NewReplacer(HeadingSeparator, " ", recipientsSign, " ").Replace(oneLine(Clean(field)))
+}
+
+// envelopeOf returns who sent a message and when, in the form of RFC 5322, and the names of its recipients.
+func envelopeOf(m *mail.Message) string {
+	const most = 120 // bytes of each
+	short := func(field string) string {
+		if field = inHeading(field); len(field) > most {
+			field = strings.ToValidUTF8(field[:most], "") + "…"
+		}
+		return field
 	}
-	return m.Time.Format(time.RFC3339)
+	join := func(separator string, parts ...string) string {
+		return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), separator)
+	}
+	date, copies := m.Date, short(address.ReplaceAllString(m.Cc, "$1"))
+	if !m.Time.IsZero() {
+		date = m.Time.Format("2 Jan 2006 15:04 -0700")
+	}
+	if copies != "" {
+		copies = "Cc " + copies
+	}
+	to := join(", ", short(address.ReplaceAllString(m.To, "$1")), copies)
+	return join(recipientsSign, join(", ", short(m.From), short(date)), to)
+}
+
+// Envelope returns the subject of a message, and who sent it and when, such as
+// "Ada <ada@example.org>, 8 Mar 2024 09:00 +0100": of the title of its document and the
+// path of headings, which has the subject too in a mailbox.
+func Envelope(format, title, path string) (subject, sent string) {
+	if subject, sent = title, path; format == "mbox" {
+		subject, sent, _ = strings.Cut(path, HeadingSeparator)
+	}
+	sent, _, _ = strings.Cut(sent, HeadingSeparator)
+	sent, _, _ = strings.Cut(sent, recipientsSign)
+	return subject, sent
 }
 
 // plainText adds the paragraphs of a text with their lines.
