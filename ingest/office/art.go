@@ -9,8 +9,10 @@ import (
 
 // Records of the drawings in formats before 2007 (MS-ODRAW).
 const (
+	artGroup      = 0xf003
 	artShape      = 0xf004
 	artPicture    = 0xf007
+	artInGroup    = 0xf00f // where a shape of a group is
 	artProperties = 0xf00b
 	artMore       = 0xf121 // properties of later versions
 	artMost       = 0xf122
@@ -43,6 +45,7 @@ const (
 	artDrawnText   = 0x00c0
 	artPictureID   = 0x0104
 	artDescription = 0x0381
+	artTable       = 0x039f // of a group whose shapes are the cells of a table
 )
 
 // An artReader reads drawings. Pictures are in the order of their numbers in shapes.
@@ -56,6 +59,8 @@ type artReader struct {
 type artShapeTexts struct {
 	described, drawn string
 	picture          int // its number from 1; 0 for none
+	table            bool
+	left, top        int // in its group
 }
 
 // read reads the records of a drawing at any depth.
@@ -84,6 +89,9 @@ func (a *artReader) read(data []byte, depth int) {
 // shapeTexts reads the properties of a shape. The long ones follow the others.
 func shapeTexts(data []byte) (s artShapeTexts) {
 	for r := range artRecords(data) {
+		if r.kind == artInGroup {
+			s.left, s.top = int(int32(r.number(4))), int(int32(r.number(4)))
+		}
 		if r.kind != artProperties && r.kind != artMore && r.kind != artMost {
 			continue
 		}
@@ -101,6 +109,8 @@ func shapeTexts(data []byte) (s artShapeTexts) {
 				s.picture = value
 			case artDescription:
 				s.described = text
+			case artTable:
+				s.table = true
 			}
 		}
 	}

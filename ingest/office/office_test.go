@@ -258,6 +258,47 @@ func TestDrawings(t *testing.T) {
 	}
 }
 
+// The cells of a table on a slide before 2007 are shapes of a group, in any order; those of
+// another group, and cells of hardly any row, are texts of their own.
+func TestOldTables(t *testing.T) {
+	text := func(s string) string { return "\x00" + artOf(pptLatin, 0, s)[1:] } // no container
+	cell := func(left, top int32, s string) string {
+		var at []byte
+		for _, n := range []int32{left, top, left + 9, top + 9} {
+			at = binary.LittleEndian.AppendUint32(at, uint32(n))
+		}
+		return artOf(artShape, 0, artOf(artInGroup, 0, string(at)), artOf(0xf00d, 0, text(s)))
+	}
+	marked := artOf(artShape, 0, artOf(artMost, 1, "\x9f\x03\x01\x00\x00\x00"))
+	apart := marked
+	for i := range int32(20) {
+		apart += cell(i, i, "c")
+	}
+	for _, tt := range []struct{ name, group, want string }{
+		{"a table", marked + cell(90, 5, "Use") + cell(-4, 5, "Knot") + cell(-4, 15, "Bowline\rtie") + cell(90, 15, "Loop"), "Knot|Use;Bowline tie|Loop"},
+		{"a cell of two columns", marked + cell(1, 1, "Knots") + cell(1, 2, "Reef") + cell(50, 2, "Flat"), "Knots|;Reef|Flat"},
+		{"another group", cell(90, 5, "Use") + cell(-4, 5, "Knot"), "Use\nKnot"},
+		{"an empty table", marked, ""},
+		{"cells apart", apart, strings.TrimSuffix(strings.Repeat("c\n", 20), "\n")},
+	} {
+		p := &pptReader{artReader: artReader{file: &file{}}}
+		p.texts([]byte(artOf(artGroup, 0, tt.group)), 0)
+		var got []string
+		for _, sh := range p.shapes {
+			for _, b := range sh.blocks {
+				var rows []string
+				for _, row := range b.Rows {
+					rows = append(rows, strings.Join(row, "|"))
+				}
+				got = append(got, b.Text+strings.Join(rows, ";"))
+			}
+		}
+		if strings.Join(got, "\n") != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
 // What is not read of old documents is counted with its program and its place.
 func TestLeftOutOfOldDocuments(t *testing.T) {
 	dir := datatest.Sets(t, "files")

@@ -2,6 +2,7 @@ package office
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"ibid/ingest/compound"
@@ -96,6 +97,7 @@ type pptReader struct {
 	shapes   []shape // of the current slide
 	edges    []Block // its header and footer
 	kind     int     // of the next text
+	inTable  bool    // the shapes of the group are the cells of a table
 }
 
 // at returns the record at a place.
@@ -191,11 +193,24 @@ func (p *pptReader) texts(data []byte, depth int) {
 			}
 		case !r.container && r.kind != pptTagged || depth == 50:
 			p.text(r)
+		case r.kind == artGroup:
+			from := len(p.shapes)
+			p.inTable = false
+			p.texts(r.data, depth+1)
+			if p.inTable {
+				p.shapes = append(p.shapes[:from], tableOf(p.shapes[from:])...)
+			}
+			p.inTable = false
 		case r.kind == artShape:
-			if blocks := p.artReader.texts(shapeTexts(r.data)); len(blocks) > 0 {
+			s, from := shapeTexts(r.data), len(p.shapes)
+			if blocks := p.artReader.texts(s); len(blocks) > 0 {
 				p.shapes = append(p.shapes, shape{blocks: blocks})
 			}
 			p.texts(r.data, depth+1)
+			for i := range p.shapes[from:] {
+				p.shapes[from+i].left, p.shapes[from+i].top = s.left, s.top
+			}
+			p.inTable = p.inTable || s.table
 		case r.kind == pptComment:
 			var said []string
 			for s := range artRecords(r.data) {
@@ -219,6 +234,32 @@ func (p *pptReader) texts(data []byte, depth int) {
 			p.texts(r.data, depth+1)
 		}
 	}
+}
+
+// tableOf puts the texts of cells into rows and columns, by where they are. Cells that are
+// in hardly any rows stay as they are.
+func tableOf(cells []shape) []shape {
+	const sparse = 20
+	var lefts, tops []int
+	for _, c := range cells {
+		lefts, tops = append(lefts, c.left), append(tops, c.top)
+	}
+	slices.Sort(lefts)
+	slices.Sort(tops)
+	lefts, tops = slices.Compact(lefts), slices.Compact(tops)
+	if len(lefts)*len(tops) >= sparse*len(cells) {
+		return cells
+	}
+	rows := make([][]string, len(tops))
+	for i := range rows {
+		rows[i] = make([]string, len(lefts))
+	}
+	for _, c := range cells {
+		column, _ := slices.BinarySearch(lefts, c.left)
+		row, _ := slices.BinarySearch(tops, c.top)
+		rows[row][column] = strings.TrimSpace(rows[row][column] + " " + lineOf(c.blocks))
+	}
+	return []shape{{blocks: []Block{{Kind: Table, Rows: rows, Names: unknown}}}}
 }
 
 // text adds the text in a record, whose kind was in a record before it.

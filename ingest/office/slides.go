@@ -32,8 +32,9 @@ func (f *file) presentation(main string) error {
 
 // A shape is a shape on a slide.
 type shape struct {
-	place  string // what kind of placeholder it is; "" is none
-	blocks []Block
+	place     string // what kind of placeholder it is; "" is none
+	blocks    []Block
+	left, top int // in its group, in .ppt
 }
 
 type slideReader struct {
@@ -104,7 +105,7 @@ func (s *slideReader) readShapes(part string) error {
 				switch sh.place {
 				case "dt", "sldNum", "sldImg":
 				case "ftr", "hdr":
-					s.shapes = append(s.shapes, shape{sh.place, s.running(runningHeads, sh.blocks)})
+					s.shapes = append(s.shapes, shape{place: sh.place, blocks: s.running(runningHeads, sh.blocks)})
 				default:
 					s.shapes = append(s.shapes, sh)
 				}
