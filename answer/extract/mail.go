@@ -47,8 +47,10 @@ var (
 	// about something that will be sent.
 	asksMail = regexp.MustCompile(`(?i)(?:^|\PL)(?:(?:e-?)?mail(?:s|ed)?|messages?|sen[dt]|sender|wr[io]te|written|told|announced?|` +
 		`said|says|replied|suggested|proposed|confirmed|mentioned|nachricht|schrieb|geschrieben|geschickt|sagte|gesagt|` +
-		`courriel|envoyé|écrit|correo|envió|enviado|escribió|escrito|dijo|написал|сказал)(?:$|\PL)`)
+		`courriel|envoyé|écrit|correo|envió|enviado|escribió|escrito|dijo|написал|сказал)(?:$|\PL)|メール|送(?:っ|り|信)|連絡し|书信|邮件|发(?:来|送)`)
 	asksFuture = regexp.MustCompile(`(?i)(?:^|\PL)(?:will|shall|should|must|can|may|do|does|is|are|be|wird|werden|muss|soll|kann)\PL`)
+	// greeting is one that is known by its words.
+	greeting   = regexp.MustCompile(`^\S{1,12}(?:様|さま|さん|殿|各位)$|^(?:いつも|大変)*お世話になって[^。]{1,8}。$`)
 	quoteMarks = regexp.MustCompile(`(?m)^>[> ]*`)
 )
 
@@ -97,6 +99,36 @@ func letterOf(p retrieve.Passage) letter {
 	return r.letter
 }
 
+// toWhom precedes the name of a recipient, or of what a mail is about.
+var toWhom = []string{"to", "for", "about", "an", "für", "über", "à", "para"}
+
+// readSender notes the words of the question that name the author of a mail.
+func (d *Reading) readSender(l letter) {
+	name, _, _ := strings.Cut(l.author, "<")
+	authors, asked := termSet(name), lowerWords(d.question)
+	for _, n := range d.needs.terms {
+		at := slices.Index(asked, strings.ToLower(n.word))
+		if authors[n.stem] && asksMail.MatchString(d.question) && (at < 1 || !slices.Contains(toWhom, asked[at-1])) {
+			d.senders[n.stem] = true
+		}
+	}
+}
+
+// byAnother reports whether the question is about what somebody wrote, or when, and somebody
+// else wrote a sentence.
+func (d *Reading) byAnother(by string) bool {
+	if by == "" || len(d.senders) == 0 || d.needs.kind != nil && d.needs.kind.named() {
+		return false
+	}
+	authors := termSet(by)
+	for name := range d.senders {
+		if authors[name] {
+			return false
+		}
+	}
+	return true
+}
+
 // A letterReader reads the lines of a mail.
 type letterReader struct {
 	letter
@@ -132,7 +164,7 @@ func (r *letterReader) read(text string, more []string) (part letterPart) {
 		part.head, r.ended, r.greets = true, false, true
 	case r.ended, bare == "--", r.begun && words <= 5 && signed, !r.greets && r.gap && words <= 4 && last == ',':
 		part.end, r.ended = true, true
-	case r.greets && (words <= 6 && strings.ContainsRune(",，", last) || words <= 3 && last == '!'):
+	case r.greets && (words <= 6 && strings.ContainsRune(",，", last) || words <= 3 && strings.ContainsRune("!！", last) || greeting.MatchString(bare)):
 		part.head = true
 	default:
 		r.first = !r.begun && words > 3 || r.first && !r.gap

@@ -37,6 +37,7 @@ type Reading struct {
 	embedder retrieve.Embedder
 	encoder  retrieve.Encoder // nil if there is none that knows the languages
 	foreign  *foreign         // nil if passages are in the question's language
+	senders  map[string]bool  // terms of the question that name who wrote a mail
 	partly   bool             // the encoder has not compared all of the library
 	language string           // of the passages; the vectors know English best
 	// technical is the share of the passages with code, or with words that only code has.
@@ -84,7 +85,7 @@ func Read(ctx context.Context, question string, passages []retrieve.Passage, sta
 	encoder retrieve.Encoder) (*Reading, error) {
 	d := &Reading{
 		question: question, needs: readNeeds(question, stats), embedder: e,
-		nearness: map[string][]float64{}, passages: map[string]passageReading{}, language: "en",
+		nearness: map[string][]float64{}, senders: map[string]bool{}, passages: map[string]passageReading{}, language: "en",
 		partly: stats.Unencoded,
 	}
 	if len(passages) > 0 {
@@ -150,6 +151,7 @@ func (d *Reading) readPassages(passages []retrieve.Passage, vectors [][]float32)
 	for i, p := range passages {
 		about, letter := []string{p.Title, p.Heading}, letterOf(p)
 		if isMail(p) {
+			d.readSender(letter)
 			about = append(about, letter.author, strings.Join(asksMail.FindAllString(d.question, -1), " "))
 		}
 		declared := ""

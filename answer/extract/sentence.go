@@ -202,7 +202,8 @@ func (d *Reading) split(i int, p retrieve.Passage) []sentence {
 			s.asks = isAsking(text)
 			s.title = !parts[k].first && isTitle(text, rest) || isHeading(text, p)
 			s.lacks = isRow(text) && d.apart(cellsOf(text))
-			s.other = parts[k].end || s.lacks || isRow(text) && d.otherYears(text, p) || d.answersOther(in[:k], text, p.Heading)
+			s.other = parts[k].end || s.lacks || isRow(text) && d.otherYears(text, p) || d.byAnother(s.by) ||
+				d.answersOther(in[:k], text, p.Heading)
 			s.bare = parts[k].head || d.saysNothing(in[:k], s, p)
 		}
 	}
