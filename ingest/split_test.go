@@ -2,6 +2,10 @@ package ingest
 
 import (
 	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -292,4 +296,53 @@ func FuzzSentences(f *testing.F) {
 	f.Add("One. Two\nthree.\n\n- Dr. Who. \xff")
 	// Texts of documents are valid UTF-8.
 	f.Fuzz(func(t *testing.T, text string) { sentencesCover(t, strings.ToValidUTF8(text, "\uFFFD")) })
+}
+
+// How many chunks of the files of the evaluation sets are small, by ending. Those of files
+// with several chunks are few; a file that is one small chunk cannot join another.
+func TestSmallChunks(t *testing.T) {
+	if !datatest.Campaign() {
+		t.Skip("IBID_CAMPAIGN=1 reads all files of the evaluation sets")
+	}
+	r := new(Reader)
+	t.Cleanup(r.Close)
+	type tally struct{ chunks, small, alone, smallAlone int }
+	all := map[string]tally{}
+	files := os.DirFS(datatest.Sets(t, "files"))
+	must(t, fs.WalkDir(files, ".", func(name string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		data, err := fs.ReadFile(files, name)
+		must(t, err)
+		doc, err := r.Read(t.Context(), name, data)
+		if err != nil {
+			return nil // what cannot be read is for other tests
+		}
+		chunks, n := Split(doc), all[path.Ext(name)]
+		for _, c := range chunks {
+			one, small := len(chunks) == 1, c.Tokens < least
+			n.chunks += count(!one)
+			n.small += count(!one && small)
+			n.alone += count(one)
+			n.smallAlone += count(one && small)
+		}
+		all[path.Ext(name)] = n
+		return nil
+	}))
+	for _, ending := range slices.Sorted(maps.Keys(all)) {
+		n := all[ending]
+		t.Logf("%-6s %d of %d chunks in files with several, %d of %d that are a file: %.0f %%", ending, n.small, n.chunks, n.smallAlone,
+			n.alone, 100*float64(n.small+n.smallAlone)/float64(max(1, n.chunks+n.alone)))
+		if ending != ".mbox" && n.small > max(3, n.chunks*8/100) {
+			t.Errorf("%s: %d of %d chunks are small", ending, n.small, n.chunks)
+		}
+	}
+}
+
+func count(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
