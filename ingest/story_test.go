@@ -109,7 +109,8 @@ func (s *story) print(lines ...string) {
 
 // message is a mail with files attached, given by name and text.
 func message(subject, text string, attached ...string) string {
-	out := "From: Ada <ada@example.org>\nTo: Bo Ash <bo@example.org>, cy@example.org\nCc: =?utf-8?q?J=C3=B8rn?= <j@example.org>\nSubject: " + subject + "\nDate: Fri, 8 Mar 2024 09:00:00 +0100\nContent-Type: multipart/mixed; " +
+	out := "From: Ada <ada@example.org>\nTo: Bo Ash <bo@example.org>, cy@example.org\nCc: =?utf-8?q?J=C3=B8rn?= <j@example.org>\n" +
+		"Subject: " + subject + "\nDate: Fri, 8 Mar 2024 09:00:00 +0100\nContent-Type: multipart/mixed; " +
 		"boundary=b\n\n--b\n\n" + text + "\n"
 	for f := range slices.Chunk(attached, 2) {
 		out += "--b\nContent-Type: application/octet-stream\nContent-Disposition: attachment; filename=\"" + f[0] +

@@ -377,12 +377,7 @@ func blocks(d *ingest.Document, lo, hi, start, end int) []block {
 			paragraph = line
 			// A section without a heading is a row of a table: a paragraph.
 			if d.Sections[section].Heading != "" {
-				before := len(out)
 				add("heading", min(max(d.Sections[section].Level, 1), 6), line, next)
-				note := strings.TrimPrefix(d.Sections[section].Heading, strings.TrimSpace(d.Text[line:next])+ingest.HeadingSeparator)
-				if len(out) > before && !strings.Contains(d.Text[line:next], note) {
-					out[before].Note = note
-				}
 				paragraph = next
 			}
 		case strings.TrimSpace(d.Text[line:next]) == "":
@@ -392,17 +387,28 @@ func blocks(d *ingest.Document, lo, hi, start, end int) []block {
 		line = next
 	}
 	add("text", 0, paragraph, hi)
-	setDepths(out)
+	setHeadings(d, out)
 	return out
 }
 
-// setDepths counts, for each heading, the headings that it is below, and itself.
-func setDepths(blocks []block) {
+// noteOf returns what the heading in a line has that is not in the text.
+func noteOf(d *ingest.Document, line int) string {
+	section := sort.Search(len(d.Sections), func(i int) bool { return d.Sections[i].Start >= line })
+	text := strings.TrimSpace(d.Text[line:lineEnd(d.Text, line)])
+	note := strings.TrimPrefix(d.Sections[section].Heading, text+ingest.HeadingSeparator)
+	if strings.Contains(text, note) {
+		return ""
+	}
+	return note
+}
+
+// setHeadings counts, for each heading, the headings that it is below, and itself, and sets its note.
+func setHeadings(d *ingest.Document, blocks []block) {
 	var above []int // levels of the headings that the next may be below
 	for i, b := range blocks {
 		if b.Kind == "heading" {
 			above = append(slices.DeleteFunc(above, func(level int) bool { return level >= b.Level }), b.Level)
-			blocks[i].Depth = len(above)
+			blocks[i].Depth, blocks[i].Note = len(above), noteOf(d, b.At)
 		}
 	}
 }

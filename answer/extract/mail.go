@@ -164,7 +164,8 @@ func (r *letterReader) read(text string, more []string) (part letterPart) {
 		part.head, r.ended, r.greets = true, false, true
 	case r.ended, bare == "--", r.begun && words <= 5 && signed, !r.greets && r.gap && words <= 4 && last == ',':
 		part.end, r.ended = true, true
-	case r.greets && (words <= 6 && strings.ContainsRune(",，", last) || words <= 3 && strings.ContainsRune("!！", last) || greeting.MatchString(bare)):
+	case r.greets && (words <= 6 && strings.ContainsRune(",，", last) || words <= 3 && strings.ContainsRune("!！", last) ||
+		greeting.MatchString(bare)):
 		part.head = true
 	default:
 		r.first = !r.begun && words > 3 || r.first && !r.gap

@@ -275,7 +275,8 @@ func TestOldTables(t *testing.T) {
 		apart += cell(i, i, "c")
 	}
 	for _, tt := range []struct{ name, group, want string }{
-		{"a table", marked + cell(90, 5, "Use") + cell(-4, 5, "Knot") + cell(-4, 15, "Bowline\rtie") + cell(90, 15, "Loop"), "Knot|Use;Bowline tie|Loop"},
+		{"a table", marked + cell(90, 5, "Use") + cell(-4, 5, "Knot") + cell(-4, 15, "Bowline\rtie") + cell(90, 15, "Loop"),
+			"Knot|Use;Bowline tie|Loop"},
 		{"a cell of two columns", marked + cell(1, 1, "Knots") + cell(1, 2, "Reef") + cell(50, 2, "Flat"), "Knots|;Reef|Flat"},
 		{"another group", cell(90, 5, "Use") + cell(-4, 5, "Knot"), "Use\nKnot"},
 		{"an empty table", marked, ""},
