@@ -9,10 +9,10 @@ import (
 )
 
 const (
-	// A Watcher looks at its folder every watchPause. If that takes long, it looks
-	// less often, so that it takes a fiftieth of the time of a processor.
+	// A Watcher looks at its folder every watchPause. If a look needs long, it looks
+	// less often, so that looking needs a hundredth of the time of a processor.
 	watchPause = 2 * time.Second
-	watchShare = 50
+	watchShare = 100
 	// watchRescan is the time after which it reports a change in any case: on some
 	// file systems a second change leaves the time of a file as it is.
 	watchRescan = 5 * time.Minute
@@ -45,7 +45,7 @@ func (w *Watcher) Wait(ctx context.Context) error {
 			return nil
 		}
 		changed = now != w.seen // the next look gives an editor time to finish its file
-		pause = max(watchPause, watchShare*time.Since(begun))
+		pause = min(max(watchPause, watchShare*time.Since(begun)), watchRescan)
 	}
 }
 
