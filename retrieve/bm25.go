@@ -3,6 +3,7 @@ package retrieve
 import (
 	"cmp"
 	"math"
+	"slices"
 )
 
 // The parameters of Okapi BM25 (Robertson and Zaragoza, "The Probabilistic
@@ -147,4 +148,17 @@ func (l *lexicalScorer) score(s *Scores, terms []string, counts []int, length in
 		}
 	}
 	s.Lexical, s.Coverage = s.BM25/l.reachable, s.Coverage/l.weight
+}
+
+// ofText are the lexical scores of a text.
+func (l *lexicalScorer) ofText(text string, terms []string) (s Scores) {
+	found, length := CountTerms(text)
+	counts := make([]int, len(terms))
+	for _, c := range found {
+		if at := slices.Index(terms, c.Term); at >= 0 {
+			counts[at] = c.Count
+		}
+	}
+	l.score(&s, terms, counts, length)
+	return s
 }

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 	"unicode"
 )
 
@@ -22,7 +24,11 @@ type group struct {
 type reading struct {
 	ctx   context.Context
 	state State
+	hits  int // number of chunks that the searches found
 	lost  int // number of candidates that are no longer stored
+	// terms are those of the question, and lexical scores texts by them.
+	terms   []string
+	lexical *lexicalScorer
 }
 
 // readAhead is how many chunks are read at a time.
@@ -57,6 +63,46 @@ func (r *reading) read(s *scored, others []*scored) (stored bool, err error) {
 	return s.ID != "", nil
 }
 
+// tablesRead is how many of the best candidates may have their scores from a row.
+const tablesRead = 48
+
+// isoDate matches a date that has its month as a number.
+var isoDate = regexp.MustCompile(`\b(?:19|20)\d\d-(0[1-9]|1[0-2])-\d\d\b`)
+
+// Months are the names of the months of the dates in a text, as 2025-07-21, each after a space.
+func Months(text string) (names string) {
+	for _, date := range isoDate.FindAllStringSubmatch(text, -1) {
+		month, _ := strconv.Atoi(date[1])
+		names += " " + time.Month(month).String()
+	}
+	return names
+}
+
+// scoreRows gives the best candidates that have rows of a table the lexical scores of their
+// best row, with the title, if these are higher: a chunk with many rows is long, and says
+// little of most of them. It reports whether any has changed.
+func (r *reading) scoreRows(all []*scored) (changed bool, err error) {
+	order := slices.Clone(all)
+	sortByScore(order)
+	for i, s := range order[:min(tablesRead, len(order))] {
+		if stored, err := r.read(s, order[i:]); err != nil {
+			return false, err
+		} else if !stored {
+			continue
+		}
+		for line := range strings.SplitSeq(s.Text, "\n") {
+			if first, _, more := strings.Cut(line, " | "); !more || !strings.Contains(first, ": ") { // "Kind: Adult | A year: 155"
+				continue
+			}
+			if row := r.lexical.ofText(s.Title+"\n"+line+Months(line), r.terms); row.BM25 > s.Scores.BM25 {
+				s.Scores.BM25, s.Scores.Lexical, changed = row.BM25, row.Lexical, true
+				s.Scores.Coverage = max(s.Scores.Coverage, row.Coverage)
+			}
+		}
+	}
+	return changed, nil
+}
+
 // choose sorts the candidates by score and returns the first q.K groups, best
 // first. Unless q.Apart is set, a candidate that repeats an earlier one is dropped,
 // and one that adjoins an earlier one joins its group; rows of one table, and tests,
@@ -67,9 +113,9 @@ func (r *reading) choose(all []*scored, q Query) (groups []group, err error) {
 	if err := r.declaredFirst(order, q.Text); err != nil {
 		return nil, err
 	}
-	var crowded []group
+	var last []group
 	defer func() {
-		groups = append(groups, crowded[:max(0, min(len(crowded), q.K-len(groups)))]...)
+		groups = append(groups, last[:max(0, min(len(last), q.K-len(groups)))]...)
 		slices.SortStableFunc(groups, func(a, b group) int { return cmp.Compare(b.rank.Score, a.rank.Score) })
 	}()
 	for i, s := range order {
@@ -89,8 +135,8 @@ func (r *reading) choose(all []*scored, q Query) (groups []group, err error) {
 			groups = joined
 		case len(groups) == q.K:
 			return groups, nil
-		case !q.Apart && 2*alike(groups, s) >= q.K && !strings.Contains(strings.ToLower(q.Text), "test"):
-			crowded = append(crowded, group{[]*scored{s}, s})
+		case !q.Apart && crowded(groups, s, q.K) && !strings.Contains(strings.ToLower(q.Text), "test"):
+			last = append(last, group{[]*scored{s}, s})
 		default:
 			groups = append(groups, group{[]*scored{s}, s})
 		}
@@ -98,15 +144,19 @@ func (r *reading) choose(all []*scored, q Query) (groups []group, err error) {
 	return groups, nil
 }
 
-// alike is how many of the groups are rows of the same table as a row, or tests as a test is.
-func alike(groups []group, s *scored) (n int) {
-	row, test := strings.HasPrefix(s.Anchor, "row="), IsTest(s.Passage)
+// crowded reports whether half of k places are taken by groups that are rows of the same table as
+// a row, or tests as a test is, or a quarter by those that have the same words of the question.
+func crowded(groups []group, s *scored, k int) bool {
+	row, test, alike, same := strings.HasPrefix(s.Anchor, "row="), IsTest(s.Passage), 0, 0
 	for _, g := range groups {
 		if row && g.rank.Document == s.Document && strings.HasPrefix(g.rank.Anchor, "row=") || test && IsTest(g.rank.Passage) {
-			n++
+			alike++
+			if g.rank.Scores.Coverage == s.Scores.Coverage {
+				same++
+			}
 		}
 	}
-	return n
+	return 2*alike >= k || 4*same >= k
 }
 
 var testPath = regexp.MustCompile(`(?:^|/)(?:tests?|testdata)/|_test\.\w+$|(?:^|/)test_[^/]*$|\.(?:spec|test)\.\w+$`)

@@ -82,6 +82,20 @@ func TestJoinedTakesOnePlace(t *testing.T) {
 	}
 }
 
+// A table is found by its best row, with its title, however many other rows it has.
+func TestTablesAreFoundByTheirRows(t *testing.T) {
+	x := newRoot(t)
+	var rows strings.Builder
+	for _, bird := range strings.Fields("Sparrow Heron Kestrel Wagtail Bittern Curlew Dipper Fulmar Gannet Osprey Plover Redstart") {
+		fmt.Fprintf(&rows, "Bird: %s | Ring: 3 grams | Metal: aluminium, stamped with a number\n", bird)
+	}
+	store(t, x, "a", "rings.md", "Rings 2025", rows.String())
+	store(t, x, "a", "walk.md", "A walk", "In the spring of 2025 somebody told us of a kestrel by the mill, and of two others.")
+	if got := found(t, x, retrieve.Query{Text: "kestrel 2025"}); len(got) != 2 || got[0] != "a/rings.md#1" {
+		t.Errorf("found %q, want the table first", got)
+	}
+}
+
 // Copies are one passage; what differs in one word, number or sign is two.
 func TestCopies(t *testing.T) {
 	const text = "The kestrel fund had 30 crowns in May and 60 crowns in June, and it paid for the voles of the whole meadow in both of " +

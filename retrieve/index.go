@@ -291,19 +291,23 @@ func (x *Index) search(ctx context.Context, q Query, p probe) ([]Passage, error)
 		limit *= furtherDown // much code uses what one place declares
 	}
 	for attempt := 0; ; {
-		hits, all, err := x.find(ctx, p, limit, q.Filter)
+		r, all, err := x.find(ctx, p, limit, q.Filter)
 		if err != nil {
 			return nil, err
 		}
-		r := &reading{ctx: ctx, state: x.state, lost: hits - len(all)}
 		fuse(all, p.vector, x.weight(q.Text))
+		if changed, err := r.scoreRows(all); err != nil {
+			return nil, err
+		} else if changed {
+			fuse(all, p.vector, x.weight(q.Text))
+		}
 		groups, err := r.choose(all, q)
 		if err != nil {
 			return nil, err
 		}
 		// Repeated, joined and missing chunks may leave fewer than k passages:
 		// search deeper.
-		if hits >= limit && limit < maxCandidates && len(groups) < q.K {
+		if r.hits >= limit && limit < maxCandidates && len(groups) < q.K {
 			limit = min(furtherDown*limit, maxCandidates)
 			continue
 		}
@@ -453,10 +457,9 @@ func (x *Index) weight(question string) float64 {
 	return denseWeight
 }
 
-// find runs both searches in parallel and returns the number of chunks that they
-// found, and both scores of each that has not changed meanwhile, no matter which
-// search found it. Their chunks have not been read.
-func (x *Index) find(ctx context.Context, p probe, k int, f Filter) (hits int, out []*scored, err error) {
+// find runs both searches in parallel and returns both scores of each chunk that has
+// not changed meanwhile, no matter which search found it, with what reads them.
+func (x *Index) find(ctx context.Context, p probe, k int, f Filter) (r *reading, out []*scored, err error) {
 	var near, nearest, matching []Hit
 	var stats Stats
 	g, searching := errgroup.WithContext(ctx)
@@ -485,18 +488,20 @@ func (x *Index) find(ctx context.Context, p probe, k int, f Filter) (hits int, o
 		return err
 	})
 	if err := g.Wait(); err != nil {
-		return 0, nil, err
+		return nil, nil, err
 	}
 	all := distinct(slices.Concat(nearest, near, matching))
 	evidence, err := x.searcher.Evidence(ctx, all, p.terms)
 	if err != nil {
-		return 0, nil, err
+		return nil, nil, err
 	}
-	out = score(evidence, p.vector, p.terms, newLexicalScorer(p.words, stats))
+	r = &reading{ctx: ctx, state: x.state, hits: len(all), lost: len(all) - len(evidence),
+		terms: p.terms, lexical: newLexicalScorer(p.words, stats)}
+	out = score(evidence, p.vector, p.terms, r.lexical)
 	if !p.some {
-		return len(all), out, nil
+		return r, out, nil
 	}
-	return len(all), out, x.encoded.run(ctx, func() error {
+	return r, out, x.encoded.run(ctx, func() error {
 		known, err := x.encoded.searcher.Evidence(ctx, all, nil)
 		vectors := make(map[Hit][]float32, len(known))
 		for _, e := range known {

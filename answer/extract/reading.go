@@ -16,9 +16,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 	"unicode"
 
 	"ibid/ingest"
@@ -242,20 +240,11 @@ func (d *Reading) precision(terms map[string]bool) float64 {
 	return sum / float64(len(terms))
 }
 
-// isoDate is a date that says the name of its month by its number.
-var isoDate = regexp.MustCompile(`\b(?:19|20)\d\d-(0[1-9]|1[0-2])-\d\d\b`)
-
 func termSet(texts ...string) map[string]bool {
 	set := map[string]bool{}
 	for _, text := range texts {
-		for _, t := range retrieve.Terms(text) {
+		for _, t := range retrieve.Terms(text + retrieve.Months(text)) {
 			set[t] = true
-		}
-		for _, date := range isoDate.FindAllStringSubmatch(text, -1) {
-			month, _ := strconv.Atoi(date[1])
-			for _, t := range retrieve.Terms(time.Month(month).String()) {
-				set[t] = true
-			}
 		}
 	}
 	return set

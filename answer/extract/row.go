@@ -169,6 +169,21 @@ func (d *Reading) otherYears(row string, p retrieve.Passage) bool {
 	return len(asked) > 0 && (named && !about || len(of) > 0 && !meet(asked, of))
 }
 
+// unpriced reports whether a row has no amount of money, where only that answers: a number is
+// one if a word for it is in the headings or in the name of its column, or if that name is asked for.
+func (d *Reading) unpriced(row string, p retrieve.Passage) bool {
+	k := d.needs.kind
+	if !d.demands() || k.name != "amount" {
+		return false
+	}
+	priced := func(text string) bool { return k.asks.anywhere(lowerWords(text)) }
+	return !priced(p.Title+" "+p.Heading+" "+p.Path) && !slices.ContainsFunc(cellsOf(row), func(c cell) bool {
+		name := termSet(c.name)
+		return k.in(c.value, d.question) == 1 ||
+			bareNumber.MatchString(c.value) && (priced(c.name) || len(name) > 0 && d.precision(name) >= alike)
+	})
+}
+
 // apart reports whether the names of columns have what the question asks for, and no column all
 // of it: the column "Return 2025" and "Single 2024" where the return of 2024 is asked for.
 func (d *Reading) apart(cells []cell) bool {
@@ -219,28 +234,16 @@ func (d *Reading) askedOf(terms map[string]bool) (asked []string) {
 const namesAlike = .45
 
 // ruleOut marks the rows of other things than the question: of a pine board where a maple
-// board is asked for. If no row is of it, all of them are marked.
-func (d *Reading) ruleOut(kept []retrieve.Passage, all [][]sentence) {
+// board is asked for.
+func (d *Reading) ruleOut(all [][]sentence) {
 	pairs := d.pairs()
-	for _, asked := range pairs {
-		var rows []*sentence
-		is, other := false, false
-		for i, p := range kept {
-			for k := range all[i] {
-				s := &all[i][k]
-				switch {
-				case !isRow(s.text):
-					continue
-				case s.covers[asked.thing] == 1 && s.covers.with(d.passages[p.ID].head)[asked.which] >= namesAlike:
-					is = true
-				case d.ofOther(s.text, asked, pairs):
-					s.other, other = true, true
-				}
-				rows = append(rows, s)
-			}
-		}
-		for _, s := range rows {
-			s.other = s.other || other && !is
+	for _, in := range all {
+		for k := range in {
+			s := &in[k]
+			s.other = s.other || isRow(s.text) && slices.ContainsFunc(pairs, func(asked pair) bool {
+				is := s.covers[asked.thing] == 1 && s.covers[asked.which] >= namesAlike
+				return !is && d.ofOther(s.text, asked, pairs)
+			})
 		}
 	}
 }

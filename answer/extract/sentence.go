@@ -75,7 +75,7 @@ func (d *Reading) sentences(ctx context.Context, kept []retrieve.Passage) ([][]s
 		}
 		texts = append(texts, p.Title+" "+p.Heading)
 	}
-	d.ruleOut(kept, all)
+	d.ruleOut(all)
 	vectors, err := d.embedder.Embed(ctx, texts)
 	if err != nil {
 		return nil, fmt.Errorf("comparing sentences with the question: %w", err)
@@ -202,7 +202,7 @@ func (d *Reading) split(i int, p retrieve.Passage) []sentence {
 			s.asks = isAsking(text)
 			s.title = !parts[k].first && isTitle(text, rest) || isHeading(text, p)
 			s.lacks = isRow(text) && d.apart(cellsOf(text))
-			s.other = parts[k].end || s.lacks || isRow(text) && d.otherYears(text, p) || d.byAnother(s.by) ||
+			s.other = parts[k].end || s.lacks || isRow(text) && (d.otherYears(text, p) || d.unpriced(text, p)) || d.byAnother(s.by) ||
 				d.answersOther(in[:k], text, p.Heading)
 			s.bare = parts[k].head || d.saysNothing(in[:k], s, p)
 		}
