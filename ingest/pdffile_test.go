@@ -136,7 +136,7 @@ func TestFieldNames(t *testing.T) {
 			field("/T(surname)/TU(Family name)/V(Osborne)", 540)+field("/T(boat)/V(Atlas)", 440)+field("/T(empty)", 340)+"]>>")
 	doc, err := new(Reader).Read(t.Context(), "form.pdf", data)
 	must(t, err)
-	want := "Length: 9.5 Port of registry Velmere Family name: Osborne boat: Atlas"
+	want := "Length: | 9.5 Port of registry Velmere Family name: Osborne boat: Atlas"
 	if got := strings.Join(strings.Fields(doc.Text), " "); got != want {
 		t.Errorf("%q", got)
 	}

@@ -32,7 +32,8 @@ type line struct {
 const (
 	wordGap   = 0.08 // least space between words; letters of a word are closer
 	leastGap  = 0.02 // the same, where letters of a word touch
-	pieceGap  = 0.6  // a new start at this distance may be another cell
+	nameGap   = 0.45 // a new start at this distance may be another name of a column
+	pieceGap  = 0.6  // or another cell
 	cellGap   = 1.5  // least space between columns and cells
 	sameLine  = 0.35 // base lines that differ by less are the same
 	duplicate = 0.12 // the same glyph again at this distance is a shadow or fake bold
@@ -209,7 +210,7 @@ func markShared(found map[int]bool, glyphs []glyph, a, b []int) {
 func follows(a, b glyph) bool {
 	size := max(a.Size, b.Size)
 	gap := b.X0 - a.X1
-	if b.Begins && gap > pieceGap*size {
+	if b.Begins && gap > nameGap*size {
 		return false // perhaps the start of a cell
 	}
 	return math.Abs(a.Y-b.Y) < sameLine*size && gap < cellGap*size && gap > -0.8*size && b.X0 > a.X0-duplicate*size
@@ -341,7 +342,7 @@ func (l *line) join(next line, space bool) {
 const maxColumns = 4
 
 // ordered puts pieces in reading order: what was drawn side by side, as columns of text
-// or the cells of a table's row, is read one after the other.
+// or the cells of a grid's row, is read one after the other.
 func ordered(in []line, depth int) []line {
 	var out, rest []line
 	flush := func() {
@@ -350,17 +351,17 @@ func ordered(in []line, depth int) []line {
 	}
 	bands := joinLabels(bandsOf(cellsOf(in), 0))
 	for len(bands) > 0 {
-		table, n := tableOf(bands)
+		g, n := gridOf(bands)
 		switch {
-		case table != nil:
+		case g != nil:
 			flush()
-			out = append(out, table...)
+			out = append(out, g.lines()...)
 		case n == 1 && depth < maxColumns && (bands[0].isText() || bands[0].isTables() || bands[0].isForm()):
 			flush()
 			for _, column := range bands[0] {
 				lines := ordered(band{column}.pieces(), depth+1)
 				if !bands[0].isText() {
-					lines = fields(lines)
+					lines = blocks(lines)
 				}
 				out = append(out, lines...)
 			}
@@ -381,7 +382,7 @@ func byPlaces(in []line, depth int) []line {
 	byTop(in)
 	gutter, ok := gutterOf(in)
 	if !ok || depth >= maxColumns {
-		return rows(in)
+		return grids(lineRows(in))
 	}
 	var out, left, right []line
 	flush := func() {

@@ -116,11 +116,11 @@ func TestOrderedByDrawing(t *testing.T) {
 			text(50, 560, "A paragraph that follows."),
 		}, []string{"Berth: A12 | Paid: yes", "Berth: B7 | Rate for a night: 12 pounds a day", "Berth: C40",
 			"Berth: D3 | Rate for a night: 20 | Notes: a key", "A paragraph that follows."}},
-		{"names of other columns", []line{
+		{"names next to their columns", []line{
 			bold(text(50, 700, "(in thousands)")), bold(text(240, 700, "2022")), bold(text(340, 700, "2021")),
 			text(50, 680, "Income"), text(205, 680, "$"), text(270, 680, "461"), text(305, 680, "$"), text(380, 680, "229"),
 			text(50, 660, "Expenses"), text(205, 660, "$"), text(270, 660, "300"), text(305, 660, "$"), text(380, 660, "170"),
-		}, []string{"(in thousands) | 2022 | 2021", "Income | $ | 461 | $ | 229", "Expenses | $ | 300 | $ | 170"}},
+		}, []string{"(in thousands): Income | $ | 2022: 461 | $ | 2021: 229", "(in thousands): Expenses | $ | 2022: 300 | $ | 2021: 170"}},
 	} {
 		for i := range tt.in {
 			tt.in[i].drawn, tt.in[i].last = i, i
@@ -168,7 +168,7 @@ func TestRowsReadTables(t *testing.T) {
 		"Between.", "Parts | 2,100", "Labour | 300", "Total | 2,400",
 		"Between.", "Name: Small boat for two | Rate: 120 | Notes: no sail", "Name: Yacht | Notes: six berths",
 		"Between.", "Boat: Gull | Spent – 2024: 120 | Spent – 2023: 110", "Boat: Tern | Spent – 2024: 90 | Spent – 2023: 95"}
-	if got := texts(rows(in)); !slices.Equal(got, want) {
+	if got := texts(grids(lineRows(in))); !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
 	}
 }
@@ -217,7 +217,7 @@ func TestJustifiedLines(t *testing.T) {
 	first, from := text(50, 700, "telecommunications infrastructure"), text(50, 688, "administrators")
 	to := text(0, 688, "unquestionably")
 	to.x0, to.x1 = first.x1-to.x1, first.x1
-	if got := texts(rows([]line{first, from, to})); len(got) != 2 || got[1] != "administrators unquestionably" {
+	if got := texts(grids(lineRows([]line{first, from, to}))); len(got) != 2 || got[1] != "administrators unquestionably" {
 		t.Errorf("got %q", got)
 	}
 }
@@ -279,7 +279,7 @@ func TestNarrowTables(t *testing.T) {
 		want   []string
 	}{
 		{"spaces drawn", table, true, whole},
-		{"the pen moved", table, false, []string{"Type | Fee Notes", "Short one 12 up to eight metres"}},
+		{"the pen moved", table, false, []string{"Type Fee: Short one 12 | Notes: up to eight metres"}},
 		{"other gaps", [][]string{{"a long line", "goes on"}, {"here", "and there"}}, true, []string{"a long line goes on", "here and there"}},
 		{"list", [][]string{{"2.", "one of them"}, {"3.", "the other"}}, true, []string{"2. one of them", "3. the other"}},
 	}
@@ -524,7 +524,7 @@ func TestRuledTables(t *testing.T) {
 		d.glyphs[i].Bold = d.glyphs[i].Y > 680
 	}
 	got, _ = lines(d.glyphs, d.path.rules)
-	if got := strings.Join(texts(got), " / "); got != "Item | Price / Inner harbour / Item: Berth | Price: 12 / Item: Power | Price: 3" {
+	if got := strings.Join(texts(got), " / "); got != "Inner harbour / Item: Berth | Price: 12 / Item: Power | Price: 3" {
 		t.Errorf("got %q", got)
 	}
 }
@@ -792,6 +792,24 @@ func TestLabelsAboveValues(t *testing.T) {
 			{50, 700, bold, "Bill to"}, {50, 688, "", "Harbour Bakery"}, {50, 676, "", "12 Quay Road"}, {50, 664, "", "Newport"},
 			{250, 700, bold, "Invoice date"}, {250, 688, "", "3 May 2024"}, {250, 676, bold, "Due date"}, {250, 664, "", "2 June 2024"},
 		}, "Bill to | Harbour Bakery 12 Quay Road Newport / Invoice date | 3 May 2024 / Due date | 2 June 2024"},
+		{"two blocks", []drawn{
+			{50, 700, bold, "Bill to"}, {50, 688, "", "Harbour Bakery Ltd"}, {50, 676, "", "Newport"},
+			{250, 700, bold, "Ship to"}, {250, 688, "", "Harbour Bakery Store"}, {250, 676, "", "Caldicot"},
+		}, "Bill to | Harbour Bakery Ltd Newport / Ship to | Harbour Bakery Store Caldicot"},
+		{"items", []drawn{
+			{50, 690, bold, "Exclusion"}, {200, 700, "", "Heart failure in the last year"}, {200, 688, "", "Stroke"}, {200, 676, "", "Pregnancy"},
+			{50, 640, bold, "Phase"}, {200, 640, "", "II"},
+		}, "Exclusion | Heart failure in the last year; Stroke; Pregnancy / Phase | II"},
+		{"a name above two names", []drawn{
+			{50, 694, bold, "Boat"}, {177, 700, bold, "Price"}, {340, 694, bold, "Notes"}, {150, 688, bold, "Hour"}, {210, 688, bold, "Day"},
+			{50, 670, "", "Canoe"}, {150, 670, "", "6"}, {210, 670, "", "22"}, {340, 670, "", "two seats"},
+			{50, 654, "", "Raft"}, {210, 654, "", "75"},
+		}, "Boat: Canoe | Price Hour: 6 | Price Day: 22 | Notes: two seats / Boat: Raft | Price Day: 75"},
+		{"rows of two levels of names", []drawn{
+			{170, 700, bold, "Summer"}, {320, 700, bold, "Winter"},
+			{50, 686, bold, "Berth"}, {150, 686, bold, "Week"}, {200, 686, bold, "Month"}, {300, 686, bold, "Week"}, {350, 686, bold, "Month"},
+			{50, 670, "", "Inner"}, {150, 670, "", "70"}, {200, 670, "", "210"}, {300, 670, "", "40"}, {350, 670, "", "120"},
+		}, "Berth: Inner | Summer Week: 70 | Summer Month: 210 | Winter Week: 40 | Winter Month: 120"},
 		{"pairs in rows", []drawn{
 			{50, 680, small, "Surname"}, {50, 670, "", "Osborne"}, {300, 680, small, "Boat"}, {300, 670, "", "Atlas"},
 			{50, 640, small, "First name"}, {50, 630, "", "Ann"}, {300, 640, small, "Length"}, {300, 630, "", "7.4 m"},
@@ -874,4 +892,32 @@ func FuzzWords(f *testing.F) {
 			}
 		}
 	})
+}
+
+// No word of a grid is lost or read twice, wherever its cells are; names of columns may be.
+func TestGridsKeepWords(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	for range 3000 {
+		var in []line
+		y := 700.0
+		for range 1 + random.IntN(6) {
+			x, bold := 50+20*float64(random.IntN(5)), random.IntN(3) == 0
+			for range 1 + random.IntN(5) {
+				l := text(x, y-float64(random.IntN(2)*5), fmt.Sprintf("w%d%s", len(in), strings.Repeat("x", random.IntN(12))))
+				l.bold, l.drawn, l.last = bold, len(in), len(in)
+				in, x = append(in, l), l.x1+5*float64(1+random.IntN(12))
+			}
+			y -= 11 + 3*float64(random.IntN(6))
+		}
+		count := map[string]int{}
+		got := texts(ordered(slices.Clone(in), 0))
+		for _, word := range strings.FieldsFunc(strings.Join(got, " "), func(r rune) bool { return strings.ContainsRune(" |:;", r) }) {
+			count[word]++
+		}
+		for _, l := range in {
+			if n := count[l.text]; n == 0 || n > 1 && !l.bold {
+				t.Fatalf("%q is there %d times in\n%s\nof %q", l.text, n, strings.Join(got, "\n"), texts(in))
+			}
+		}
+	}
 }

@@ -11,7 +11,6 @@ const (
 	maxRules = 20_000
 	maxGrid  = 1000 // rules after joining, and rows times columns in hundreds
 	nearRule = 3.0  // rules that are closer are one: the borders of two cells
-	longText = 1500 // bytes: a cell with more is a part of the page
 )
 
 // A rule is a straight line on a page, from left to right or from bottom to top.
@@ -312,93 +311,29 @@ func withTables(glyphs []glyph, rules []rule, mirrored bool) (out []line) {
 	for _, t := range ruledTables(rules) {
 		if above, below, cells, ok := t.divide(glyphs); ok {
 			out = append(out, ordered(pieces(above, mirrored), 0)...)
-			out = append(out, t.lines(cells, mirrored)...)
+			out = append(out, t.grid(cells, mirrored).lines()...)
 			glyphs = below
 		}
 	}
 	return append(out, ordered(pieces(glyphs, mirrored), 0)...)
 }
 
-// lines returns a line for each row of a table, with the names of its columns. If a cell
-// has long text or a heading, the table is a part of the page and its lines are its own.
-func (t *ruled) lines(glyphs [][]glyph, mirrored bool) (out []line) {
-	cells, isPage := make([]line, t.count), false
-	parts := make([][]line, t.count)
+// grid returns the cells of a table with what is in them.
+func (t *ruled) grid(glyphs [][]glyph, mirrored bool) (g grid) {
+	cells := make([]*cell, t.count)
 	for c, in := range glyphs {
-		if parts[c] = ordered(pieces(in, mirrored), 0); len(parts[c]) > 0 {
-			cells[c] = cellOf(parts[c])
-			first := parts[c][0]
-			heading := len(parts[c]) > 2 && first.size > 1.12*parts[c][1].size && hasWord(first.text)
-			isPage = isPage || heading || len(cells[c].text) > longText
+		if lines := ordered(pieces(in, mirrored), 0); len(lines) > 0 {
+			whole := newCell(lines...)
+			whole.lines = lines
+			cells[c] = &whole
 		}
-	}
-	var table [][]line
-	done := make([]bool, t.count)
-	var names []line // also of what is below rows that span all columns
-	flush := func() {
-		if table = namedOnce(table); len(table) > 0 && allBold(table[0]) {
-			names = slices.Clone(table[0])
-		} else if len(table) > 0 && names != nil && !table[0][0].bold {
-			table = slices.Insert(table, 0, make([]line, len(names)))
-			for j, c := range names {
-				if slices.ContainsFunc(table, func(row []line) bool { return row[j].text != "" }) {
-					table[0][j] = c
-				}
-			}
-		}
-		out = append(out, tableLines(table)...)
-		table = nil
 	}
 	for _, of := range t.cells {
-		row, begins := make([]line, len(of)), false
-		wide := of[0] == of[len(of)-1]
+		row := make([]*cell, len(of))
 		for j, c := range of {
-			if isPage || wide {
-				if !done[c] {
-					flush()
-					out = append(out, parts[c]...)
-				}
-			} else if j == 0 || c != of[j-1] || cells[c].bold {
-				row[j] = cells[c]
-				begins = begins || !done[c] && cells[c].text != ""
-			}
-			done[c] = true
+			row[j] = cells[c]
 		}
-		if begins {
-			table = append(table, row)
-		}
+		g = append(g, row)
 	}
-	flush()
-	return out
-}
-
-// namedOnce joins the names of columns in several rows, of which some span others, and
-// drops further copies of other cells that span columns.
-func namedOnce(table [][]line) [][]line {
-	spans := func(row []line) bool {
-		for j := range len(row) - 1 {
-			if row[j].text != "" && row[j] == row[j+1] {
-				return true
-			}
-		}
-		return false
-	}
-	for len(table) > 2 && spans(table[0]) && allBold(table[0]) && allBold(table[1]) {
-		for j, c := range table[0] {
-			if next := table[1][j]; c != next && c.text != "" && next.text != "" {
-				table[1][j].text = c.text + " " + next.text
-			} else if next.text == "" {
-				table[1][j] = c
-			}
-		}
-		table = table[1:]
-	}
-	for i, row := range table {
-		for j := len(row) - 1; j > 0 && i > 0; j-- {
-			if row[j] == row[j-1] {
-				row[j] = line{}
-			}
-		}
-	}
-	return table
+	return g
 }

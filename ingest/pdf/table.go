@@ -1,282 +1,68 @@
 package pdf
 
 import (
-	"cmp"
-	"math"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 )
 
-// rows joins pieces of the same height into lines, and the cells of tables
-// into a line for each row. The pieces are ordered from top to bottom.
-func rows(in []line) []line {
-	var byHeight [][]line
-	for start := 0; start < len(in); {
-		end := start + 1
-		for end < len(in) && math.Abs(in[end].y-in[start].y) < sameLine*max(in[start].size, in[end].size) {
-			end++
-		}
-		row := in[start:end]
-		slices.SortStableFunc(row, func(a, b line) int { return cmp.Compare(a.x0, b.x0) })
-		byHeight = append(byHeight, row)
-		start = end
-	}
-	var out []line
-	for i := 0; i < len(byHeight); {
-		first := cells(byHeight[i], nil, cellGap)
-		if narrow := cells(byHeight[i], nil, pieceGap); len(first) == 1 && aligned(narrow, byHeight[i+1:]) {
-			first = narrow
-		}
-		if len(first) > maxCells || len(first) > 1 && isJustified(first, out, byHeight[i+1:]) {
-			first = cells(byHeight[i], nil, math.Inf(1))
-		}
-		if len(first) > 1 {
-			table, n := tableAt(byHeight[i:])
-			out = append(out, table...)
-			i += n
-		} else {
-			out = append(out, first[0])
-			i++
-		}
-	}
-	return out
+// A grid is text in rows and columns: a table, a form, or blocks next to each other. Each
+// row has an entry for each column: nil if the cell is empty, and the same cell again if
+// it spans several columns or rows.
+type grid [][]*cell
+
+// Limits of a grid.
+const (
+	maxCells = 100  // in a row: more are words
+	longText = 1500 // bytes: a cell with more is a part of the page
+	maxLabel = 80   // bytes of a label
+	maxNames = 10   // rows of names of columns
+)
+
+// isBold reports whether all lines of a cell are in bold.
+func (c *cell) isBold() bool {
+	return !slices.ContainsFunc(c.lines, func(l line) bool { return !l.bold })
 }
 
-// aligned reports whether cells that are close to each other begin where those of the
-// next line do, of the next two if there are only two.
-func aligned(row []line, after [][]line) bool {
-	most := 1
-	if len(row) == 2 {
-		most = 2
-	}
-	if len(row) < 2 || len(row) > maxCells || len(after) < most {
-		return false
-	}
-	for _, next := range after[:most] {
-		cs := cells(next, nil, pieceGap)
-		for i, c := range row {
-			if len(cs) != len(row) || math.Abs(c.x0-cs[i].x0) > 0.2*c.size {
-				return false
-			}
+// isNumber reports whether a cell has digits and no letters.
+func (c *cell) isNumber() bool {
+	text := c.lines[0].text
+	return len(c.lines) == 1 && strings.ContainsAny(text, "0123456789") && !strings.ContainsFunc(text, unicode.IsLetter)
+}
+
+// areNames reports whether all cells of a row may name columns: they are in bold, and no
+// number but a year.
+func areNames(row []*cell) bool {
+	for _, c := range row {
+		if c != nil && (!c.isBold() || c.isNumber() && len(c.lines[0].text) < 4) {
+			return false
 		}
 	}
 	return true
 }
 
-// isJustified reports whether a line with wide gaps is justified text: single
-// words from margin to margin of the line before or after it.
-func isJustified(row, before []line, after [][]line) bool {
-	for _, c := range row {
-		if strings.Contains(c.text, " ") {
-			return false
-		}
-	}
-	from, to := row[0], row[len(row)-1]
-	spans := func(l line) bool { return math.Abs(from.x0-l.x0) < from.size && math.Abs(to.x1-l.x1) < from.size }
-	if n := len(before); n > 0 && !before[n-1].row && spans(before[n-1]) {
-		return true
-	}
-	if len(after) == 0 {
-		return false
-	}
-	next := cells(after[0], nil, cellGap)
-	return len(next) == 1 && spans(next[0])
+// distinct returns the cells of a row, each once.
+func distinct(row []*cell) []*cell {
+	row = slices.Compact(slices.Clone(row))
+	return slices.DeleteFunc(row, func(c *cell) bool { return c == nil })
 }
 
-// cells joins the pieces of a line into cells: after wide gaps or at a known column.
-func cells(row []line, columns []float64, wide float64) []line {
-	out := []line{row[0]}
-	text := []byte(row[0].text) // of the last cell
-	for i, next := range row[1:] {
-		last := &out[len(out)-1]
-		size := max(last.size, next.size)
-		gap := next.x0 - last.x1
-		begins := gap > wide*size || next.cell || gap > 0.3*size &&
-			slices.ContainsFunc(columns, func(x float64) bool { return math.Abs(x-next.x0) < 0.4*size })
-		if begins && !(len(out) == 1 && len(text) < 16 && marker(string(text))) {
-			last.text = string(text)
-			out, text = append(out, next), []byte(next.text)
-			continue
+// names returns how many rows from the first one name columns: one with several names
+// above one that has others, and those above it with fewer names, or names of several.
+func (g grid) names() int {
+	before := 0 // names
+	for i, row := range g[:min(len(g), maxNames)] {
+		cells := distinct(row)
+		switch {
+		case !areNames(cells) && before > 1:
+			return i
+		case !areNames(cells) || i > 0 && len(cells) <= before && fit(distinct(g[i-1]), cells):
+			return 0
 		}
-		if gap > wordGap*size && !ideographs(row[i].text, next.text) {
-			text = append(text, ' ')
-		}
-		text = append(text, next.text...)
-		next.text = ""
-		last.join(next, false)
+		before = len(cells)
 	}
-	out[len(out)-1].text = string(text)
-	return out
-}
-
-// A grid has the lines of a table.
-type grid struct {
-	rows        [][]line // cells
-	columns     []float64
-	gaps        []float64 // above each line, in font sizes
-	least, most float64   // of the gaps
-	right       float64   // the end of the longest line
-	byColumn    bool      // its first column was drawn before the others
-	named       bool      // its first line has a name for each column
-}
-
-// readGrid reads the lines of the table that begins with the first one.
-func readGrid(byHeight [][]line) grid {
-	g := grid{rows: [][]line{cells(byHeight[0], nil, pieceGap)}, gaps: []float64{0}, least: math.Inf(1)}
-	if len(g.rows[0]) > maxCells {
-		g.rows[0] = cells(byHeight[0], nil, cellGap)
-	}
-	for _, c := range g.rows[0] {
-		g.columns = append(g.columns, c.x0)
-	}
-	for _, row := range byHeight[1:] {
-		cs := cells(row, g.columns, cellGap)
-		size := cs[0].size
-		gap := (g.rows[len(g.rows)-1][0].y - cs[0].y) / size
-		if len(g.columns)+len(cs) > 2*maxCells || gap > 3.5 || gap <= 0 ||
-			len(cs) == 1 && !insideColumn(cs[0], g.columns, gap <= min(g.least*1.15, 1.6)) {
-			break
-		}
-		known := len(cs) == 1 || sameCells(cs, g.rows[0])
-		for _, c := range cs {
-			if !known && !slices.ContainsFunc(g.columns, func(x float64) bool { return math.Abs(x-c.x0) < 2*size }) {
-				g.columns = append(g.columns, c.x0)
-				slices.Sort(g.columns)
-			}
-		}
-		g.least, g.most = min(g.least, gap), max(g.most, gap)
-		g.gaps = append(g.gaps, gap)
-		g.rows = append(g.rows, cs)
-	}
-	labels, first := -1, math.MaxInt // in the order of drawing
-	for _, cs := range g.rows {
-		g.right = max(g.right, cs[len(cs)-1].x1)
-		for _, c := range cs[1:] {
-			labels, first = max(labels, cs[0].last), min(first, c.drawn)
-		}
-	}
-	g.byColumn = len(g.rows) > 2 && labels < first
-	// The columns were unknown when the first line was read.
-	g.rows[0] = cells(byHeight[0], g.columns, pieceGap)
-	if columns, ok := columnsUnder(g.rows[0], g.rows[1:]); ok {
-		g.columns, g.named = columns, true
-	}
-	return g
-}
-
-// columnsUnder returns where the columns of rows begin if each name is above one of its
-// own, wherever it begins.
-func columnsUnder(names []line, rows [][]line) (starts []float64, ok bool) {
-	var columns []line
-	for _, row := range rows {
-		if columns, ok = widened(columns, row); !ok {
-			return nil, false
-		}
-	}
-	if columns, ok = underNames(names, columns); !ok || len(rows) == 0 || !allBold(names) || allBold(rows[0]) {
-		return nil, false
-	}
-	for _, c := range columns {
-		starts = append(starts, c.x0)
-	}
-	return starts, true
-}
-
-// underNames returns the columns under names, those that are empty as wide as their name.
-func underNames(names, columns []line) (all []line, ok bool) {
-	if len(columns) != len(names) {
-		if columns, ok = widened(columns, names); !ok || len(columns) != len(names) {
-			return nil, false
-		}
-	}
-	for i, c := range names {
-		if middle := (c.x0 + c.x1) / 2; i > 0 && middle < columns[i-1].x1 || i+1 < len(names) && middle > columns[i+1].x0 {
-			return nil, false
-		}
-	}
-	return columns, true
-}
-
-// sameCells reports whether two lines have as many cells, which were drawn as such.
-func sameCells(a, b []line) bool {
-	isCell := func(l line) bool { return l.cell }
-	return len(a) == len(b) && slices.ContainsFunc(a, isCell) && slices.ContainsFunc(b, isCell)
-}
-
-// tableAt reads the table that begins with the first line and returns its number of lines.
-func tableAt(byHeight [][]line) (out []line, n int) {
-	g := readGrid(byHeight)
-	least, most := g.least, g.most
-	var table [][]line // one cell for each column
-	var above []line
-	for i, cs := range g.rows {
-		row := make([]line, len(g.columns))
-		for at, c := range cs {
-			if (i > 0 || !g.named) && (!sameCells(cs, g.rows[0]) || len(cs) != len(row)) {
-				at = columnOf(c, g.columns)
-			}
-			if row[at].text != "" {
-				row[at].join(c, true)
-			} else {
-				row[at] = c
-			}
-		}
-		// A line continues the row before when lines within a row are closer
-		// than rows, or when its first column is empty.
-		wrapped := i > 0 && !(len(cs) > 1 && g.begins(above, row, g.gaps[i])) && (most > 1.25*least && g.gaps[i] <= 1.12*least+0.03 ||
-			row[0].text == "" && len(cs) < len(g.rows[i-1])+1 && g.gaps[i] <= 1.6 && most <= 1.25*least)
-		above = row
-		if !wrapped {
-			table = append(table, row)
-			continue
-		}
-		last := table[len(table)-1]
-		for j, c := range row {
-			switch {
-			case c.text == "":
-			case last[j].text == "":
-				last[j] = c
-			default:
-				last[j].append(c)
-			}
-		}
-	}
-	return tableLines(table), len(g.rows)
-}
-
-// begins reports whether the cells of a line begin a row: there is a number next to its
-// name, two cells were not drawn after those above them, or one whose first word had
-// room there, or all are in columns that were empty.
-func (g *grid) begins(above, row []line, gap float64) bool {
-	number := func(l line) bool { return isNumber(l) && !(l.bold && year.MatchString(l.text)) } // that of a column's name
-	if row[0].text != "" && slices.ContainsFunc(row[1:], number) {
-		return true
-	}
-	if allBold(above) && allBold(row) {
-		return false // names of columns in two lines
-	}
-	shared, apart := 0, 0 // columns
-	limit := g.right      // of the cell, from right to left
-	for i, c := range slices.Backward(row) {
-		up := above[i]
-		if c.text != "" && up.text != "" {
-			shared++
-			after := c.drawn == up.last+1
-			switch same := math.Abs(c.size-up.size) < 0.15*c.size; { // else a label above its value
-			case same && (g.byColumn || !after) && up.hasRoom(c, limit):
-				return true
-			case same && !after:
-				apart++
-			}
-		}
-		if c.text != "" || up.text != "" {
-			limit = g.columns[i] - pieceGap*row[i].size
-		}
-	}
-	return apart > 1 || shared == 0 && gap > 0.9
+	return 0
 }
 
 // hasRoom reports whether the first word of the next line would end before a limit.
@@ -285,11 +71,207 @@ func (l line) hasRoom(next line, limit float64) bool {
 	return l.x1+(next.x1-next.x0)*float64(len(word)+1)/float64(len(next.text)) < limit
 }
 
-var year = regexp.MustCompile(`\b(?:19|20)\d\d\b`)
+// isWide reports whether one cell spans all columns of a row.
+func isWide(row []*cell) bool { return len(row) > 1 && row[0] != nil && row[0] == row[len(row)-1] }
 
-// isNumber reports whether a cell has digits and no letters.
-func isNumber(l line) bool {
-	return strings.ContainsAny(l.text, "0123456789") && !strings.ContainsFunc(l.text, unicode.IsLetter)
+// lines returns the text of a grid, a line for each row:
+//
+//   - of a table that has names of columns, "name: cell | name: cell"
+//   - of labels in bold above values, "label | value" for each cell
+//   - of other rows, "cell | cell"
+//   - the lines of a cell that is alone in its row, and of all cells if one has long text
+//     or a heading: then the grid is the layout of the page.
+func (g grid) lines() (out []line) {
+	g.setLimits()
+	isPage := slices.ContainsFunc(slices.Concat(g...), (*cell).isPage)
+	done := map[*cell]bool{nil: true}
+	var names []string // of columns
+	named := false     // there was a row of names
+	for i := 0; i < len(g); i++ {
+		row := g[i]
+		cells := distinct(row)
+		isDone := !slices.ContainsFunc(cells, func(c *cell) bool { return !done[c] })
+		n := g[i:].names()
+		if n > 0 && (isWide(row) || i > 0 && !g.namesAgain(i, named)) || isDone || isPage {
+			n = 0
+		}
+		for _, c := range slices.Concat(g[i : i+max(n, 1)]...) {
+			if isPage && !done[c] {
+				out = append(out, c.lines...)
+			}
+			done[c] = true
+		}
+		switch {
+		case isDone || isPage:
+		case n > 0:
+			named = true
+			var without grid
+			names, without = g[i:].header(n)
+			for _, row := range without {
+				out = append(out, rowLine(row, nil)...)
+			}
+			i += n - 1
+		case len(cells) == 1 && names == nil || isWide(row):
+			out = append(out, cells[0].lines...)
+		case names == nil && areBlocks(cells):
+			for _, c := range cells {
+				out = append(out, blocks(c.lines)...)
+			}
+		default:
+			out = append(out, rowLine(row, names)...)
+		}
+	}
+	return out
+}
+
+// isPage reports whether a cell has long text, or a heading above text.
+func (c *cell) isPage() bool {
+	if c == nil {
+		return false
+	}
+	length := 0
+	for _, l := range c.lines {
+		length += len(l.text) + 1
+	}
+	return length > longText || len(c.lines) > 2 && c.lines[0].size > 1.12*c.lines[1].size && hasWord(c.lines[0].text)
+}
+
+// setLimits sets the place up to which the lines of each cell may reach: the end of the
+// longest one of its column.
+func (g grid) setLimits() {
+	for j := range g[0] {
+		limit := 0.0
+		var cells []*cell
+		for _, row := range g {
+			if c := row[j]; c != nil && (j == 0 || row[j-1] != c) && (j+1 == len(row) || row[j+1] != c) {
+				cells, limit = append(cells, c), max(limit, c.x1)
+			}
+		}
+		for _, c := range cells {
+			c.limit = limit
+		}
+	}
+}
+
+// namesAgain reports whether the names in a further row are of what is below it: the row
+// above has other cells, or one that spans all columns.
+func (g grid) namesAgain(i int, named bool) bool {
+	number := func(c *cell) bool { return c != nil && c.isNumber() }
+	return isWide(g[i-1]) || named && !areNames(g[i-1]) && !slices.ContainsFunc(g[i], number)
+}
+
+// header returns the name of each column, which the first rows of a grid have, and rows of
+// the names that are of no column: those of empty ones, and of more than two. If these are
+// most, or none is of one column alone, the rows name no columns at all.
+func (g grid) header(rows int) (names []string, without grid) {
+	last := g[rows-1]
+	names = make([]string, len(last))
+	var left []*cell
+	end := rows // up to the next names
+	for end < len(g) && !(g.namesAgain(end, true) && g[end:].names() > 0) {
+		end++
+	}
+	hasOwn := len(last) == 1
+	for j, c := range last {
+		var parts []*cell
+		var name []string
+		for _, level := range g[:rows] {
+			if part := level[j]; part != nil && !slices.Contains(parts, part) {
+				parts, name = append(parts, part), append(name, part.text())
+			}
+		}
+		begins := func(row []*cell) bool { return row[j] != nil && (j == 0 || row[j-1] != row[j]) }
+		of := slices.DeleteFunc(slices.Clone(last), func(other *cell) bool { return other != c })
+		if !slices.ContainsFunc(g[rows:end], begins) || c != nil && len(of) > 2 {
+			left = append(left, slices.DeleteFunc(parts, func(part *cell) bool { return slices.Contains(left, part) })...)
+		} else {
+			names[j] = strings.TrimRight(strings.Join(name, " "), ": ")
+		}
+		hasOwn = hasOwn || c != nil && len(of) == 1
+	}
+	lost := slices.DeleteFunc(distinct(last), func(c *cell) bool { return !slices.Contains(left, c) })
+	if 2*len(lost) > len(distinct(last)) || !hasOwn {
+		return nil, g[:rows]
+	}
+	return names, grid{left}
+}
+
+// text returns the lines of a cell as one. Items are set apart: lines that end where the
+// first word of the next one had room, and all lines if one does and each begins as such.
+func (c *cell) text() string {
+	alike, ends := true, false
+	for i, l := range c.lines[1:] {
+		r, _ := utf8.DecodeRuneInString(l.text)
+		before := c.lines[i]
+		alike = alike && !startsLower(l.text) && (unicode.IsLetter(r) || unicode.IsDigit(r)) && !before.row && len(styles(c.lines[i:i+2])) == 1
+		ends = ends || !before.bold && before.hasRoom(l, c.limit-0.3*l.size)
+	}
+	whole := c.lines[0]
+	for i, next := range c.lines[1:] {
+		if end := c.lines[i].text; alike && ends && !strings.ContainsAny(end[len(end)-1:], ".,;:!?-–/&(") {
+			whole.text += ";"
+		}
+		whole.append(next)
+	}
+	return whole.text
+}
+
+// rowLine returns a row as a line; none if it is empty.
+func rowLine(row []*cell, names []string) []line {
+	var whole line
+	var parts []string
+	for j, c := range row {
+		if c == nil || j > 0 && row[j-1] == c {
+			continue
+		}
+		if len(parts) == 0 {
+			whole = c.lines[0]
+			whole.glyphs = 0
+		}
+		for _, l := range c.lines {
+			whole.x1, whole.glyphs, whole.bold = max(whole.x1, l.x1), whole.glyphs+l.glyphs, whole.bold && l.bold
+		}
+		text := c.text()
+		if names != nil && names[j] != "" {
+			text = names[j] + ": " + text
+		}
+		parts = append(parts, text)
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	whole.row = whole.row || len(parts) > 1 || names != nil
+	whole.text = strings.Join(parts, " | ")
+	return []line{whole}
+}
+
+// areBlocks reports whether each cell is a label in bold above its value.
+func areBlocks(cells []*cell) bool {
+	return len(cells) > 1 && !slices.ContainsFunc(cells, func(c *cell) bool {
+		parts := styles(c.lines)
+		return len(parts) < 2 || !parts[0][0].bold || parts[1][0].bold
+	})
+}
+
+// blocks returns a row for each label in bold and the value below it. If a value has more
+// than a few lines, it is text with headings, and stays as it is.
+func blocks(lines []line) (out []line) {
+	parts := styles(lines)
+	for i := 0; i < len(parts); i++ {
+		label := newCell(parts[i]...)
+		l := label.lines[0]
+		if i+1 == len(parts) || !label.isBold() || l.row || len(label.text()) > maxLabel || l.size > 1.1*parts[i+1][0].size {
+			out = append(out, parts[i]...)
+			continue
+		}
+		if i++; len(parts[i]) > 2*fewLines {
+			return lines
+		}
+		value := newCell(parts[i]...)
+		value.limit = value.x1
+		out = append(out, rowLine([]*cell{&label, &value}, nil)...)
+	}
+	return out
 }
 
 // append adds a further line to a cell.
@@ -302,112 +284,4 @@ func (l *line) append(next line) {
 	l.x1 = max(l.x1, next.x1)
 	l.glyphs += next.glyphs
 	l.bold = l.bold && next.bold
-}
-
-// insideColumn reports whether a piece alone on its line belongs to a column above it.
-func insideColumn(c line, columns []float64, tight bool) bool {
-	for i, x := range columns {
-		if math.Abs(x-c.x0) < 0.5*c.size {
-			return i > 0 || tight && len(columns) > 1 && c.x1 < columns[1]
-		}
-	}
-	return false
-}
-
-// columnOf returns the column of a cell: the last that begins before its middle, or at its start.
-func columnOf(c line, columns []float64) int {
-	at := 0
-	for i, x := range columns {
-		if x <= c.x0+0.5*c.size || x < (c.x0+c.x1)/2 && i > 0 && columns[i-1] < c.x0-2*c.size && x <= c.x0+2*c.size {
-			at = i
-		}
-	}
-	return at
-}
-
-// tableLines returns a line for each row. A bold first row above others names
-// the columns, and its names go with each row, up to further names; those of empty
-// columns are a row.
-func tableLines(table [][]line) []line {
-	for i := 2; i+1 < len(table); i++ {
-		if allBold(table[0]) && allBold(table[i]) && !allBold(table[i-1]) && !allBold(table[i+1]) && !slices.ContainsFunc(table[i], isNumber) {
-			return append(tableLines(table[:i]), tableLines(table[i:])...)
-		}
-	}
-	header := namesOf(table)
-	if header != nil && !slices.ContainsFunc(table[0], func(c line) bool { return c.text != "" }) {
-		table = table[1:]
-	}
-	var out []line
-	for _, row := range table {
-		var l line
-		var parts []string
-		for i, c := range row {
-			if c.text == "" {
-				continue
-			}
-			if len(parts) == 0 {
-				l = c
-			} else {
-				l.x1, l.glyphs = max(l.x1, c.x1), l.glyphs+c.glyphs
-				l.bold = l.bold && c.bold
-			}
-			if i < len(header) && header[i] != "" {
-				c.text = header[i] + ": " + c.text
-			}
-			parts = append(parts, c.text)
-		}
-		l.row = len(parts) > 1 || header != nil
-		l.text = strings.Join(parts, " | ")
-		out = append(out, l)
-	}
-	return out
-}
-
-// namesOf takes the names of columns that are not empty out of the first row, unless
-// those of most are empty: then it names other columns.
-func namesOf(table [][]line) (header []string) {
-	if len(table) < 2 || !allBold(table[0]) || allBold(table[1]) {
-		return nil
-	}
-	header = make([]string, len(table[0]))
-	names, row := 0, make([]line, len(table[0])) // of empty columns
-	for i, c := range table[0] {
-		switch {
-		case c.text == "":
-		case slices.ContainsFunc(table[1:], func(row []line) bool { return row[i].text != "" }):
-			header[i] = strings.TrimRight(c.text, ": ")
-			names++
-		default:
-			row[i] = c
-			names--
-		}
-	}
-	if names < 0 {
-		return nil
-	}
-	table[0] = row
-	return header
-}
-
-// allBold reports whether a row may name columns.
-func allBold(row []line) bool {
-	named := 0
-	for _, c := range row {
-		if c.text != "" && (!c.bold || isNumber(c) && len(c.text) < 4) { // that of a page, but not a year
-			return false
-		} else if c.text != "" {
-			named++
-		}
-	}
-	return named > 1
-}
-
-// marker reports whether a text is the bullet or number of a list item.
-func marker(s string) bool {
-	if utf8.RuneCountInString(s) > 5 {
-		return false
-	}
-	r, _ := utf8.DecodeRuneInString(s)
-	return strings.ContainsRune("•‣◦▪●○■□–-*·", r) || strings.HasSuffix(s, ".") || strings.HasSuffix(s, ")") || unicode.Is(unicode.Co, r)
 }

@@ -13,6 +13,7 @@ type cell struct {
 	lines               []line
 	pieces              []line // that the lines were joined from
 	x0, x1, top, bottom float64
+	limit               float64 // up to which its lines may reach; 0 if it is not known
 }
 
 func newCell(pieces ...line) cell {
@@ -58,8 +59,6 @@ func cellsOf(in []line) (cells []cell) {
 		switch {
 		case n > 0 && cells[n-1].takes(l) && !(nextTo(n-1) && overlap(cells[n-2], next)):
 			cells[n-1].add(l)
-		case n > 1 && cells[n-2].x0 >= cells[n-1].x1 && cells[n-2].takes(l) && !nextTo(n-2): // its label was drawn amid it
-			cells[n-2].add(l)
 		default:
 			if n > 0 {
 				cells = append(cells[:n-1], cells[n-1].dividedBy(next)...)
@@ -174,13 +173,7 @@ func joinLabels(bands []band) (out []band) {
 	return out
 }
 
-// maxCells is the largest number of cells in a row of a table: more are words.
-const maxCells = 100
-
-// maxLabel is the length up to which a text next to another is its label.
-const maxLabel = 80
-
-// isRow reports whether a band may be a row of a table: a cell for each column, a label
+// isRow reports whether a band may be a row of a grid: a cell for each column, a label
 // above the value in each, or a label and what is next to it, as a list.
 func (b band) isRow() bool {
 	isStack := func(column []cell) bool {
@@ -189,7 +182,7 @@ func (b band) isRow() bool {
 	}
 	if len(b) == 2 && isStack(b[1]) && !isStack(b[0]) {
 		row := b.row()
-		return len(b[0]) == 1 && isLabel(b[0][0].lines, row) && !listMarker(row[0].text) && len(row[1].text) <= longText
+		return len(b[0]) == 1 && isLabel(row) && !listMarker(row[0].lines[0].text) && !row[1].isBold()
 	}
 	return len(b) <= maxCells && !slices.ContainsFunc(b, isStack) && (len(b) < 2 || !columnwise(b))
 }
@@ -218,97 +211,46 @@ func columnwise(row band) bool {
 	return true
 }
 
-// tableOf returns a line for each row of the table that begins with the first band and
-// has cells of several lines, so that the lines of a row need not be at one height (labels
-// may be in its middle), or names of its columns. n is the number of bands of the table;
-// if there is none, of those that are none.
-func tableOf(bands []band) (out []line, n int) {
+// gridOf returns the grid that begins with the first band and has cells of several lines,
+// so that the lines of a row need not be at one height: labels may be in its middle. n is
+// the number of its bands; if there is none, of those that are none.
+func gridOf(bands []band) (g grid, n int) {
 	if len(bands[0]) < 2 || !bands[0].isRow() {
 		return nil, 1
 	}
-	rows := [][]line{bands[0].row()}
-	var columns []line // what each covers
-	named := allBold(rows[0])
-	if !named {
-		columns = rows[0]
-	}
-	tall, gaps := bands[0].tall(), 0.0
-	for n = 1; n < len(bands) && bands[n].isRow(); n++ {
-		row := bands[n].row()
-		wider, ok := widened(columns, row)
-		gap := bands[n-1].bottom() - bands[n].top()
-		if !ok || gap > 3*row[0].size || len(row) == 1 && (gap > gaps+0.1*row[0].size || columns == nil) || !tall && !named && allBold(row) {
-			break
+	g, n = readGrid(func(yield func(row) bool) {
+		for _, b := range bands {
+			if !b.isRow() || !yield(row{cells: b.row()}) {
+				return
+			}
 		}
-		rows, columns, tall, gaps = append(rows, row), wider, tall || bands[n].tall(), max(gaps, gap)
-	}
-	if n == 1 && !isLabel(bands[0][0][0].lines, rows[0]) {
+	})
+	tall := slices.ContainsFunc(bands[:n], band.tall)
+	switch first := bands[0].row(); {
+	case n == 1 && !isLabel(first) && !areBlocks(first):
 		return nil, 1
-	}
-	if !tall && !named {
+	case !tall:
 		return nil, n
 	}
-	if named {
-		var ok bool
-		if columns, ok = underNames(rows[0], columns); !ok {
-			return nil, 1
-		}
-	}
-	table := make([][]line, n)
-	for i, row := range rows {
-		table[i] = inColumns(row, columns)
-		if !tall && table[i][0].text == "" { // perhaps the rest of the row above
-			return nil, 1
-		}
-	}
-	return tableLines(table), n
-}
-
-// inColumns returns a cell of a row for each column, empty where the row has none.
-func inColumns(row, columns []line) []line {
-	out := make([]line, len(columns))
-	for j, c := range row {
-		if len(row) < len(columns) {
-			j = slices.IndexFunc(columns, func(column line) bool { return column.x0 <= c.x0 && column.x1 >= c.x1 })
-		}
-		out[j] = c
-	}
-	return out
+	return g, n
 }
 
 // isLabel reports whether the first cell of a row is the label of the second.
-func isLabel(lines, row []line) bool {
-	text := row[0].text
+func isLabel(row []*cell) bool {
+	lines := row[0].lines
+	text := row[0].text()
 	return len(row) == 2 && len(text) <= maxLabel && (len(lines) == 1 || len(lines) <= 3 && !strings.HasSuffix(text, "."))
 }
 
-// widened returns the columns with the cells of a further row, if each is in one of its own.
-func widened(columns, row []line) (wider []line, ok bool) {
-	var has [2]bool // in the last: a column, a cell of the row
-	for len(columns)+len(row) > 0 {
-		from, kind := &columns, 0
-		if len(columns) == 0 || len(row) > 0 && row[0].x0 < columns[0].x0 {
-			from, kind = &row, 1
-		}
-		c, n := (*from)[0], len(wider)
-		*from = (*from)[1:]
-		switch {
-		case n == 0 || c.x0 >= wider[n-1].x1:
-			wider, has = append(wider, c), [2]bool{}
-		case has[kind]:
-			return nil, false
-		default:
-			wider[n-1].x1 = max(wider[n-1].x1, c.x1)
-		}
-		has[kind] = true
-	}
-	return wider, true
-}
-
-func (b band) row() (row []line) {
+// row returns the cells of a band that is a row.
+func (b band) row() (row []*cell) {
 	for _, column := range b {
-		row = append(row, cellOf(linesOf(column)))
-		row[len(row)-1].x0 = column[0].x0
+		c := newCell()
+		for _, part := range column {
+			c.lines = append(c.lines, part.lines...)
+			c.x0, c.x1, c.top, c.bottom = min(c.x0, part.x0), max(c.x1, part.x1), max(c.top, part.top), min(c.bottom, part.bottom)
+		}
+		row = append(row, &c)
 	}
 	return row
 }
@@ -324,26 +266,13 @@ func linesOf(column []cell) (out []line) {
 // tall reports whether a band has lines at several heights.
 func (b band) tall() bool {
 	first := b[0][0].lines[0]
-	return slices.ContainsFunc(b, func(column []cell) bool {
+	return len(b) > 1 && slices.ContainsFunc(b, func(column []cell) bool {
 		return len(linesOf(column)) > 1 || first.y-column[0].lines[0].y > sameLine*first.size
 	})
 }
 
-func (b band) top() float64 {
-	return slices.MaxFunc(slices.Concat(b...), func(c, d cell) int { return cmp.Compare(c.top, d.top) }).top
-}
-
 func (b band) bottom() float64 {
 	return slices.MinFunc(slices.Concat(b...), func(c, d cell) int { return cmp.Compare(c.bottom, d.bottom) }).bottom
-}
-
-// cellOf joins the lines of a cell.
-func cellOf(lines []line) line {
-	whole := lines[0]
-	for _, l := range lines[1:] {
-		whole.append(l)
-	}
-	return whole
 }
 
 // isTables reports whether two columns of a band or more have rows of cells in them.
@@ -365,7 +294,7 @@ func (b band) isForm() bool {
 	for _, column := range b {
 		n, parts := 0, styles(linesOf(column))
 		for i, value := range parts[1:] {
-			l, v := cellOf(parts[i]), value[0]
+			l, v := parts[i][0], value[0]
 			if hasWord(l.text) && (l.bold && !v.bold || math.Abs(l.size-v.size) > 0.1*l.size) {
 				n++
 			}
@@ -386,25 +315,6 @@ func styles(lines []line) (parts [][]line) {
 		}
 	}
 	return append(parts, lines[start:])
-}
-
-// fields returns a row for each label in bold of a column of a form and the value below
-// it. If a value has more than a few lines, the column is text with headings, and stays
-// as it is.
-func fields(lines []line) (out []line) {
-	parts := styles(lines)
-	for i := 0; i < len(parts); i++ {
-		label := cellOf(parts[i])
-		if i+1 == len(parts) || !label.bold || label.row || len(label.text) > maxLabel || label.size > 1.1*parts[i+1][0].size {
-			out = append(out, parts[i]...)
-			continue
-		}
-		if i++; len(parts[i]) > 2*fewLines {
-			return lines
-		}
-		out = append(out, tableLines([][]line{{label, cellOf(parts[i])}})...)
-	}
-	return out
 }
 
 // isText reports whether a band is columns of text: in one of them, most lines end where

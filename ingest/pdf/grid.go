@@ -1,0 +1,566 @@
+package pdf
+
+import (
+	"cmp"
+	"iter"
+	"math"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// A row is a row of a grid whose columns are not known yet. It has cells if the order of
+// drawing says what they are; else it is one line, which gaps divide into cells.
+type row struct {
+	cells  []*cell
+	pieces []line // from left to right
+}
+
+// cut returns the cells of a row: those of a line begin after wide gaps, and after narrow
+// ones where a column begins.
+func (r row) cut(starts []float64, wide float64) []*cell {
+	if r.cells != nil {
+		return r.cells
+	}
+	if !slices.ContainsFunc(r.pieces, func(l line) bool { return !l.bold }) {
+		wide = min(wide, nameGap) // names may be close
+	}
+	var out []*cell
+	from := 0
+	for i := 1; i <= len(r.pieces); i++ {
+		if i < len(r.pieces) {
+			next := r.pieces[i]
+			size := max(r.pieces[i-1].size, next.size)
+			gap := next.x0 - r.pieces[i-1].x1
+			begins := gap > wide*size || next.cell || gap > 0.3*size &&
+				slices.ContainsFunc(starts, func(x float64) bool { return math.Abs(x-next.x0) < 0.4*size })
+			if text := r.pieces[i-1].text; !begins || text == "[x]" || text == "[ ]" || from == 0 && i < 6 && marker(joined(r.pieces[:i]).text) {
+				continue
+			}
+		}
+		c := newCell(joined(r.pieces[from:i]))
+		out, from = append(out, &c), i
+	}
+	return out
+}
+
+// joined returns the pieces of one line as one.
+func joined(pieces []line) line {
+	whole := pieces[0]
+	var text strings.Builder
+	text.WriteString(whole.text)
+	for i, next := range pieces[1:] {
+		if next.x0-whole.x1 > wordGap*max(whole.size, next.size) && !ideographs(pieces[i].text, next.text) {
+			text.WriteByte(' ')
+		}
+		text.WriteString(next.text)
+		next.text = ""
+		whole.join(next, false)
+	}
+	whole.text = text.String()
+	return whole
+}
+
+// lineRows returns a row for each line of a page, from top to bottom.
+func lineRows(pieces []line) (rows []row) {
+	byTop(pieces)
+	for start := 0; start < len(pieces); {
+		end := start + 1
+		for end < len(pieces) && math.Abs(pieces[end].y-pieces[start].y) < sameLine*max(pieces[start].size, pieces[end].size) {
+			end++
+		}
+		r := row{pieces: slices.Clone(pieces[start:end])}
+		slices.SortStableFunc(r.pieces, func(a, b line) int { return cmp.Compare(a.x0, b.x0) })
+		rows, start = append(rows, r), end
+	}
+	return rows
+}
+
+// grids returns the lines of rows, and in place of those that are grids what is in them.
+func grids(rows []row) (out []line) {
+	for i := 0; i < len(rows); {
+		if rows[i].begins(out, rows[i+1:]) || namesAbove(rows[i:]) {
+			g, n := readGrid(slices.Values(rows[i:]))
+			out = append(out, g.lines()...)
+			i += n
+			continue
+		}
+		out = append(out, joined(rows[i].pieces))
+		i++
+	}
+	return out
+}
+
+// begins reports whether a line is the first row of a grid: it has several cells, or
+// close ones at the same places as those of the next lines. Justified text has wide gaps
+// too: it is single words from margin to margin of the line before or after it.
+func (r row) begins(before []line, after []row) bool {
+	cells := r.cut(nil, cellGap)
+	if len(cells) == 1 {
+		return r.isAligned(after)
+	}
+	if len(cells) > maxCells {
+		return false
+	}
+	if slices.ContainsFunc(cells, func(c *cell) bool { return c.isBold() || c.isNumber() || strings.Contains(c.lines[0].text, " ") }) {
+		return true
+	}
+	from, to := cells[0], cells[len(cells)-1]
+	size := from.lines[0].size
+	spans := func(l line) bool { return math.Abs(from.x0-l.x0) < size && math.Abs(to.x1-l.x1) < size }
+	if n := len(before); n > 0 && !before[n-1].row && spans(before[n-1]) {
+		return false
+	}
+	return len(after) == 0 || len(after[0].cut(nil, cellGap)) > 1 || !spans(joined(after[0].pieces))
+}
+
+// isAligned reports whether close cells begin where those of the next line do, of the
+// next two if there are only two.
+func (r row) isAligned(after []row) bool {
+	cells, lines := r.cut(nil, pieceGap), 1
+	if len(cells) == 2 {
+		lines = 2
+	}
+	if len(cells) < 2 || len(cells) > maxCells || len(after) < lines {
+		return false
+	}
+	for _, next := range after[:lines] {
+		others := next.cut(nil, pieceGap)
+		for i, c := range cells {
+			if len(others) != len(cells) || math.Abs(c.x0-others[i].x0) > 0.2*c.lines[0].size {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// namesAbove reports whether a line has only a name that is in the middle above the names
+// of several columns, but not of the first.
+func namesAbove(rows []row) bool {
+	if rows[0].cells != nil || !joined(rows[0].pieces).bold {
+		return false
+	}
+	const most = 4 // rows
+	var read grid
+	for i, next := range rows[:min(len(rows), most)] {
+		cells := next.cut(nil, pieceGap)
+		if i > 0 && gapBetween(read[i-1], cells) > 2 || i < 2 && !areNames(cells) {
+			return false
+		}
+		if areNames(cells) {
+			read = append(read, cells)
+			continue
+		}
+		name, names := read[0][0], slices.Concat(read[1:]...)
+		slices.SortFunc(names, func(a, b *cell) int { return cmp.Compare(a.x0, b.x0) })
+		from, to := centred(name, names, 0, len(names))
+		size := name.lines[0].size
+		isCaption := len(read[0]) > 1 || math.Abs(names[0].lines[0].size-size) > 0.15*size
+		return !isCaption && to-from > 1 && len(cells) > 1 && names[from].x0 > cells[0].x1
+	}
+	return false
+}
+
+// centred returns the most cells, from one up to the one before another, that a cell is in
+// the middle above.
+func centred(c *cell, cells []*cell, least, most int) (from, to int) {
+	for a := least; a < most; a++ {
+		for b := a + 1; b <= most; b++ {
+			off := cells[a].x0 + cells[b-1].x1 - c.x0 - c.x1
+			if math.Abs(off) < c.lines[0].size && b-a > to-from {
+				from, to = a, b
+			}
+		}
+	}
+	return from, to
+}
+
+// gapBetween returns the distance of the base lines of two rows, in font sizes.
+func gapBetween(above, below []*cell) float64 {
+	bottom, top := math.Inf(1), math.Inf(-1)
+	for _, c := range above {
+		bottom = min(bottom, c.bottom)
+	}
+	for _, c := range below {
+		top = max(top, c.top)
+	}
+	return (bottom-top)/min(above[0].lines[0].size, below[0].lines[0].size) + 1
+}
+
+// A reading is a grid that is being read.
+type reading struct {
+	rows        grid
+	isLine      []bool    // a row is one line of text
+	gaps        []float64 // above each row, in font sizes
+	least, most float64   // of the gaps
+	starts      []float64 // where cells begin
+	columns     []column
+	byColumn    bool // the first column was drawn before the others
+}
+
+// readGrid reads the grid that begins with the first row, and returns its number of rows.
+func readGrid(rows iter.Seq[row]) (g grid, n int) {
+	r := reading{least: math.Inf(1)}
+	var first row
+	for next := range rows {
+		cells, gap := next.cut(r.starts, cellGap), 0.0
+		if n == 0 {
+			first = next
+			if cells = next.cut(nil, pieceGap); len(cells) > maxCells { // names may be close
+				cells = next.cut(nil, cellGap)
+			}
+		} else {
+			gap = gapBetween(r.rows[n-1], cells)
+			if !r.goesOn(cells, gap) || n == 1 && next.cells != nil && !isNames(r.rows) && !fit(r.rows[0], cells) {
+				break
+			}
+			r.least, r.most = min(r.least, gap), max(r.most, gap)
+		}
+		for _, c := range cells {
+			known := slices.ContainsFunc(r.starts, func(x float64) bool { return math.Abs(x-c.x0) < 0.4*c.lines[0].size })
+			if len(cells) > 1 && !known {
+				r.starts = append(r.starts, c.x0)
+			}
+		}
+		slices.Sort(r.starts)
+		r.rows, r.isLine, r.gaps = append(r.rows, cells), append(r.isLine, next.cells == nil), append(r.gaps, gap)
+		n++
+	}
+	r.rows[0] = first.cut(r.starts, pieceGap)
+	r.joinNames()
+	labels, others := -1, math.MaxInt // in the order of drawing
+	for _, cells := range r.rows {
+		for _, c := range cells[1:] {
+			labels, others = max(labels, cells[0].lines[0].last), min(others, c.lines[0].drawn)
+		}
+	}
+	r.byColumn = len(r.rows) > 2 && labels < others
+	return r.grid(), n
+}
+
+// joinNames joins rows of names that are one: the lines of names, and names in the middle
+// of two rows.
+func (r *reading) joinNames() {
+	levels := r.rows.names() > 0
+	for i, n := 1, 1; n < maxNames && i < len(r.rows) && isNames(r.rows[i-1:i+1]) && r.gaps[i] < 2; i, n = i+1, n+1 {
+		above, whole, shared := r.rows[i-1], slices.Clone(r.rows[i]), 0
+		for _, up := range above {
+			if j := slices.IndexFunc(whole, func(c *cell) bool { return overlap(*up, *c) }); j >= 0 {
+				whole[j], shared = whole[j].below(up), shared+1
+			} else {
+				whole = append(whole, up)
+			}
+		}
+		alike := shared == len(above) && shared == len(r.rows[i]) && r.gaps[i] <= 1.4
+		if shared == 0 && (levels || i == 1 && len(above) == 1) || shared > 0 && !alike || !fit(above, r.rows[i]) {
+			continue
+		}
+		slices.SortFunc(whole, func(a, b *cell) int { return cmp.Compare(a.x0, b.x0) })
+		r.rows[i-1], r.rows = whole, slices.Delete(r.rows, i, i+1)
+		r.gaps, r.isLine = slices.Delete(r.gaps, i, i+1), slices.Delete(r.isLine, i, i+1)
+		i--
+	}
+}
+
+// isNames reports whether all rows have only names of columns.
+func isNames(rows [][]*cell) bool {
+	return !slices.ContainsFunc(rows, func(row []*cell) bool { return !areNames(row) })
+}
+
+// goesOn reports whether the grid has a further row: close below the last one, and if it
+// has one cell, this belongs to a column.
+func (r *reading) goesOn(cells []*cell, gap float64) bool {
+	c := cells[0]
+	switch {
+	case len(cells) > maxCells, len(r.starts) > 10*maxCells, gap > 3.5, gap <= 0:
+		return false
+	case len(cells) > 1:
+		return true
+	case len(r.starts) == 0:
+		return isNames(r.rows) && gap < 1.8
+	}
+	i := slices.IndexFunc(r.starts, func(x float64) bool { return math.Abs(x-c.x0) < 0.5*c.lines[0].size })
+	if i == 0 && r.isLine[0] {
+		return len(r.starts) > 1 && c.x1 < r.starts[1] && gap <= min(r.least*1.15, 1.6)
+	}
+	return i >= 0 && (r.isLine[0] || fit(r.rows[0], cells)) && gap <= max(r.most+0.1, 1.6)
+}
+
+// fit reports whether no cell of two rows is in the place of several of the other.
+func fit(a, b []*cell) bool {
+	wide := func(row, other []*cell) bool {
+		return slices.ContainsFunc(row, func(c *cell) bool {
+			n := 0
+			for _, d := range other {
+				if overlap(*c, *d) {
+					n++
+				}
+			}
+			return n > 1
+		})
+	}
+	return !wide(a, b) && !wide(b, a)
+}
+
+// A column is the place of a column, and the rows that have a cell in it.
+type column struct {
+	x0, x1 float64
+	rows   map[int]bool
+}
+
+// findColumns finds the columns of rows, narrow cells first. A cell widens its column. It
+// joins several if it begins and ends where they do, and no row has cells in two of them.
+func (r *reading) findColumns(from int) {
+	type placed struct {
+		*cell
+		row int
+	}
+	var cells []placed
+	for i, row := range r.rows[from:] {
+		for _, c := range row {
+			cells = append(cells, placed{c, from + i})
+		}
+	}
+	slices.SortStableFunc(cells, func(a, b placed) int { return cmp.Compare(a.x1-a.x0, b.x1-b.x0) })
+	for _, c := range cells {
+		a, b := r.at(c.cell)
+		switch {
+		case a == b:
+			whole := r.widened(a, b, c.x0, c.x1)
+			whole.rows = map[int]bool{c.row: true}
+			r.columns = slices.Insert(r.columns, a, whole)
+		case b-a == 1:
+			r.columns[a] = r.widened(a, b, c.x0, c.x1)
+			r.columns[a].rows[c.row] = true
+		case math.Abs(c.x0-r.columns[a].x0) < 0.5*c.lines[0].size:
+			r.join(a, b, c.row)
+		}
+	}
+}
+
+// join joins columns in which no row has two cells, nor a further row one.
+func (r *reading) join(from, to, further int) {
+	rows := map[int]bool{further: true}
+	for _, part := range r.columns[from:to] {
+		for i := range part.rows {
+			if rows[i] {
+				return
+			}
+			rows[i] = true
+		}
+	}
+	r.columns = slices.Replace(r.columns, from, to, column{r.columns[from].x0, r.columns[to-1].x1, rows})
+}
+
+// widened returns columns as one that reaches from a place to another, but not into others.
+func (r *reading) widened(from, to int, x0, x1 float64) column {
+	whole := column{x0: x0, x1: x1}
+	for _, part := range r.columns[from:to] {
+		whole = column{min(whole.x0, part.x0), max(whole.x1, part.x1), part.rows}
+	}
+	if from > 0 {
+		whole.x0 = max(whole.x0, r.columns[from-1].x1)
+	}
+	if to < len(r.columns) {
+		whole.x1 = min(whole.x1, r.columns[to].x0)
+	}
+	return whole
+}
+
+// at returns the columns that a cell is in, from the first up to the one after the last. One
+// that begins where a column does, or ends there, may reach into others and is in this one.
+func (r *reading) at(c *cell) (from, to int) {
+	size := c.lines[0].size
+	for from < len(r.columns) && r.columns[from].x1 <= c.x0+0.1*size {
+		from++
+	}
+	for to = from; to < len(r.columns) && r.columns[to].x0 < c.x1-0.1*size; {
+		to++
+	}
+	if to-from > 1 {
+		left, right := math.Abs(c.x0-r.columns[from].x0) < 0.5*size, math.Abs(c.x1-r.columns[to-1].x1) < 0.5*size
+		switch {
+		case left && !right:
+			to = from + 1
+		case right && !left:
+			from = to - 1
+		}
+	}
+	return from, to
+}
+
+// findNamed makes place for the names of columns that are above none: the nearest column
+// that has no other name, or a new one.
+func (r *reading) findNamed(names []*cell) {
+	for _, c := range names {
+		at, to := r.at(c)
+		if at+1 == to {
+			r.columns[at] = r.widened(at, to, c.x0, c.x1)
+		}
+		if at < to {
+			continue
+		}
+		nearest, least := -1, 5*c.lines[0].size
+		for i := max(at-1, 0); i < min(at+1, len(r.columns)); i++ {
+			isNamed := slices.ContainsFunc(names, func(other *cell) bool {
+				from, to := r.at(other)
+				return from <= i && i < to
+			})
+			if gap := max(c.x0-r.columns[i].x1, r.columns[i].x0-c.x1); !isNamed && gap < least {
+				nearest, least = i, gap
+			}
+		}
+		if nearest < 0 {
+			r.columns = slices.Insert(r.columns, at, column{x0: c.x0, x1: c.x1})
+		} else {
+			r.columns[nearest] = r.widened(nearest, nearest+1, c.x0, c.x1)
+		}
+	}
+}
+
+// under returns the columns that a name in one of several rows of names is above: those
+// that it is in the middle of, or else those that it is in.
+func (r *reading) under(c *cell, names []*cell) (from, to int) {
+	least, most := 1, len(r.columns) // columns between the names next to it
+	for _, other := range names {
+		if a, b := r.at(other); other.x0 > c.x1 {
+			most = min(most, a)
+		} else if other.x1 < c.x0 {
+			least = max(least, b)
+		}
+	}
+	var places []*cell
+	for _, column := range r.columns {
+		places = append(places, &cell{x0: column.x0, x1: column.x1})
+	}
+	if from, to = centred(c, places, least, most); to-from > 1 {
+		return from, to
+	}
+	return r.at(c)
+}
+
+// grid puts the cells of the rows into their columns, and joins the lines of a row.
+func (r *reading) grid() (g grid) {
+	names := r.rows.names()
+	r.findColumns(names)
+	if names > 0 {
+		r.findNamed(r.rows[names-1])
+	}
+	var above []*cell
+	for i, cells := range r.rows {
+		row := r.placed(cells, i+1 < names)
+		if i >= max(names, 1) && r.isLine[i] && r.isLine[i-1] && r.wrapped(i, above, row) {
+			last := g[len(g)-1]
+			for j, c := range slices.Backward(row) {
+				if j > 0 && last[j] == last[j-1] {
+					last[j] = nil // a part of several lines is in the first column of a cell
+				}
+				switch {
+				case c == nil || j > 0 && row[j-1] == c:
+				case last[j] == nil:
+					last[j] = c
+				default:
+					for _, l := range c.lines {
+						last[j].add(l)
+					}
+				}
+			}
+		} else {
+			g = append(g, slices.Clone(row))
+		}
+		above = row
+	}
+	return g
+}
+
+// placed returns a row with the cells in their columns. A column that is the end of one cell
+// and the begin of the next has the next one.
+func (r *reading) placed(cells []*cell, above bool) []*cell {
+	row := make([]*cell, len(r.columns))
+	for i, c := range cells {
+		from, to := r.at(c)
+		if above {
+			from, to = r.under(c, cells)
+		}
+		if from == to { // it is between columns
+			from = min(from, len(row)-1)
+			to = from + 1
+		}
+		if i > 0 && from > 0 && row[from-1] == cells[i-1] {
+			for j := from; j < len(row) && row[j] == row[from-1]; j++ {
+				row[j] = nil
+			}
+		}
+		for from < to-1 && row[from] != nil {
+			from++
+		}
+		for ; from < to; from++ {
+			row[from] = c.below(row[from])
+		}
+	}
+	return row
+}
+
+// below returns a cell with the lines of another above its own.
+func (c *cell) below(above *cell) *cell {
+	if c == nil || above == nil {
+		return cmp.Or(c, above)
+	}
+	both := newCell(slices.Concat(above.lines, c.lines)...)
+	return &both
+}
+
+// wrapped reports whether a line continues the row above it: lines within a row are
+// closer than rows, or its first column is empty.
+func (r *reading) wrapped(i int, above, row []*cell) bool {
+	if len(r.rows[i]) > 1 && r.beginsRow(above, row, r.gaps[i]) {
+		return false
+	}
+	if r.most > 1.25*r.least {
+		return r.gaps[i] <= 1.12*r.least+0.03
+	}
+	return row[0] == nil && len(r.rows[i]) < len(r.rows[i-1])+1 && r.gaps[i] <= 1.6
+}
+
+// beginsRow reports whether the cells of a line begin a row: there is a number next to its
+// name, two cells were not drawn after those above them, or one whose first word had
+// room there, or all are in columns that were empty.
+func (r *reading) beginsRow(above, row []*cell, gap float64) bool {
+	if row[0] != nil && slices.ContainsFunc(row[1:], func(c *cell) bool { return c != nil && c.isNumber() }) {
+		return true
+	}
+	shared, apart := 0, 0 // columns
+	limit := math.Inf(-1) // of the cell, from right to left
+	for _, column := range r.columns {
+		limit = max(limit, column.x1)
+	}
+	for i, c := range slices.Backward(row) {
+		up := above[i]
+		if c != nil && up != nil {
+			shared++
+			l, before := c.lines[0], up.lines[0]
+			after := l.drawn == before.last+1
+			switch same := math.Abs(l.size-before.size) < 0.15*l.size; { // else a label above its value
+			case same && (r.byColumn || !after) && before.hasRoom(l, limit):
+				return true
+			case same && !after:
+				apart++
+			}
+		}
+		if c != nil || up != nil {
+			limit = r.columns[i].x0 - pieceGap*cmp.Or(c, up).lines[0].size
+		}
+	}
+	return apart > 1 || shared == 0 && gap > 0.9
+}
+
+// marker reports whether a text is the bullet or number of a list item.
+func marker(s string) bool {
+	if utf8.RuneCountInString(s) > 5 {
+		return false
+	}
+	r, _ := utf8.DecodeRuneInString(s)
+	return strings.ContainsRune("•‣◦▪●○■□–-*·", r) || strings.HasSuffix(s, ".") || strings.HasSuffix(s, ")") || unicode.Is(unicode.Co, r)
+}
