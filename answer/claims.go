@@ -53,8 +53,8 @@ var (
 	leansUnspaced = regexp.MustCompile(`^(?:[它他她这那此其彼]|[これそ][れのちう]|否则|两者|มัน|เขา|นี่|นั่น|สิ่งนี้)`)
 )
 
-// hasInRow reports whether a sentence has the words of a short reply one after the other.
-// "Answer:" before them is not one.
+// hasInRow reports whether a sentence has the words of a short reply that says more than "No"
+// one after the other. "Answer:" before them is not one.
 func hasInRow(text, reply string) bool {
 	words := spoken(reply)
 	for len(words) > 1 && aboutAnswers[retrieve.Stem(words[0])] {
@@ -64,7 +64,7 @@ func hasInRow(text, reply string) bool {
 	if strings.ContainsFunc(reply, isUnspaced) {
 		border = ""
 	}
-	return len(words) > 0 && strings.Contains(border+strings.Join(spoken(text), " ")+border, border+strings.Join(words, " ")+border)
+	return len(retrieve.Terms(reply)) > 0 && strings.Contains(border+strings.Join(spoken(text), " ")+border, border+strings.Join(words, " ")+border)
 }
 
 // isOpening reports whether a text only prepares for an answer, as "Good question!" does, or
@@ -95,18 +95,6 @@ func isQuestion(text string) bool {
 // isUnspaced reports whether a character is of the words of a script without spaces.
 func isUnspaced(r rune) bool { return unicode.In(r, unicode.Han, unicode.Katakana, unicode.Thai) }
 
-// joining parts a text without spaces at words that join others or are about answers.
-var joining = replaceAll(`的 和 与 或 及 以下 如下 下列 下面 以上 这些 这是 有关 关于 文档 资料 文件 问题 回答 答案 例如 说明 列出 包括 根据 了解 知道 什么 需要 更多 其他 帮助 希望
-	次 通 質問 文書 資料 説明 例 ดังนี้ ดังต่อไปนี้ ต่อไปนี้ ด้านล่าง คำตอบ คำถาม เอกสาร เกี่ยวกับ ตัวอย่าง รายการ สำหรับ และ ของ คือ`)
-
-func replaceAll(words string) *strings.Replacer {
-	var pairs []string
-	for w := range strings.FieldsSeq(words) {
-		pairs = append(pairs, w, " ")
-	}
-	return strings.NewReplacer(pairs...)
-}
-
 func stems(text string) map[string]bool {
 	set := map[string]bool{}
 	for _, w := range spoken(text) {
@@ -115,40 +103,25 @@ func stems(text string) map[string]bool {
 	return set
 }
 
-var aboutAnswers = stems(`good great excellent happy glad sure hello hi thanks help question answer ask know want like say said go
-	list item follow following below above overview summary detail information document documents passage source text according example
-	exception rule point step case type kind note important main different several various more further frage antwort folgende dokument`)
+var aboutAnswers = stems(`good great excellent happy glad sure hello hi thanks help question answer list item follow following below above
+	overview summary detail information document passage source text example exception step note frage antwort folgende dokument`)
 
-// hasPredicate reports whether words have a verb, and what it says of a subject: not "the
-// fees are" or "these are the fees".
+// hasPredicate reports whether the words of a heading have a verb: an auxiliary, or one by its
+// form before an article or at the end.
 func hasPredicate(words []string) bool {
-	for i, w := range words {
-		next := ""
-		if i+1 < len(words) {
-			next = words[i+1]
-		}
+	for i, w := range words[1:] {
+		past := strings.HasSuffix(w, "ed")
 		switch {
-		case i == 0 || next == "":
-		case sentence.IsAuxiliary(w):
-			announces := i == 1 && presents[words[0]] && !strings.HasSuffix(next, "ed")
-			closes := slices.Contains([]string{"as", "the", "these", "listed", "wie"}, next) && i+3 >= len(words)
-			if !announces && !closes {
-				return true
-			}
-		case determines[next] && strings.HasSuffix(w, "s") && !sentence.IsAuxiliary(w) && !determines[w],
-			determines[next] && strings.HasSuffix(w, "ed"):
+		case i+2 == len(words):
+			return past && i > 1
+		case sentence.IsAuxiliary(w), (past || strings.HasSuffix(w, "s")) && isArticle[words[i+2]] && !isArticle[w]:
 			return true
 		}
 	}
-	last := words[len(words)-1]
-	return !presents[words[0]] && strings.HasSuffix(last, "ed") && len(words) > 3
+	return false
 }
 
-// presents are the words before "are the fees", determines those after a verb.
-var (
-	presents   = setOf("here there these this those below following what how hier dies diese folgende voici estos estas")
-	determines = setOf("the a an them it him her all every no none nothing their its his half only")
-)
+var isArticle = setOf("the a an all every no its their")
 
 func setOf(words string) map[string]bool {
 	set := map[string]bool{}

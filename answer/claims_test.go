@@ -51,10 +51,16 @@ func TestClearedByCode(t *testing.T) {
 func TestStatesSomething(t *testing.T) {
 	for _, row := range datatest.Rows(t, "testdata/claims.txt", "leads") {
 		text := row[1]
-		_, got := asked(t, "How long are incident reports kept, and what do guests pay? 客人 ค่าธรรมเนียม", text)
-		asks := strings.Count(got.String(), "verified {") > 1
-		if asks != (row[0] == "asked") || unlabelled(got.text) != unlabelled(text) {
-			t.Errorf("%q: %t\n%s", text, asks, got)
+		calls, got := asked(t, "How long are incident reports kept, and what do guests pay? 客人 ค่าธรรมเนียม", text)
+		how := "passed"
+		switch {
+		case strings.Count(got.String(), "verified {") > 1:
+			how = "asked"
+		case calls > 0:
+			how = "together"
+		}
+		if how != row[0] || unlabelled(got.text) != unlabelled(text) {
+			t.Errorf("%q: %s\n%s", text, how, got)
 		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"ibid/answer/extract"
 	"ibid/answer/prompt"
@@ -163,28 +162,34 @@ func (c *comparer) excerpt(label int, quote support.Span) prompt.Evidence {
 	return prompt.NewEvidence(label, passage)
 }
 
-// saysSomething reports whether what announces, asks or heads, or is short or in code, states
-// something all the same: it has a verb, or is a sentence of its own, and says more than
-// the question, an offer to the reader or a "these are the fees:".
-func (c *comparer) saysSomething(u statement.Unit) bool {
-	if u.Kind == statement.Lead && len(u.Marks) > 0 {
+// statesSomething reports whether a unit before another one is to be proved: all but code and
+// quotes, offers and openings, questions and leads that say no more than the question does. A
+// lead that ends in a colon is proved with what it announces.
+func (c *comparer) statesSomething(u, next statement.Unit) bool {
+	switch {
+	case u.Kind == statement.Claim:
+		return true
+	case u.Kind == statement.Verbatim, u.Kind == statement.Trailer, sentence.IsOffer(u.Plain), isOpening(u.Plain):
+		return false
+	case len(u.Marks) > 0, !u.IsTableHead() && extract.Decides(u.Plain, c.asked):
+		return true
+	case u.Kind == statement.Lead && !u.Leads(next), u.Kind == statement.Aside && !isQuestion(u.Plain):
 		return true
 	}
 	body := strings.Trim(u.Plain, "`*_# \t")
-	words, unspaced := spoken(body), strings.ContainsFunc(body, isUnspaced)
-	if len(words) < 3 && !unspaced || c.newWords(body) < 2 {
-		return false
+	switch many := c.newWords(body) > 1; {
+	case !u.IsHeading():
+		return many && (u.Kind == statement.Aside || next.Kind == statement.Verbatim)
+	case strings.ContainsAny(body, ":："): // "Parking: free"
+		return true
+	default:
+		return many && !isQuestion(body) && (strings.ContainsFunc(body, isUnspaced) || hasPredicate(spoken(body)))
 	}
-	if u.Kind == statement.Lead {
-		return unspaced || hasPredicate(words)
-	}
-	last, _ := utf8.DecodeLastRuneInString(body)
-	return sentence.IsStop(last) && !sentence.IsOffer(body)
 }
 
 // newWords counts the content words of a text that are neither in the question nor about
-// answers. In a script without spaces it estimates them by the pairs of characters: a
-// word has two in Chinese and in the Kanji and Katakana of Japanese, and five in Thai.
+// answers. In a script without spaces it estimates them by the pairs of characters: three
+// a word in Chinese and in the Kanji and Katakana of Japanese, and five in Thai.
 func (c *comparer) newWords(text string) (n int) {
 	asked, terms := stems(c.asked), retrieve.Terms(text)
 	for stem := range stems(text) {
@@ -193,7 +198,7 @@ func (c *comparer) newWords(text string) (n int) {
 		}
 	}
 	han, thai, before, seen := 0, 0, ' ', map[string]bool{}
-	for _, r := range joining.Replace(text) {
+	for _, r := range text {
 		pair := string(before) + string(r)
 		switch {
 		case seen[pair] || strings.Contains(c.asked, pair) || !isUnspaced(before):
@@ -204,5 +209,5 @@ func (c *comparer) newWords(text string) (n int) {
 		}
 		seen[pair], before = true, r
 	}
-	return n + han/2 + thai/5
+	return n + han/3 + thai/5
 }

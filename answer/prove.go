@@ -9,7 +9,6 @@ import (
 	"ibid/answer/prompt"
 	"ibid/answer/replies"
 	"ibid/answer/statement"
-	"ibid/cite/sentence"
 	"ibid/cite/support"
 	"ibid/ingest"
 	"ibid/retrieve"
@@ -47,14 +46,14 @@ type proof struct {
 	units  *statement.Splitter
 	next   []statement.Unit // of these, the one to prove next
 	queue  statement.Queue
-	claims int              // so far, with blocks of code and quotes
-	cites  bool             // a statement has a label that the model wrote
-	brief  []*openStatement // few words of an answer without claims so far
-	lead   string           // what the last lead announces
-	held   string           // what may be shown once a statement has a source
-	source bool             // a statement that is shown has one, or none is needed: without a gate
-	code   bool             // code is shown, which may be in no passage
-	shown  bool             // some of the answer
+	claims int    // so far, with blocks of code and quotes
+	cites  bool   // a statement has a label that the model wrote
+	lead   string // what the last lead announces
+	led    bool   // the unit before is a lead that ends in a colon
+	held   string // what may be shown once a statement has a source
+	source bool   // a statement that is shown has one, or none is needed: without a gate
+	code   bool   // code is shown, which may be in no passage
+	shown  bool   // some of the answer
 	open   []*openStatement
 	places chan struct{} // for as many calls at a time
 	step   *Stepped      // that wrote the answer
@@ -79,9 +78,6 @@ func (p *proof) endUnits(broken string, failed error) error {
 	}
 	if !p.addUnits(units, true) {
 		return nil
-	}
-	for i := 0; p.claims == 0 && i < len(p.brief); i++ { // "Two years.": these are the answer
-		p.proveStatement(p.brief[i].Unit, p.brief[i].number)
 	}
 	p.queue.Close()
 	if !p.showProved(true) {
@@ -119,31 +115,35 @@ func (p *proof) showHeld() {
 }
 
 // addUnits proves units, and reports whether to continue. Unless they are the last, code at
-// their end waits for the next, which may be its references.
+// their end waits for the next, which may be its references, and a lead for what it introduces.
 func (p *proof) addUnits(units []statement.Unit, last bool) bool {
 	units, p.next = append(p.next, units...), nil
 	for i, u := range units {
-		end := i == len(units)-1
-		if end && !last && u.Kind == statement.Verbatim && !p.source {
+		var next statement.Unit
+		if i+1 < len(units) {
+			next = units[i+1]
+		} else if !last && (u.Kind == statement.Lead || u.Kind == statement.Verbatim && !p.source) {
 			p.next = units[i:]
 			break
 		}
-		u.States = u.Kind == statement.Claim || (u.Kind == statement.Lead || u.Kind == statement.Aside) && p.saysSomething(u)
-		number := p.queue.Push(u)
-		if u.Kind == statement.Lead && strings.ContainsFunc(u.Plain, unicode.IsLetter) { // not the row under the head of a table
-			p.lead = u.Plain
+		u.States = p.statesSomething(u, next)
+		if u.States && u.Kind == statement.Lead && (u.IsHeading() || !u.Leads(next)) {
+			u.Kind = statement.Claim
 		}
+		number := p.queue.Push(u)
 		switch {
 		case u.Kind == statement.Verbatim:
 			p.claims++
-			p.keepVerbatim(u, number, !end && units[i+1].Kind == statement.Trailer)
+			p.keepVerbatim(u, number, next.Kind == statement.Trailer)
 		case u.States:
 			p.claims++
 			if !p.proveStatement(u, number) {
 				return false
 			}
-		case u.Kind == statement.Aside && !isQuestion(u.Plain) && !sentence.IsOffer(u.Plain) && !isOpening(u.Plain):
-			p.brief = append(p.brief, &openStatement{Unit: u, number: number})
+		}
+		p.led = u.Kind == statement.Lead && !u.IsHeading()
+		if u.Kind == statement.Lead && strings.ContainsFunc(u.Plain, unicode.IsLetter) { // not the row under the head of a table
+			p.lead = u.Plain
 		}
 	}
 	return !p.stopped
@@ -189,11 +189,11 @@ func (p *proof) showProved(all bool) bool {
 	return !p.stopped
 }
 
-// proveStatement clears a statement, or has the judge asked about it, together with the lead of
-// its list: a lead that says something may change what an item means.
+// proveStatement clears a statement, or has the judge asked about it, together with what
+// announces it or its list: a lead that says something may change what it means.
 func (p *proof) proveStatement(u statement.Unit, number int) bool {
 	f, lead := p.findSupport(u), ""
-	if u.Listed() {
+	if u.Listed() || p.led {
 		lead = p.lead
 	}
 	p.cites = p.cites || len(u.Labels()) > 0

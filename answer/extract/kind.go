@@ -156,6 +156,16 @@ func Asks(text string) bool {
 	return slices.ContainsFunc(kinds, func(k kind) bool { return k.asks.anywhere(words) || k.opens.anywhere(words) })
 }
 
+// Decides reports whether a text begins with a yes or no, or has a number that a question
+// has not: in digits, or in a word of a script with spaces, where it is part of no other.
+func Decides(text, question string) bool {
+	words, known := lowerWords(text), lowerWords(question)
+	return wordsOf("yes").at(words, 0) || slices.ContainsFunc(words, func(w string) bool {
+		first, _ := utf8.DecodeRuneInString(w)
+		return !unspaced(first) && (isGiven(w, known) || yearForm.MatchString(w) && !slices.Contains(known, w))
+	})
+}
+
 // modal are words that are months in capitals alone.
 var modal = regexp.MustCompile(`\b(?:may|march)\b`)
 

@@ -217,21 +217,25 @@ func announces(text string) bool {
 // delimiters is the row under the head of a table.
 var delimiters = regexp.MustCompile(`^[|: \t-]+$`)
 
+// boldLine is a line in bold letters that does not end as a sentence.
+var boldLine = regexp.MustCompile(`^(?:\*\*[^*\n]*[^*\n.!?。！？]\*\*|__[^_\n]*[^_\n.!?。！？]__)$`)
+
 // unit returns the next unit, which has ended.
 func (s *Splitter) unit() Unit {
 	a := s.next
 	u := Unit{Space: string(s.text[s.at:a.Start]), Text: string(s.text[a.Start:a.End])}
-	var plain, prose strings.Builder
+	var plain []byte
+	var prose strings.Builder
 	from := a.Start
 	for _, m := range s.marks {
 		if m.Start < a.Start || m.End > a.End {
 			continue
 		}
-		plain.Write(s.text[from:m.Start])
+		plain = appendPlain(plain, s.text[from:m.Start])
 		from = m.End
 		u.Marks = append(u.Marks, Mark{sentence.Span{Start: m.Start - a.Start, End: m.End - a.Start}, m.Labels})
 	}
-	plain.Write(s.text[from:a.End])
+	plain = appendPlain(plain, s.text[from:a.End])
 	from, verbatim := a.Start, u.Text[0] == '>'
 	for _, c := range s.code {
 		if c.Start < a.Start || c.End > a.End {
@@ -243,10 +247,19 @@ func (s *Splitter) unit() Unit {
 		verbatim = verbatim || s.isBlock(c)
 	}
 	prose.Write(s.text[from:a.End])
-	u.Plain = strings.TrimSpace(sentence.WithoutLead(plain.String()))
-	s.classifyUnit(&u, verbatim, prose.String(), plain.String())
+	u.Plain = strings.TrimSpace(sentence.WithoutLead(string(plain)))
+	s.classifyUnit(&u, verbatim, prose.String(), string(plain))
 	s.at, s.next = a.End, sentence.Span{}
 	return u
+}
+
+// appendPlain appends what is after a mark, without white space where that was before a
+// punctuation mark.
+func appendPlain(plain, after []byte) []byte {
+	if len(after) > 0 && strings.IndexByte(".,;:!?", after[0]) >= 0 {
+		plain = bytes.TrimRight(plain, " ")
+	}
+	return append(plain, after...)
 }
 
 func (s *Splitter) classifyUnit(u *Unit, verbatim bool, prose, plain string) {
@@ -270,6 +283,8 @@ func (s *Splitter) classifyUnit(u *Unit, verbatim bool, prose, plain string) {
 		u.Kind = Aside
 	case announces(u.Plain):
 		u.Kind = Lead
+	case len(u.Marks) == 0 && boldLine.MatchString(u.Text):
+		u.Kind, u.level = Lead, 7
 	case u.listed || len(u.Marks) > 0 || sentence.States(u.Text, prose, plain):
 		u.Kind = Claim
 	default:

@@ -37,7 +37,7 @@ type Unit struct {
 	Plain       string // Text without markers and the signs of lists, quotes and tables before it
 	States      bool   // a verdict on it is given, as on each claim
 
-	level  int  // of a heading; 0 for others
+	level  int  // of a heading, lines in bold letters below all others; 0 for what is none
 	head   bool // the head of a table
 	listed bool // a list item or a row of a table
 	indent int  // of a list item
@@ -52,6 +52,15 @@ func (u Unit) Unfinished() bool {
 
 // Listed reports whether the unit is a list item or a row of a table.
 func (u Unit) Listed() bool { return u.listed }
+
+// IsHeading reports whether the unit is a heading or a line in bold letters.
+func (u Unit) IsHeading() bool { return u.level > 0 }
+
+// IsTableHead reports whether the unit is the head of a table, or the row under it.
+func (u Unit) IsTableHead() bool { return u.head }
+
+// Leads reports whether the unit, a lead, introduces the next one.
+func (u Unit) Leads(next Unit) bool { return next.Text != "" && u.isLeadOf(next, 0) }
 
 // Quoted reports whether the unit is in a quote.
 func (u Unit) Quoted() bool { return u.Text[0] == '>' }
