@@ -47,7 +47,7 @@ type proof struct {
 	next   []statement.Unit // of these, the one to prove next
 	queue  statement.Queue
 	claims int    // so far, with blocks of code and quotes
-	cites  bool   // a statement has a label that the model wrote
+	cites  bool   // a statement, or the one after a few words, has a label that the model wrote
 	lead   string // what the last lead announces
 	led    bool   // the unit before is a lead that ends in a colon
 	held   string // what may be shown once a statement has a source
@@ -114,15 +114,16 @@ func (p *proof) showHeld() {
 	p.held, p.shown = "", p.revised == nil
 }
 
-// addUnits proves units, and reports whether to continue. Unless they are the last, code at
-// their end waits for the next, which may be its references, and a lead for what it introduces.
+// addUnits proves units, and reports whether to continue. Unless they are the last, one at their
+// end may wait for the next: code for its references, a lead for what it introduces, and a few
+// words for a statement with a label, after which they need none.
 func (p *proof) addUnits(units []statement.Unit, last bool) bool {
 	units, p.next = append(p.next, units...), nil
 	for i, u := range units {
 		var next statement.Unit
 		if i+1 < len(units) {
 			next = units[i+1]
-		} else if !last && (u.Kind == statement.Lead || u.Kind == statement.Verbatim && !p.source) {
+		} else if !last && (u.Kind == statement.Lead || u.Kind == statement.Aside && !p.cites || u.Kind == statement.Verbatim && !p.source) {
 			p.next = units[i:]
 			break
 		}
@@ -137,6 +138,7 @@ func (p *proof) addUnits(units []statement.Unit, last bool) bool {
 			p.keepVerbatim(u, number, next.Kind == statement.Trailer)
 		case u.States:
 			p.claims++
+			p.cites = p.cites || len(u.Labels()) > 0 || u.Kind == statement.Aside && next.Kind == statement.Claim && len(next.Labels()) > 0
 			if !p.proveStatement(u, number) {
 				return false
 			}
@@ -196,7 +198,6 @@ func (p *proof) proveStatement(u statement.Unit, number int) bool {
 	if u.Listed() || p.led {
 		lead = p.lead
 	}
-	p.cites = p.cites || len(u.Labels()) > 0
 	o := &openStatement{Unit: u, number: number, cites: p.cites, near: f.near[0], quote: f.quotes[f.near[0]-1], event: Verified{
 		Statement: u.Plain, Verdict: Cleared, By: byCode, Found: f.found, Idle: f.idle, Quotes: map[int]support.Quote{},
 	}}

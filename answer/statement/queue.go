@@ -162,7 +162,7 @@ func (u Unit) isLeadOf(next Unit, i int) bool {
 	switch {
 	case u.level > 0: // a heading: all up to the next of its rank
 		return next.level == 0 || next.level > u.level
-	case next.level > 0:
+	case next.level > 0 && next.level < bold:
 		return false
 	case u.head:
 		return next.Text[0] == '|' && strings.Count(next.Space, "\n") == 1

@@ -217,6 +217,9 @@ func announces(text string) bool {
 // delimiters is the row under the head of a table.
 var delimiters = regexp.MustCompile(`^[|: \t-]+$`)
 
+// bold is the level of lines in bold letters, which are headings below all others.
+const bold = 7
+
 // boldLine is a line in bold letters that does not end as a sentence.
 var boldLine = regexp.MustCompile(`^(?:\*\*[^*\n]*[^*\n.!?。！？]\*\*|__[^_\n]*[^_\n.!?。！？]__)$`)
 
@@ -284,7 +287,7 @@ func (s *Splitter) classifyUnit(u *Unit, verbatim bool, prose, plain string) {
 	case announces(u.Plain):
 		u.Kind = Lead
 	case len(u.Marks) == 0 && boldLine.MatchString(u.Text):
-		u.Kind, u.level = Lead, 7
+		u.Kind, u.level = Lead, bold
 	case u.listed || len(u.Marks) > 0 || sentence.States(u.Text, prose, plain):
 		u.Kind = Claim
 	default:

@@ -37,7 +37,7 @@ type Unit struct {
 	Plain       string // Text without markers and the signs of lists, quotes and tables before it
 	States      bool   // a verdict on it is given, as on each claim
 
-	level  int  // of a heading, lines in bold letters below all others; 0 for what is none
+	level  int  // of a heading; 0 for others
 	head   bool // the head of a table
 	listed bool // a list item or a row of a table
 	indent int  // of a list item

@@ -17,7 +17,7 @@ func RunsOn(before, after string, all bool) (runsOn, known bool) {
 	key := strings.ToLower(w)
 	digits := w != "" && strings.Trim(w, "0123456789") == ""
 	switch {
-	case digits && w == before && len(w) <= 3: // the number of a list item
+	case digits && w == strings.TrimLeft(before, "#*_ ") && len(w) <= 3: // the number of a list item or heading
 		return true, true
 	case size == len(w) && unicode.IsUpper(first), abbreviations[key]:
 		return true, true
