@@ -64,7 +64,10 @@ func hasInRow(text, reply string) bool {
 	if strings.ContainsFunc(reply, isUnspaced) {
 		border = ""
 	}
-	return len(retrieve.Terms(reply)) > 0 && strings.Contains(border+strings.Join(spoken(text), " ")+border, border+strings.Join(words, " ")+border)
+	if len(retrieve.Terms(reply)) == 0 {
+		return false
+	}
+	return strings.Contains(border+strings.Join(spoken(text), " ")+border, border+strings.Join(words, " ")+border)
 }
 
 // isOpening reports whether a text only prepares for an answer, as "Good question!" does, or
