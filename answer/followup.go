@@ -25,7 +25,7 @@ func followUp(question string, history []Turn, citedUnder string, together func(
 		}
 		asked := t.Content
 		if i < len(history) {
-			asked = strings.TrimSpace(asked)
+			_, asked = smallTalk(asked)
 		} else if n := countWords(before, t.Content); n > 0 && n < fewWords {
 			before += " " + citedUnder
 		}

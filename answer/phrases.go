@@ -37,7 +37,7 @@ var sentences, courtesies = func() (map[string]map[string]string, []*courtesy) {
 		if sentences[language] == nil {
 			sentences[language] = map[string]string{}
 		}
-		if kind != greeting && kind != help && kind != filler {
+		if kind != greeting && kind != help && kind != filler && kind != please {
 			sentences[language][kind] = text
 			continue
 		}

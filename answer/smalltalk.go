@@ -60,11 +60,12 @@ type courtesy struct {
 	kinds    map[string]string
 }
 
-// The kinds of phrases. A filler is small talk only with another phrase.
+// The kinds of phrases. A filler, and a please, is small talk only with another phrase.
 const (
 	greeting = "greetings" // thanks, approval and goodbyes too
 	help     = "helps"
 	filler   = "fillers"
+	please   = "pleases"
 )
 
 // Small talk has few words, and its phrases few bytes.
@@ -75,7 +76,7 @@ const (
 
 // smallTalk returns the language of a text that only greets, thanks or asks for help: all of
 // its words, if it has any, are in such phrases of this language. Otherwise it is empty, and
-// rest is the text without a greeting before a question.
+// rest is the text without greetings and thanks before and after a question.
 func smallTalk(text string) (language, rest string) {
 	all := clauses(text)
 	if len(strings.Fields(text)) <= longestTalk {
@@ -85,10 +86,18 @@ func smallTalk(text string) (language, rest string) {
 			}
 		}
 	}
-	for rest = text; len(all) > 0 && isGreeting(all[0]); all = all[1:] {
-		if text = text[len(all[0]):]; isAsked(text) {
-			rest = strings.TrimSpace(text)
-		}
+	first, end := 0, len(all)
+	for first < end && isGreeting(all[first]) && isAsked(strings.Join(all[first+1:], "")) {
+		first++
+	}
+	for end > first && isGreeting(all[end-1]) && isAsked(strings.Join(all[first:end-1], "")) {
+		end--
+	}
+	for end < len(all) && plainWords(all[end]) == "" { // more marks of the question
+		end++
+	}
+	if rest = strings.TrimSpace(strings.Join(all[first:end], "")); end < len(all) {
+		rest = strings.TrimRight(rest, ",;，；، ")
 	}
 	return "", rest
 }

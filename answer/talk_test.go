@@ -76,3 +76,16 @@ func TestSmallTalkWords(t *testing.T) {
 		t.Errorf("the rest is %q", rest)
 	}
 }
+
+// Courtesies around a question are not searched for, and no question is cut.
+func TestCourtesies(t *testing.T) {
+	for _, row := range datatest.Rows(t, "testdata/replies.txt", "courtesies") {
+		for _, q := range libraryQuestions(t) {
+			whole := strings.NewReplacer("Q", strings.TrimRight(q.Question, "?")+"?")
+			said, want := whole.Replace(row[0]), whole.Replace(row[1])
+			if language, rest := smallTalk(said); language != "" || rest != want {
+				t.Errorf("%q is asked of %q", rest, said)
+			}
+		}
+	}
+}
