@@ -195,18 +195,7 @@ func (s *Scanner) special() bool {
 		s.state, s.ticks = stateTicks, 0
 		return true
 	case '~':
-		run := len(b[i:min(len(b), i+minFence)])
-		run -= len(bytes.TrimLeft(b[i:i+run], "~"))
-		switch {
-		case run == minFence:
-			s.openFence('~', minFence)
-			s.opening = true
-		case i+run == len(b) && !s.final:
-			return false
-		default:
-			s.i += run
-		}
-		return true
+		return s.tildes()
 	case '$':
 		return s.mathematics()
 	case '[':
@@ -245,6 +234,21 @@ func (s *Scanner) special() bool {
 		s.literal()
 	}
 	s.looked = 0
+	return true
+}
+
+// tildes decides about tildes, of which three open a fence.
+func (s *Scanner) tildes() bool {
+	run := s.b[s.i:min(len(s.b), s.i+minFence)]
+	switch n := len(run) - len(bytes.TrimLeft(run, "~")); {
+	case n == minFence:
+		s.openFence('~', minFence)
+		s.opening = true
+	case s.i+n == len(s.b) && !s.final:
+		return false
+	default:
+		s.i += n
+	}
 	return true
 }
 

@@ -39,9 +39,8 @@ func Calendar(doc *Document, data []byte) error {
 		return err
 	}
 	var b builder
-	var heading string
 	var lines, files []string
-	found := false
+	heading, found := "", false
 	flush := func() {
 		if heading != "" || len(lines) > 0 {
 			b.Heading(1, cmp.Or(heading, "Untitled"), "")
