@@ -334,6 +334,19 @@ func (c *call) saveReply(ctx context.Context) {
 	}
 }
 
+// wordlessError returns the error of a reply that has ended with no text, or was cut before
+// any; nil for another, as one of nothing but labels that no passage has.
+func (c *call) wordlessError(text string) error {
+	switch {
+	case strings.TrimSpace(text) != "":
+	case c.finish == "length":
+		return callError(c.prompt.Role, errWordless)
+	case len(bytes.TrimSpace(c.text)) == 0:
+		return callError(c.prompt.Role, errEmpty)
+	}
+	return nil
+}
+
 // callError says what a call was for that failed.
 func callError(role Role, err error) error {
 	return fmt.Errorf("asking the model (%s): %w", role, err)

@@ -37,7 +37,7 @@ func isUnusable(err error) bool    { return modelSays(err, failure.Unusable) }
 func passedLimit(err error) string { return modelSays(err, failure.Limit) }
 
 func fallbackReason(err error) string {
-	if errors.Is(err, errWordless) {
+	if isWordless(err) {
 		return "model_failed"
 	}
 	return modelSays(err, failure.Fallback)

@@ -30,6 +30,7 @@ var chatFaults = []openaitest.Fault{
 const (
 	cutByLength openaitest.Fault = "cut by its length"
 	wordless    openaitest.Fault = "nothing but thoughts"
+	nothing     openaitest.Fault = "an empty reply"
 	filtered    openaitest.Fault = "finish_reason content_filter"
 	toolCalls   openaitest.Fault = "finish_reason tool_calls"
 )
@@ -41,6 +42,8 @@ func broken(r openaitest.Reply, fault openaitest.Fault) openaitest.Reply {
 		r.Text, r.Finish = r.Text[:len(r.Text)/2], "length"
 	case wordless:
 		r.Text, r.Reasoning, r.Finish = "", "Let me think about the fee.", "length"
+	case nothing:
+		r.Text = ""
 	case filtered:
 		r.Text, r.Finish = r.Text[:len(r.Text)/2], "content_filter"
 	case toolCalls:
@@ -162,7 +165,7 @@ func TestEveryFaultInEveryStrategy(t *testing.T) {
 			slices.Contains(roles, "judge") != (how == "judged") || how == "wider" && len(roles) != 2 {
 			t.Fatalf("%s makes the calls %q", strategy, roles)
 		}
-		for _, fault := range datatest.Pick(t, append(slices.Clone(chatFaults), cutByLength, wordless, filtered, toolCalls)) {
+		for _, fault := range datatest.Pick(t, append(slices.Clone(chatFaults), cutByLength, wordless, nothing, filtered, toolCalls)) {
 			for name, at := range map[string]place{
 				"at every call":            func(openaitest.Request) bool { return true },
 				"at every call of a judge": func(r openaitest.Request) bool { return r.Role == "verify" || r.Role == "judge" },
@@ -183,7 +186,7 @@ func TestEveryFaultInEveryStrategy(t *testing.T) {
 // TestEveryFaultInSmallTalk: a greeting is returned by the whole words of the model, or
 // by a fixed sentence.
 func TestEveryFaultInSmallTalk(t *testing.T) {
-	for _, fault := range datatest.Pick(t, append(slices.Clone(chatFaults), cutByLength, wordless, filtered, toolCalls)) {
+	for _, fault := range datatest.Pick(t, append(slices.Clone(chatFaults), cutByLength, wordless, nothing, filtered, toolCalls)) {
 		synctest.Test(t, func(t *testing.T) {
 			h := &openaitest.Handler{Huge: 8 << 20}
 			h.Reply = func(r openaitest.Request) openaitest.Reply {
@@ -214,7 +217,7 @@ func judgeStream(events iter.Seq2[answer.Event, error], whole func(string) bool)
 		if err != nil {
 			ended = true
 			if known := (*openai.Error)(nil); !errors.As(err, &known) && !strings.Contains(err.Error(), "before anything in it could be shown") &&
-				!strings.Contains(err.Error(), "content filter") {
+				!strings.Contains(err.Error(), "content filter") && !strings.Contains(err.Error(), "reply is empty") {
 				return fmt.Sprintf("an error of no known kind: %v", err)
 			}
 			if text != "" {

@@ -114,8 +114,8 @@ func (m *mapping) readPart(k endedCall, done Stepped) (p Part, failed bool) {
 		done.Reason, m.failed, failed = modelError, k.err, true
 	case strings.TrimSpace(p.Text) == "":
 		done.Reason = emptyReply
-		if !p.whole {
-			m.failed, failed = callError(done.Role, errWordless), true
+		if err := k.wordlessError(p.Text); err != nil {
+			m.failed, failed = err, true
 		}
 	case m.summary == nil && done.Role != RoleCollapse:
 		expects := replies.NonAnswers{NoAnswer: true}
@@ -159,13 +159,11 @@ func (m *mapping) endEmpty() error {
 	case m.failed != nil && (m.missing == m.asked || m.summary != nil):
 		return m.failed
 	case m.summary != nil:
-		return errNothingButEmpty
+		return errEmpty
 	}
 	m.warnMissing()
 	return errNoAnswer
 }
-
-var errNothingButEmpty = errors.New("the model gave nothing but empty replies: use another model")
 
 // warnMissing warns that parts were not read.
 func (m *mapping) warnMissing() {

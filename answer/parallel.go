@@ -85,7 +85,7 @@ func (c *call) readWhole(ctx context.Context, m Model) error {
 // brokeOff reports whether an error ended a reply after it had begun, other than a time
 // limit of the client.
 func (c *call) brokeOff(err error) bool {
-	return err != nil && len(c.text) > 0 && passedLimit(err) == ""
+	return err != nil && len(c.text) > 0 && passedLimit(err) == "" && !isWordless(err)
 }
 
 func (c *call) readPieces(ctx context.Context, m Model) error {

@@ -215,16 +215,16 @@ func (s *refineStep) showPiece(piece string) bool {
 	return s.emit(Draft{Step: s.steps, Text: piece})
 }
 
-// readReply returns the reply without invented labels, and its labels. A reply that
-// was cut off before its first word has failed.
+// readReply returns the reply without invented labels, and its labels. A reply without
+// a word has failed, and so has one that was cut off before its first word.
 func (s *refineStep) readReply() (text string, labels []int) {
 	text = s.reply.Text.String()
 	labels = marker.Labels(text, replies.HighestLabel(s.allowed))
 	if len(without(labels, s.allowed)) > 0 {
 		text, labels, s.done.Invented = replies.Sift(text, s.allowed)
 	}
-	if s.failed == nil && strings.TrimSpace(text) == "" && s.call.finish == "length" {
-		s.failed = callError(s.done.Role, errWordless)
+	if s.failed == nil {
+		s.failed = s.call.wordlessError(text)
 	}
 	return text, labels
 }
@@ -292,7 +292,7 @@ func (s *refineStep) useReply(text string, labels []int) bool {
 // is the new answer.
 func (s *refineStep) whyUnchanged(text string, whole, shown bool) string {
 	switch {
-	case strings.TrimSpace(text) == "" && (s.failed == nil || errors.Is(s.failed, errWordless)):
+	case strings.TrimSpace(text) == "" && (s.failed == nil || isWordless(s.failed)):
 		return emptyReply
 	case s.failed != nil:
 		return modelError
@@ -328,7 +328,7 @@ func (l *refiner) endRefining() error {
 	case l.missed != nil && l.read == 0:
 		return l.missed
 	case l.summary != nil:
-		return errNothingButEmpty
+		return errEmpty
 	default:
 		l.warnMissed(l.missed)
 		return errNoAnswer
@@ -378,6 +378,11 @@ func idsOf(labelled []retrieve.Passage, b prompt.Batch) []string {
 // by then that has a source.
 var errWordless = errors.New("the reply reached its longest length before anything in it could be shown: " +
 	"have the model think less, or raise the length that its server allows")
+
+// errEmpty is the error of a model that replies with nothing.
+var errEmpty = errors.New("the model's reply is empty: use another model")
+
+func isWordless(err error) bool { return errors.Is(err, errWordless) || errors.Is(err, errEmpty) }
 
 const reachedLength = "the model's reply reached its longest length"
 

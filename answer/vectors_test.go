@@ -208,7 +208,7 @@ func runVector(t *testing.T, v vector, prompts *prompt.Templates, lastFirst bool
 		})
 	}
 	a := &Answerer{
-		Retriever: passages, Model: m, Gate: GateModel, Prompts: prompts,
+		Retriever: passages, Model: m, Gate: GateModel, Prompts: prompts, NoFallback: true,
 		JudgeCalls: -1, AnswerCalls: -1, Parallel: len(v.Documents),
 		StepTokens: 1, ContextTokens: 1 << 20,
 		MaxDraftTokens: v.MaxAnswerWords,
