@@ -347,9 +347,8 @@ func (r *asking) refuseAnswer(ctx context.Context, reason string, nearest []retr
 		Reason: reason, Text: refusal(reason, r.question.Text), Closest: []Closest{},
 		Nearest: append([]retrieve.Passage{}, nearest[:min(len(nearest), 3)]...),
 	}
-	if n := len(r.unread); n > 0 {
-		r.warn("%d passages that were found have not been read: --context-tokens (%d) or --budget-tokens (%d) has no room for more",
-			n, r.writer.ContextTokens, r.BudgetTokens)
+	if r.strategy.writes {
+		r.warnUnread()
 	}
 	if reason == noAnswer {
 		if e.Closest, err = r.finder.closestParts(ctx, nearest); err != nil {
@@ -363,4 +362,28 @@ func (r *asking) refuseAnswer(ctx context.Context, reason string, nearest []retr
 		r.emitUsage()
 	}
 	return nil
+}
+
+// warnUnread says how many of the passages that were found are not read, and why.
+func (r *asking) warnUnread() {
+	const left = "of the passages that were found, %d could not be read: "
+	calls := 0
+	for _, why := range r.unread {
+		if why == noCalls || why == deferred && r.callsLeft() == 0 {
+			calls++
+		}
+	}
+	flags := fmt.Sprintf("--context-tokens (%d)", r.writer.ContextTokens)
+	if r.writer.StepTokens > 0 {
+		flags = fmt.Sprintf("--step-tokens (%d) or %s", r.writer.StepTokens, flags)
+	}
+	if calls > 0 {
+		r.warn(left+"a question has %d calls to the model at most; --strategy refine reads up to %s in each", calls, r.calls, flags)
+	}
+	if n := len(r.unread) - calls; n > 0 {
+		if r.budget > 0 {
+			flags += fmt.Sprintf(" or --budget-tokens (%d)", r.budget)
+		}
+		r.warn(left+"%s has no room for more", n, flags)
+	}
 }

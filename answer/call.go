@@ -71,7 +71,7 @@ func (a *Answerer) newCaller(yield func(Event, error) bool, recorder *replay.Rec
 		return recorder.Nonce(name, system, user)
 	}
 	c := &caller{
-		output: &output{yield: yield, warned: map[string]bool{}, unread: map[string]bool{}},
+		output: &output{yield: yield, warned: map[string]bool{}, unread: map[string]string{}},
 		writer: w, recorder: recorder, same: map[Prompt]int{},
 		calls: cmp.Or(a.AnswerCalls, defaultAnswerCalls), parallel: cmp.Or(a.Parallel, defaultParallel), started: time.Now(),
 		budget: a.BudgetTokens, spared: sparedForMarks,

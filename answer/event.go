@@ -113,8 +113,8 @@ type Stepped struct {
 	// model said that nothing changes), "same", "no_answer", "unproved" (no statement
 	// of the reply has a source and is proved) or "cut" (the
 	// reply was cut off, and a whole answer existed); for passages without a
-	// step "answer_too_long", "budget" or "deferred" (it is read if
-	// the others hold no answer).
+	// step "answer_too_long", "budget" (of tokens, or the context window), "calls" (a question
+	// has only so many) or "deferred" (it is read if the others hold no answer).
 	Reason string `json:"reason,omitempty"`
 	// Invented are labels that the reply cites and that the model was never
 	// shown, even if the reply was not used.
@@ -234,6 +234,9 @@ const (
 	metaRemark = replies.MetaRemark
 	sameText   = "same"
 	unproved   = "unproved"
+	noRoom     = "budget"
+	noCalls    = "calls"
+	deferred   = "deferred"
 )
 
 func (Retrieved) Kind() string  { return "retrieved" }

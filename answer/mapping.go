@@ -63,7 +63,7 @@ func (m *mapping) makeParts(ctx context.Context) (parts []Part, err error) {
 		}
 		if i > 0 && !m.affords(tokens+combine) {
 			unread := slices.Concat(m.batches[i:]...)
-			m.emitStep(Stepped{Passages: idsOf(m.passages, unread), Labels: unread.Labels(), Reason: "budget"})
+			m.emitStep(Stepped{Passages: idsOf(m.passages, unread), Labels: unread.Labels(), Reason: noRoom})
 			break
 		}
 		p.MaxTokens = m.reply

@@ -23,11 +23,13 @@ var errSpent = errors.New("the budget of calls or tokens is spent")
 // alone, collapses the partial answers until they fit one prompt, and combines
 // them.
 func mapReduce(ctx context.Context, w *writing, kept []retrieve.Passage) error {
-	kept, batches, packed, err := w.packPassages(kept, RoleMap, RoleMap, max(1, w.callsLeft()-combineCalls))
+	most := max(1, w.callsLeft()-combineCalls)
+	kept, batches, packed, err := w.packPassages(kept, RoleMap, RoleMap, most)
 	if err != nil {
 		return err
 	}
-	m := &mapping{writing: w, role: RoleMap, passages: w.labelPassages(ctx, kept, packed), batches: batches, used: map[string]bool{}}
+	m := &mapping{writing: w, role: RoleMap, passages: w.labelPassages(ctx, kept, packed, whyLeft(batches, most)), batches: batches,
+		used: map[string]bool{}}
 	if w.stopped {
 		return nil
 	}

@@ -11,8 +11,8 @@ type output struct {
 	yield   func(Event, error) bool
 	stopped bool // the range was left; nothing may be yielded any more
 	warned  map[string]bool
-	unread  map[string]bool // by passage id: those that went into no step so far
-	revised *revised        // what of the answer is held, since it may be cut; nil where nothing is
+	unread  map[string]string // by passage id, why: those kept that went into no step so far
+	revised *revised          // what of the answer is held, since it may be cut; nil where nothing is
 }
 
 // A revised holds the events of an answer that may still be cut.
@@ -97,7 +97,7 @@ func (o *output) emitStep(s Stepped) {
 		if s.Role != "" {
 			delete(o.unread, id)
 		} else {
-			o.unread[id] = true
+			o.unread[id] = s.Reason
 		}
 	}
 	o.emit(s)

@@ -17,11 +17,7 @@ import (
 // refineAll is the strategy refine: as many steps as the budget has, without the
 // call of a wider look.
 func refineAll(ctx context.Context, w *writing, kept []retrieve.Passage) error {
-	most := w.callsLeft()
-	if w.looksWider() {
-		most = max(1, most-1)
-	}
-	return refine(ctx, w, kept, most)
+	return refine(ctx, w, kept, w.firstCalls())
 }
 
 // stuff is the strategy stuff: refine with one step.
@@ -37,7 +33,7 @@ func refine(ctx context.Context, w *writing, kept []retrieve.Passage, most int) 
 	if err != nil {
 		return err
 	}
-	l := &refiner{writing: w, passages: w.labelPassages(ctx, kept, packed), batches: batches, settled: map[int]bool{}}
+	l := &refiner{writing: w, passages: w.labelPassages(ctx, kept, packed, whyLeft(batches, most)), batches: batches, settled: map[int]bool{}}
 	for len(l.batches) > 0 && !w.stopped {
 		b := l.batches[0]
 		why, err := l.obstacle(b)
@@ -93,7 +89,7 @@ func (l *refiner) obstacle(b prompt.Batch) (string, error) {
 	case draft > 0 && (l.maxDraft > 0 && draft > l.maxDraft || size+draft > l.writer.Window()):
 		return "answer_too_long", nil
 	case !l.affords(size):
-		return "budget", nil
+		return noRoom, nil
 	}
 	return "", nil
 }

@@ -69,7 +69,8 @@ func mapRerank(ctx context.Context, w *writing, kept []retrieve.Passage) error {
 	if err != nil {
 		return err
 	}
-	m := &mapping{writing: w, role: RoleRerank, passages: w.labelPassages(ctx, kept, min(len(kept), w.callsLeft())),
+	passages := w.labelPassages(ctx, kept, min(len(kept), w.firstCalls()), noCalls)
+	m := &mapping{writing: w, role: RoleRerank, passages: passages,
 		reply: w.writer.Reply(), read: (*Part).readScore, used: map[string]bool{}}
 	if w.stopped {
 		return nil

@@ -40,10 +40,10 @@ func (f *finder) firstLook(kept []retrieve.Passage) (first, deferred []retrieve.
 }
 
 // lookWider asks for an answer once more, in one call, from what was not read
-// when no answer was found: passages of the first search that the gate doubted or
-// that were not among the first, and passages below them, which a question in another
-// language than most of them is translated to find, as many as the context
-// window has room for: in turn the likeliest and the first of the search.
+// when no answer was found, as much as the context window has room for: the passages
+// that were kept, and then those that the gate doubted and those below them, which a
+// question in another language than most of them is translated to find. Of each, in
+// turn the likeliest and the first of the search.
 func (r *asking) lookWider(ctx context.Context, found, first []retrieve.Passage) error {
 	f := r.finder
 	if other := f.otherLanguage(found); other != nil {
@@ -55,14 +55,16 @@ func (r *asking) lookWider(ctx context.Context, found, first []retrieve.Passage)
 	if err != nil {
 		return err
 	}
-	unread := slices.DeleteFunc(slices.Clone(wide), func(p retrieve.Passage) bool { return hasPassage(first, p) })
+	left := slices.DeleteFunc(slices.Clone(found), func(p retrieve.Passage) bool { return r.unread[p.ID] == "" })
+	wide = slices.DeleteFunc(slices.Clone(wide), func(p retrieve.Passage) bool { return hasPassage(first, p) || hasPassage(left, p) })
+	unread := slices.Concat(left, wide)
 	if len(unread) == 0 {
 		return errNoAnswer
 	}
 	if err := f.readPassages(ctx, unread); err != nil {
 		return err
 	}
-	unread = mergeOrders(f.byChance(unread), unread)
+	unread = append(mergeOrders(f.byChance(left), left), mergeOrders(f.byChance(wide), wide)...)
 	r.writer.StepTokens = 0
 	trial := *r.writer // so that nothing counts as shortened
 	_, packed, err := trial.Pack(unread, r.promptOf(RoleAnswer), r.promptOf(RoleRefine), 1)
@@ -87,7 +89,7 @@ func (r *asking) lookWider(ctx context.Context, found, first []retrieve.Passage)
 			r.usage.Looked++
 		}
 	}
-	r.skipPassages("budget", rest)
+	r.skipPassages(noRoom, rest)
 	return refine(ctx, r.writing, unread, 1)
 }
 

@@ -153,8 +153,44 @@ func TestUnread(t *testing.T) {
 	if calls != 2 || wider != shown || usage.Looked != 4+shown {
 		t.Errorf("%d calls, %d of a wider look, %d shown, %+v", calls, wider, shown, usage)
 	}
-	if want := fmt.Sprintf("%d passages that were found have not been read", 8-shown); shown == 8 || !strings.Contains(warnings, want) {
+	want := fmt.Sprintf("of the passages that were found, %d could not be read: --context-tokens (4096) or --budget-tokens (1600)", 8-shown)
+	if shown == 8 || !strings.Contains(warnings, want) {
 		t.Errorf("want %q in %q", want, warnings)
+	}
+}
+
+// TestUnreadFirst: the wider look shows first what no call was left for, and without one
+// the refusal says so, whatever the strategy.
+func TestUnreadFirst(t *testing.T) {
+	for _, row := range datatest.Table[struct {
+		Strategy string
+		Gate     GateKind
+		Step     int // StepTokens
+		Wider    int // passages that were found and are read by the wider look
+		Says     string
+	}](t, "testdata/tables.txt", "unread") {
+		texts := make([]string, 18)
+		for i := range texts {
+			texts[i] = fmt.Sprintf("Mooring <%d> lies near the lighthouse, where the ferry departs each morning.", i)
+		}
+		m := &script{reply: func(Prompt) (string, error) { return "NO ANSWER", nil }}
+		a := &Answerer{Retriever: nearest(passages(texts...)), Model: m, Gate: row.Gate, StepTokens: row.Step, ContextTokens: 32000}
+		got := read(a.Ask(t.Context(), Question{Text: "When does the ferry to the mooring depart?", Strategy: row.Strategy, TopK: 12})).String()
+		last, before := m.calls[len(m.calls)-1].User, ""
+		for _, p := range m.calls[:len(m.calls)-1] {
+			before += p.User
+		}
+		wider := 0
+		for i := range 12 {
+			name := fmt.Sprintf("<%d>", i)
+			if strings.Contains(last, name) && !strings.Contains(before, name) {
+				wider++
+			}
+		}
+		if end := strings.Index(last, "<12>"); row.Wider > 0 && (wider != row.Wider || end < strings.Index(last, "<11>")) ||
+			len(m.calls) > defaultAnswerCalls || !strings.Contains(got, row.Says) || row.Says == "" && strings.Contains(got, "could not be read") {
+			t.Errorf("%+v: %d calls, %d read by the wider look\n%s\n%s", row, len(m.calls), wider, last, got)
+		}
 	}
 }
 
@@ -268,7 +304,8 @@ func TestBudget(t *testing.T) {
 	m := &script{reply: byRole(map[Role][]string{RoleAnswer: {"NO ANSWER"}})}
 	a := &Answerer{Retriever: three, Model: metered{m}, Gate: GateOff, StepTokens: 1, BudgetTokens: 500}
 	got := read(a.Ask(t.Context(), Question{Text: "What is the mooring fee?"})).String()
-	if !strings.Contains(got, "2 passages that were found have not been read") || !strings.Contains(got, "unanswered {Reason:no_answer") {
+	if !strings.Contains(got, "2 could not be read: --step-tokens (1) or --context-tokens (4096) or --budget-tokens (500) has no room") ||
+		!strings.Contains(got, "unanswered {Reason:no_answer") {
 		t.Error(got)
 	}
 }

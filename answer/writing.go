@@ -40,6 +40,14 @@ func (a *Answerer) newWriting(c *caller, f *finder) *writing {
 // are read when the model finds no answer in the first.
 func (w *writing) looksWider() bool { return w.widens && w.callsLeft() > 0 && w.affords(1) }
 
+// firstCalls is how many calls may be made without the one of a wider look; one at least.
+func (w *writing) firstCalls() int {
+	if w.looksWider() {
+		return max(1, w.callsLeft()-1)
+	}
+	return w.callsLeft()
+}
+
 // packPassages packs passages into batches: the likeliest first where not all find a place.
 func (w *writing) packPassages(kept []retrieve.Passage, first, later Role, most int) ([]retrieve.Passage, []prompt.Batch, int, error) {
 	before := *w.writer
@@ -52,14 +60,22 @@ func (w *writing) packPassages(kept []retrieve.Passage, first, later Role, most 
 	return kept, batches, packed, err
 }
 
-// labelPassages fixes the labels of the packed passages by emitting Kept, reports the
-// passages that go into no call, and returns those that do.
-func (w *writing) labelPassages(ctx context.Context, kept []retrieve.Passage, packed int) []retrieve.Passage {
+// whyLeft says why passages found no place in the batches, of which there are so many at most.
+func whyLeft(batches []prompt.Batch, most int) string {
+	if most > 1 && len(batches) == most {
+		return noCalls
+	}
+	return noRoom
+}
+
+// labelPassages fixes the labels of the packed passages by emitting Kept, reports why the
+// others go into no call, and returns those that do.
+func (w *writing) labelPassages(ctx context.Context, kept []retrieve.Passage, packed int, why string) []retrieve.Passage {
 	labelled := slices.Clone(kept[:packed])
 	w.emit(Kept{Passages: labelled})
 	w.beginProof(ctx, labelled)
-	w.skipPassages("budget", kept[packed:])
-	w.skipPassages("deferred", w.deferred)
+	w.skipPassages(why, kept[packed:])
+	w.skipPassages(deferred, w.deferred)
 	w.deferred = nil
 	return labelled
 }

@@ -237,6 +237,7 @@ func stepTask(s answer.Stepped) string {
 var unread = map[string]string{
 	"deferred":        "the others are less likely, and were kept back for a second look, if these hold no answer",
 	"budget":          "the context window, or the budget, has no room for the others",
+	"calls":           "a question has no more calls for the others",
 	"answer_too_long": "the draft has grown too long for the others",
 }
 
