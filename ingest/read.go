@@ -76,7 +76,7 @@ func (r *Reader) refuse(name string, size int64) error {
 
 // readerVersion is increased when a file gives a better text or better chunks than
 // before. Stored documents of older versions are read again once.
-const readerVersion = 25
+const readerVersion = 26
 
 // readerName is the value of [ReaderKey] for what is read now.
 func readerName() string { return fmt.Sprintf("go %d", readerVersion) }

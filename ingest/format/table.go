@@ -32,14 +32,7 @@ func Table(doc *Document, data []byte) error {
 		text = text[:at] + strings.ReplaceAll(text[at:], `"`, "")
 	}
 	r := csvReader(text, comma)
-	var b builder
-	var header []string
-	write := func(n, line int, cells []string) {
-		b.line = line
-		b.begin(Section{Level: 1, Anchor: "row=" + strconv.Itoa(n)}, func() { b.Row(header, cells) })
-	}
-	var first []string // the first row, until the second shows whether it names the columns
-	var firstLine int
+	var w tableWriter
 	for n := 1; ; n++ {
 		record, err := r.Read()
 		if errors.Is(err, io.EOF) {
@@ -49,26 +42,57 @@ func Table(doc *Document, data []byte) error {
 			return fmt.Errorf("row %d: %w", n, err)
 		}
 		line, _ := r.FieldPos(0)
-		switch {
+		switch row := (tableRow{n, line, record}); {
 		case n < names: // it names the separator
-			continue
-		case n == names:
-			first, firstLine = slices.Clone(record), line
-			continue
-		case n > names+1:
-		case office.NamesColumns(first, record):
-			header = mergeNames(nil, first)
+		case n >= names+office.RegionRows:
+			w.write(row)
 		default:
-			write(names, firstLine, first)
+			row.cells = slices.Clone(record)
+			if w.top = append(w.top, row); len(w.top) == office.RegionRows {
+				w.writeTop()
+			}
 		}
-		first = nil
-		write(n, line, record)
 	}
-	if first != nil { // nothing else
-		write(names, firstLine, first)
-	}
-	b.into(doc)
+	w.writeTop()
+	w.into(doc)
 	return nil
+}
+
+// A tableRow is a row with its number and the line that it begins in.
+type tableRow struct {
+	number, line int
+	cells        []string
+}
+
+// A tableWriter writes the rows of a table.
+type tableWriter struct {
+	builder
+	top    []tableRow // the first rows, until it is known whether one of them names the columns
+	header []string
+	labels bool // the rows are labels and values
+}
+
+// writeTop finds the names in the first rows and writes the others.
+func (w *tableWriter) writeTop() {
+	var texts [][]string
+	for _, r := range w.top {
+		texts = append(texts, r.cells)
+	}
+	if w.labels = office.AreLabels(texts); !w.labels && len(texts) > 1 && office.NamesColumns(texts[0], texts[1]) {
+		w.header, w.top = mergeNames(nil, texts[0]), w.top[1:]
+	}
+	for _, r := range w.top {
+		w.write(r)
+	}
+	w.top = nil
+}
+
+func (w *tableWriter) write(r tableRow) {
+	if w.labels {
+		r.cells = []string{office.Labelled(r.cells)}
+	}
+	w.line = r.line
+	w.begin(Section{Level: 1, Anchor: "row=" + strconv.Itoa(r.number)}, func() { w.Row(w.header, r.cells) })
 }
 
 // tableSeparator returns the separator of a table, and the number of the row that

@@ -120,7 +120,7 @@ func (b *Block) named() {
 	case names >= 0:
 	case names == labels, areLabels(b.Rows, names == unknown):
 		for i, row := range b.Rows {
-			b.Rows[i] = []string{labelled(row)}
+			b.Rows[i] = []string{Labelled(row)}
 		}
 	case names == likely, len(b.Rows) > 1 && len(b.Rows[0]) > 1 && isNameRow(textRow(b.Rows[0]), textRow(b.Rows[1])):
 		names = 1

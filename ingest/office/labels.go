@@ -13,10 +13,13 @@ const (
 	maxNamed   = 40
 )
 
+// AreLabels reports whether the first rows of a file are labels and their values.
+func AreLabels(rows [][]string) bool { return areLabels(rows, false) }
+
 // areLabels reports whether rows of two columns are labels and their values, as in a
 // form, not records below names. Labels are short and differ. Colons tell, a first
-// row unlike the name of a column; a column of numbers below a word has a name.
-// Where neither tells, they are labels if that is more likely.
+// row unlike the name of a column, values of several kinds; a column of numbers below
+// a word has a name. Where neither tells, they are labels if that is more likely.
 func areLabels(rows [][]string, likely bool) bool {
 	seen := map[string]bool{}
 	var values []string
@@ -60,12 +63,12 @@ func areLabels(rows [][]string, likely bool) bool {
 	case measures == len(values)-1:
 		return false
 	}
-	return likely || len(strings.Fields(first)) >= valueWords || utf8.RuneCountInString(first) > maxNamed ||
-		strings.ContainsFunc(first, unicode.IsDigit)
+	return likely || measures > 0 && 2*measures < len(values) || len(strings.Fields(first)) >= valueWords ||
+		utf8.RuneCountInString(first) > maxNamed || strings.ContainsFunc(first, unicode.IsDigit)
 }
 
-// labelled writes a row with a label and its value.
-func labelled(row []string) string {
+// Labelled writes a row with a label and its value.
+func Labelled(row []string) string {
 	if len(row) == 0 {
 		return ""
 	}

@@ -21,7 +21,9 @@ func TestLabels(t *testing.T) {
 		{unknown, "Fee|120 €/Length|8 m/Berth|B 4", "Fee: 120 €/Length: 8 m/Berth: B 4"},
 		{unknown, "Town|Velmere/Chair|Ann", "Town: Velmere/Chair: Ann"},
 		{unknown, "Name:|Ann", "Name: Ann"},
+		{likely, "Project|Harbour/Owner|Ann/Budget|25000", "Project: Harbour/Owner: Ann/Budget: 25000"},
 		// Records.
+		{likely, "Boat|Fee/Atlas|120/Gull|85/Tern|none", "[Boat|Fee]/Atlas|120/Gull|85/Tern|none"},
 		{unknown, "Boat|Price/Atlas|120/Gull|85", "[Boat|Price]/Atlas|120/Gull|85"},
 		{unknown, "Place|1998/Velmere|41 t/Quay|17 t", "[Place|1998]/Velmere|41 t/Quay|17 t"},
 		{likely, "Town|Chair/Velmere|Ann/Quay|Bo", "[Town|Chair]/Velmere|Ann/Quay|Bo"},
@@ -71,22 +73,34 @@ func TestBoldNames(t *testing.T) {
 	}
 }
 
-func TestSheetLabels(t *testing.T) {
-	var got []string
-	f := &file{archive: &archive{}, size: 1000, out: func(b Block) {
-		got = append(got, strings.Join(b.Rows[len(b.Rows)-1], "|"))
-	}}
-	s := newSheet(f, "Form")
-	s.begun = true
-	for i, row := range []string{"Protocol", "Study Title|A trial of warm sails", "Sponsor|Velmere", "Subjects|120"} {
-		var cells []sheetCell
-		for column, text := range strings.Split(row, "|") {
-			cells = append(cells, sheetCell{column: column, text: text, value: text == "120"})
+// A sheet is read in blocks: names are those of the table below them only.
+func TestSheetBlocks(t *testing.T) {
+	for rows, want := range map[string]string{
+		"Protocol/Study Title|A trial of warm sails/Sponsor|Velmere/Subjects|120": "Protocol/Study Title: A trial of warm sails/" +
+			"Sponsor: Velmere/Subjects: 120",
+		"Velmere Ltd|||Invoice/|||Number|V-14/|||Due|2025-03-01//Bill to/Ann Osborne/3 Quay//" +
+			"Item|Fee/Berth|120/Rope|3//Tar|8//Thanks/to all": "Velmere Ltd|Invoice/Number|V-14/Due|2025-03-01/Bill to/Ann Osborne/3 Quay/" +
+			"Item=Berth|Fee=120/Item=Rope|Fee=3/Item=Tar|Fee=8/Thanks/to all",
+	} {
+		var got []string
+		f := &file{archive: &archive{}, size: 1000, out: func(b Block) {
+			var cells []string
+			for i, text := range b.Rows[len(b.Rows)-1] {
+				if name := b.Rows[0][i]; name != "" {
+					text = name + "=" + text
+				}
+				cells = append(cells, text)
+			}
+			got = append(got, strings.Join(cells, "|"))
+		}}
+		s := newSheet(f, "Form")
+		s.begun = true
+		for i, row := range strings.Split(rows, "/") {
+			s.row(i+1, textRow(strings.Split(row, "|")).cells)
 		}
-		s.row(i+1, cells)
-	}
-	s.writeTop()
-	if want := []string{"Protocol", "Study Title: A trial of warm sails", "Sponsor: Velmere", "Subjects: 120"}; !slices.Equal(got, want) {
-		t.Errorf("%q", got)
+		s.writeTop()
+		if got := strings.Join(got, "/"); got != want {
+			t.Errorf("%s:\n%q, want\n%q", rows, got, want)
+		}
 	}
 }

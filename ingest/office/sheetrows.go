@@ -21,9 +21,8 @@ type sheetRow struct {
 	cells  []sheetCell
 }
 
-// regionRows is how many rows at the top of a region are searched for column
-// names.
-const regionRows = 8
+// RegionRows is how many rows at the top of a region show its names or labels.
+const RegionRows = 8
 
 // A sheet writes its rows as they come, each with the names of its columns. A
 // region is a run of rows without a blank one; its names come from its first
@@ -94,7 +93,7 @@ func (s *sheet) row(n int, cells []sheetCell) {
 		s.record(r, s.names)
 		return
 	}
-	if s.top = append(s.top, r); len(s.top) == regionRows {
+	if s.top = append(s.top, r); len(s.top) == RegionRows {
 		s.writeTop()
 	}
 }
@@ -128,19 +127,20 @@ func (s *sheet) writeTop() {
 	top := s.top
 	s.top, s.topWritten = nil, true
 	title := 0 // rows of one cell are titles
-	for title < len(top)-1 && len(top[title].cells) == 1 {
+	for title < len(top) && len(top[title].cells) == 1 {
 		title++
 	}
 	var names map[int]string
 	until := 0
-	if s.labels = s.areLabels(top[title:]); s.labels {
-		s.names = nil
-	} else {
+	if s.labels = s.areLabels(top[title:]); !s.labels {
 		names, until = s.findNames(top, title)
+	}
+	if s.labels || names == nil && len(top) > 1 && (title == len(top) || !heads(s.names, top[title])) {
+		s.names = nil // they are of another table
 	}
 	for i, r := range top {
 		switch {
-		case i < title, names == nil && len(top) == 1 && len(r.cells) == 1:
+		case i < title:
 			s.record(r, nil)
 		case names == nil:
 			s.record(r, s.names)
@@ -188,10 +188,21 @@ func (s *sheet) findNames(rows []sheetRow, at int) (names map[int]string, until 
 		}
 		return over, at + 2
 	}
-	if !isNameRow(first, second) || s.names != nil && !contrast(first, second) {
+	if !isNameRow(first, second) || !heads(s.spread(first), second) || s.names != nil && !contrast(first, second) {
 		return nil, 0
 	}
 	return s.spread(first), at + 1
+}
+
+// heads reports whether names are those of a row's columns, not of another table.
+func heads(names map[int]string, r sheetRow) bool {
+	named := 0
+	for _, c := range r.cells {
+		if names[c.column] != "" {
+			named++
+		}
+	}
+	return named > 1
 }
 
 // contrast reports whether a column has a value below a text.
@@ -293,7 +304,7 @@ func onlyText(r sheetRow) bool {
 func (s *sheet) record(r sheetRow, of map[int]string) {
 	names, texts := make([]string, len(r.cells)), make([]string, len(r.cells))
 	if s.labels && len(r.cells) == 2 {
-		names, texts, r.cells = []string{""}, []string{labelled([]string{r.cells[0].text, r.cells[1].text})}, nil
+		names, texts, r.cells = []string{""}, []string{Labelled([]string{r.cells[0].text, r.cells[1].text})}, nil
 	}
 	for i, c := range r.cells {
 		names[i], texts[i] = of[c.column], c.text
