@@ -34,7 +34,7 @@ func (d *Reading) Closest(ctx context.Context, kept []retrieve.Passage) ([]Close
 	for _, in := range all {
 		for k := range in {
 			in[k].other = false
-			in[k].bare = in[k].bare && !in[k].licensed
+			in[k].bare = in[k].bare && !in[k].licensed && !in[k].headed
 		}
 	}
 	var closest []Closest

@@ -236,10 +236,11 @@ func (d *Reading) choose(all [][]sentence) []piece {
 
 // follows reports whether the piece of a sentence may be quoted after the first piece,
 // which is the best sentence's. A row, an entry, what comes after steps that are quoted
-// whole, and what says less of what is asked for, must have a term that no quote has yet.
+// whole or after the answer under the same question, and what says less of what is asked
+// for, must have a term that no quote has yet.
 func (d *Reading) follows(first, p piece, all [][]sentence, best, s *sentence, covered map[string]bool) bool {
-	steps := d.needs.kind.isWay() && first.end > first.start+1
-	strict := steps || isRow(s.text) || isEntry(s.text)
+	whole := d.needs.kind.isWay() && first.end > first.start+1 || d.underSame(all[first.passage], first.start)
+	strict := whole || isRow(s.text) || isEntry(s.text)
 	if strict && s.score < best.score-rowsWithin {
 		return false
 	}
@@ -396,8 +397,7 @@ func (d *Reading) around(in []sentence, s *sentence) piece {
 // for a way to do something: the steps, the command and what to do after it.
 func (d *Reading) widen(p piece, in []sentence) piece {
 	start, end := section(in, p.start)
-	same := start > 0 && in[start-1].asks && d.needs.near(in[start-1].covers) >= verdictCovers
-	if !d.needs.kind.isWay() && !same || in[p.start].declares {
+	if !d.needs.kind.isWay() && !d.underSame(in, p.start) || in[p.start].declares {
 		return p
 	}
 	headed := in[p.start].told || start > 0 && d.needs.near(in[start-1].covers) >= sectionCovers
@@ -408,6 +408,12 @@ func (d *Reading) widen(p piece, in []sentence) piece {
 		p.start, p.end = start, end
 	}
 	return p
+}
+
+// underSame reports whether sentence k is in the section under a question like the one asked.
+func (d *Reading) underSame(in []sentence, k int) bool {
+	start, _ := section(in, k)
+	return start > 0 && in[start-1].asks && d.needs.near(in[start-1].covers) >= verdictCovers
 }
 
 // declaration widens a sentence of source code to the declaration with its whole
@@ -570,11 +576,12 @@ func isItem(s string) bool {
 
 // write writes a piece with labels. List items and table rows get lines of
 // their own, with the cells of a row that are asked for. A title above the piece that
-// may be the answer (named) goes before it. Labels are at most highest.
+// may be the answer (named), or that leads in to code, goes before it. Labels are at most highest.
 func (d *Reading) write(p piece, in []sentence, named bool, highest int) string {
 	var b strings.Builder
-	if p.start == 1 && named {
-		b.WriteString(Labelled(prompt.RoundLabels(plainLine(in[0].text), highest), p.passage+1, "\n") + "\n")
+	labelled := p.start == 1 && named || in[p.start].headed
+	if labelled {
+		b.WriteString(Labelled(prompt.RoundLabels(plainLine(in[p.start-1].text), highest), p.passage+1, "\n") + "\n")
 	}
 	by := "" // who wrote the sentence that comes next
 	if first := in[p.start]; first.by != "" && (first.reply || d.asksSender()) {
@@ -584,7 +591,6 @@ func (d *Reading) write(p piece, in []sentence, named bool, highest int) string 
 			by = ""
 		}
 	}
-	labelled := false
 	for k := p.start; k < p.end; k++ {
 		if in[k].code {
 			label := ""
@@ -648,7 +654,7 @@ func spaceAfter(s, next sentence, item bool) string {
 	switch {
 	case s.reply != next.reply, !next.code && !toItem && (item && !next.joins || row && !toRow):
 		return "\n\n" // otherwise readers of Markdown take it into the item
-	case !next.joins && (s.title || item || row || toRow || toItem || next.code || isEntry(plainLine(s.text))):
+	case !next.joins && (s.title && !s.asks || item || row || toRow || toItem || next.code || isEntry(plainLine(s.text))):
 		return "\n"
 	}
 	return " "

@@ -14,6 +14,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -38,7 +39,8 @@ type Reading struct {
 	senders  map[string]bool  // terms of the question that name who wrote a mail
 	partly   bool             // the encoder has not compared all of the library
 	language string           // of the passages; the vectors know English best
-	// technical is the share of the passages with code, or with words that only code has.
+	// technical is the share of the passages with code, or with words that only code has: less for
+	// fewer passages than a search finds, of which fewer mislead.
 	technical float64
 }
 
@@ -169,7 +171,7 @@ func (d *Reading) readPassages(passages []retrieve.Passage, vectors [][]float32)
 			read.lexical = min(1, read.lexical*d.needs.rated(read.all)/p.Scores.Coverage)
 		}
 		if p.Format == "code" || hasCode(p.Text) || indentsCode(p) && strings.Contains(p.Text, "\n    ") {
-			d.technical += 1 / float64(len(passages))
+			d.technical += 1 / math.Sqrt(float64(len(passages)*max(len(passages), retrieve.DefaultK)))
 		}
 		d.passages[p.ID] = read
 	}

@@ -27,10 +27,12 @@ type sentence struct {
 	asks     bool   // it is a question
 	bare     bool   // it says nothing that could be an answer: a rule, a path, a licence
 	licensed bool   // it is of the notice of a licence
-	other    bool   // it answers another question: of another year, or with yes or no; it ends a mail
+	other    bool   // it answers another question: of another year, or with yes or no
 	told     bool   // it is in the section that tells the way that is asked for
 	lacks    bool   // it is a row that has apart what is asked for together
+	outside  bool   // it begins or ends a mail: a greeting, a signature
 	code     bool   // it is a block of code
+	headed   bool   // … right under a heading, which leads in to it
 	declares bool   // it is in source code, whose declarations are quoted with their comments
 	reply    bool   // a mail quotes it to reply to it
 	by       string // who wrote it in a mail, and when
@@ -196,15 +198,17 @@ func (d *Reading) split(i int, p retrieve.Passage) []sentence {
 			terms: terms, covers: d.coverageOf(termSet(said)), reply: parts[k].reply, by: parts[k].by,
 		}
 		if s := &in[k]; s.code {
-			s.bare = !s.declares || !assigns(text)
+			s.headed = k > 0 && in[k-1].title && !s.declares
+			s.bare = !(s.headed && d.needs.kind.isWay()) && !(s.declares && assigns(text))
 		} else {
 			s.joins = k > 0 && joins(p.Text[spans[k-1].End:span.Start], in[k-1], text)
 			s.asks = isAsking(text)
 			s.title = !parts[k].first && isTitle(text, rest) || isHeading(text, p)
+			s.outside = parts[k].head || parts[k].end
 			s.lacks = isRow(text) && d.apart(cellsOf(text))
-			s.other = parts[k].end || s.lacks || isRow(text) && (d.otherYears(text, p) || d.unpriced(text, p)) || d.byAnother(s.by) ||
+			s.other = s.lacks || isRow(text) && (d.otherYears(text, p) || d.unpriced(text, p)) || d.byAnother(s.by) ||
 				d.answersOther(in[:k], text, p.Heading)
-			s.bare = parts[k].head || d.saysNothing(in[:k], s, p)
+			s.bare = s.outside || d.saysNothing(in[:k], s, p)
 		}
 	}
 	return in
@@ -335,10 +339,8 @@ func (d *Reading) answersOther(before []sentence, text, heading string) bool {
 	if !verdict.MatchString(plainLine(text)) {
 		return false
 	}
-	for k := len(before) - 1; k >= 0; k-- {
-		if before[k].asks || before[k].title {
-			return d.needs.near(before[k].covers) < verdictCovers
-		}
+	if of := lastTitle(before, len(before)); of.text != "" {
+		return d.needs.near(of.covers) < verdictCovers
 	}
 	return d.needs.near(d.coverageOf(termSet(heading[strings.LastIndex(heading, ingest.HeadingSeparator)+1:]))) < verdictCovers
 }
@@ -379,7 +381,7 @@ func (d *Reading) measure(p retrieve.Passage, in []sentence, k int) {
 	if d.needs.kind.isWay() { // its steps seldom have the words of the question; a fact often has
 		s.window = s.window.with(lastTitle(in, k).covers)
 	}
-	if s.told = d.told(in, k); s.told {
+	if s.told = d.told(p, in, k); s.told {
 		f[sigAfter] = 1
 	}
 	f[sigContext] = d.needs.near(s.window)
@@ -415,7 +417,7 @@ func (d *Reading) measure(p retrieve.Passage, in []sentence, k int) {
 
 // told reports whether sentence k is in the steps of a section whose headings have all words of
 // a question for a way, or in the comment of the declaration that is asked for.
-func (d *Reading) told(in []sentence, k int) bool {
+func (d *Reading) told(p retrieve.Passage, in []sentence, k int) bool {
 	if in[k].declares {
 		return in[k].about.asked && !slices.ContainsFunc(in[:k+1], func(s sentence) bool { return s.code })
 	}
@@ -423,23 +425,26 @@ func (d *Reading) told(in []sentence, k int) bool {
 		return false
 	}
 	start, end := section(in, k)
-	head := in[k].about.head.with(lastTitle(in, k).covers)
+	heading, _ := p.PlaceAt(p.Start + in[k].span.Start) // the passage's may be that of another section
+	head := d.coverageOf(termSet(p.Title, heading)).with(lastTitle(in, k).covers)
 	return d.needs.exact(head) > .99 && slices.ContainsFunc(in[start:end], func(s sentence) bool { return s.code || isStep(s.text) })
 }
 
-// section is where the section that sentence k is in begins and ends within its passage.
+// section is where the section, or the body of the mail, that sentence k is in begins and
+// ends within its passage.
 func section(in []sentence, k int) (start, end int) {
-	for start = k; start > 0 && !in[start-1].title; start-- {
+	ends := func(s sentence) bool { return s.title || s.outside }
+	for start = k; start > 0 && !ends(in[start-1]); start-- {
 	}
-	for end = k + 1; end < len(in) && !in[end].title; end++ {
+	for end = k + 1; end < len(in) && !ends(in[end]); end++ {
 	}
 	return start, end
 }
 
-// lastTitle is the last heading before sentence k within its passage, or nothing.
+// lastTitle is the last heading or question before sentence k within its passage, or nothing.
 func lastTitle(in []sentence, k int) sentence {
 	for k--; k >= 0; k-- {
-		if in[k].title {
+		if in[k].title || in[k].asks {
 			return in[k]
 		}
 	}
@@ -474,7 +479,7 @@ func isTitle(s, rest string) bool {
 	if len(strings.Fields(s)) > 8 {
 		return inTitleCase(s)
 	}
-	if !unicode.IsLetter(last) && !unicode.IsDigit(last) && last != ')' {
+	if !unicode.IsLetter(last) && !unicode.IsDigit(last) && !strings.ContainsRune(")?？", last) {
 		return false
 	}
 	return inCapitals(s) || strings.HasPrefix(strings.TrimLeft(rest, " \t"), "\n\n")
