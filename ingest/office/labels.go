@@ -67,6 +67,23 @@ func areLabels(rows [][]string, likely bool) bool {
 		utf8.RuneCountInString(first) > maxNamed || strings.ContainsFunc(first, unicode.IsDigit)
 }
 
+// FirstNames reports whether the first row of a ruled table, of three or more, names the columns.
+// Labels and values have no names, nor do they in several pairs of columns.
+func FirstNames(rows [][]string) bool {
+	if len(rows) < 3 || strings.ContainsAny(strings.Join(rows[0], ""), ":：") || !NamesColumns(rows[0], rows[1]) {
+		return false
+	}
+	isForm := len(rows[0])%2 == 0
+	var pairs [][]string
+	for i := 0; isForm && i < len(rows[0]); i += 2 {
+		for _, row := range rows {
+			pairs = append(pairs, row[i:i+2])
+		}
+		isForm = areLabels(pairs, true)
+	}
+	return !isForm
+}
+
 // Labelled writes a row with a label and its value.
 func Labelled(row []string) string {
 	if len(row) == 0 {

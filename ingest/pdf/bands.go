@@ -14,6 +14,7 @@ type cell struct {
 	pieces              []line // that the lines were joined from
 	x0, x1, top, bottom float64
 	limit               float64 // up to which its lines may reach; 0 if it is not known
+	isName              bool    // names a column, in bold or not
 }
 
 func newCell(pieces ...line) cell {

@@ -526,7 +526,7 @@ func (r *reading) wrapped(i int, above, row []*cell) bool {
 
 // beginsRow reports whether the cells of a line begin a row: there is a number next to its
 // name, two cells were not drawn after those above them, or one whose first word had
-// room there, or all are in columns that were empty.
+// room there or that is a number below a number, or all are in columns that were empty.
 func (r *reading) beginsRow(above, row []*cell, gap float64) bool {
 	if row[0] != nil && slices.ContainsFunc(row[1:], func(c *cell) bool { return c != nil && c.isNumber() }) {
 		return true
@@ -543,7 +543,7 @@ func (r *reading) beginsRow(above, row []*cell, gap float64) bool {
 			l, before := c.lines[0], up.lines[0]
 			after := l.drawn == before.last+1
 			switch same := math.Abs(l.size-before.size) < 0.15*l.size; { // else a label above its value
-			case same && (r.byColumn || !after) && before.hasRoom(l, limit):
+			case same && (r.byColumn || !after) && (before.hasRoom(l, limit) || up.isNumber() && c.isNumber()):
 				return true
 			case same && !after:
 				apart++

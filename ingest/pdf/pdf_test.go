@@ -176,6 +176,7 @@ func TestRowsReadTables(t *testing.T) {
 // Rows are told apart by the order of drawing, however close they are, and two tables
 // next to each other are read one after the other.
 func TestRowsByDrawing(t *testing.T) {
+	bold := func(l line) line { l.bold = true; return l }
 	tests := []struct {
 		name string
 		in   []line // as they are drawn
@@ -193,6 +194,12 @@ func TestRowsByDrawing(t *testing.T) {
 			text(50, 700, "Chair"), text(50, 688, "Ann"), text(120, 700, "Clerk"), text(120, 688, "Bo"),
 			text(50, 660, "Cook"), text(50, 648, "Cy"), text(120, 660, "Mate"), text(120, 648, "Di"),
 		}, []string{"Chair Ann | Clerk Bo", "Cook Cy | Mate Di"}},
+		{"numbers below numbers", []line{
+			bold(text(50, 700, "Item")), bold(text(250, 700, "Each")), bold(text(350, 700, "Price")),
+			text(50, 684, "Two planks for the keel"), text(255, 684, "35"), text(355, 684, "350"), text(50, 668, "Paint"), text(360, 668, "80"),
+			text(235, 652, "Total"), text(355, 652, "430"), text(230, 636, "VAT 9%"), text(360, 636, "38"),
+		}, []string{"Item: Two planks for the keel | Each: 35 | Price: 350", "Item: Paint | Price: 80",
+			"Each: Total | Price: 430", "Each: VAT 9% | Price: 38"}},
 		{"narrow gaps", []line{
 			text(50, 700, "Boat"), text(84, 700, "Rate"), text(114, 700, "Notes"),
 			text(50, 680, "Atlas"), text(84, 680, "12"), text(114, 680, "with power"),
@@ -526,6 +533,39 @@ func TestRuledTables(t *testing.T) {
 	got, _ = lines(d.glyphs, d.path.rules)
 	if got := strings.Join(texts(got), " / "); got != "Inner harbour / Item: Berth | Price: 12 / Item: Power | Price: 3" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// The cells of a ruled table are in its columns, also next to empty ones, whether its names
+// are in bold or not. Labels and values in four columns have no names.
+func TestNamesOfRuledTables(t *testing.T) {
+	for _, tt := range []struct{ table, rules, want string }{
+		{"Boat,Crew,Rate/Gull,2,12/Tern,,15", "", "Boat: Gull | Crew: 2 | Rate: 12 / Boat: Tern | Rate: 15"},
+		{",2023,2024/Rent,12,13/Fuel,,7", "", "Rent | 2023: 12 | 2024: 13 / Fuel | 2024: 7"},
+		{"Gull,2,12/Tern,,15/,3,18", "", "Gull | 2 | 12 / Tern | – | 15 / – | 3 | 18"},
+		{"Name,Ann,Port,Velmere/Boat,Gull,Length,9 m/Sail,,Crew,2", "",
+			"Name | Ann | Port | Velmere / Boat | Gull | Length | 9 m / Sail | – | Crew | 2"},
+		{"Owner,Bo Lind/Boat,Gull/Berth,12", "", "Owner | Bo Lind / Boat | Gull / Berth | 12"},
+		{"Boat,Crew,Rate/Gull,2,12/Tern,,15", "top", "Boat: Gull | Crew: 2 | Rate: 12 / Boat: Tern | Rate: 15"},
+	} {
+		rows := strings.Split(tt.table, "/")
+		columns := 1 + strings.Count(rows[0], ",")
+		content := fmt.Sprintf("50 %d %d %d re S\n", 700-20*len(rows), 100*columns, 20*len(rows))
+		for i, row := range rows {
+			y := 700 - 20*(i+1)
+			content += fmt.Sprintf("50 %d m %d %d l S\n", y, 50+100*columns, y)
+			for j, text := range strings.Split(row, ",") {
+				content += fmt.Sprintf("BT 10 0 0 10 %d %d Tm (%s) Tj ET\n", 55+100*j, y+5, text)
+				if j > 0 && (i == 0 || tt.rules == "") {
+					content += fmt.Sprintf("%d %d m %d %d l S\n", 50+100*j, y, 50+100*j, y+20)
+				}
+			}
+		}
+		d := drawnBy(content)
+		got, _ := lines(d.glyphs, d.path.rules)
+		if got := strings.Join(texts(got), " / "); got != tt.want {
+			t.Errorf("%s: got %q", tt.table, got)
+		}
 	}
 }
 

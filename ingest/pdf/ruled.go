@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"ibid/ingest/office"
 )
 
 // Limits and distances, in points, of the straight lines that tables are ruled with.
@@ -322,9 +324,9 @@ func withTables(glyphs []glyph, rules []rule, mirrored bool) (out []line) {
 func (t *ruled) grid(glyphs [][]glyph, mirrored bool) (g grid) {
 	cells := make([]*cell, t.count)
 	for c, in := range glyphs {
-		if lines := ordered(pieces(in, mirrored), 0); len(lines) > 0 {
-			whole := newCell(lines...)
-			whole.lines = lines
+		if drawn := pieces(in, mirrored); len(drawn) > 0 {
+			whole := newCell(drawn...)
+			whole.lines = ordered(drawn, 0)
 			cells[c] = &whole
 		}
 	}
@@ -333,7 +335,85 @@ func (t *ruled) grid(glyphs [][]glyph, mirrored bool) (g grid) {
 		for j, c := range of {
 			row[j] = cells[c]
 		}
+		if isWide(row) {
+			row = t.parted(row)
+		}
 		g = append(g, row)
 	}
+	if !g.nameColumns() && len(t.xs) > 3 {
+		t.keepPlaces(g)
+	}
 	return g
+}
+
+// parted divides a cell that spans all columns if its text is in several of them and
+// none crosses their bounds: other rows have rules there.
+func (t *ruled) parted(row []*cell) []*cell {
+	parts := make([]*cell, len(row))
+	for _, l := range row[0].pieces {
+		j := slices.IndexFunc(t.xs[1:], func(x float64) bool { return l.x0 < x })
+		if j < 0 || l.x1 > t.xs[j+1] {
+			return row
+		}
+		if parts[j] == nil {
+			c := newCell()
+			parts[j] = &c
+		}
+		parts[j].add(l)
+	}
+	if len(distinct(parts)) < 2 {
+		return row
+	}
+	return parts
+}
+
+// nameColumns finds names that are not in bold in the first row below the titles, and
+// reports whether there are names.
+func (g grid) nameColumns() bool {
+	at := slices.IndexFunc(g, func(row []*cell) bool { return !isWide(row) })
+	if at < 0 {
+		return false
+	}
+	var rows [][]string
+	for _, row := range g[at:] {
+		if areNames(row) && len(distinct(row)) > 0 {
+			return true
+		}
+		texts := make([]string, len(row))
+		for j, c := range row {
+			if c != nil && (j == 0 || row[j-1] != c) {
+				texts[j] = c.text()
+			}
+		}
+		rows = append(rows, texts)
+	}
+	if !office.FirstNames(rows) {
+		return false
+	}
+	for _, c := range distinct(g[at]) {
+		c.isName = true
+	}
+	return true
+}
+
+// keepPlaces writes a dash in empty cells before others of their row, of columns that have text.
+func (t *ruled) keepPlaces(g grid) {
+	dashes := make([]*cell, t.count)
+	for i, row := range g {
+		var next *cell
+		for j, c := range slices.Backward(row) {
+			hasText := func(row []*cell) bool { return row[j] != nil }
+			if c == nil && next != nil && len(distinct(row)) > 1 && slices.ContainsFunc(g, hasText) {
+				of := &dashes[t.cells[i][j]]
+				if *of == nil {
+					l := next.lines[0]
+					l.text, l.x1, l.glyphs = "–", l.x0, 0
+					dash := newCell(l)
+					*of = &dash
+				}
+				row[j] = *of
+			}
+			next = cmp.Or(c, next)
+		}
+	}
 }

@@ -31,11 +31,11 @@ func (c *cell) isNumber() bool {
 	return len(c.lines) == 1 && strings.ContainsAny(text, "0123456789") && !strings.ContainsFunc(text, unicode.IsLetter)
 }
 
-// areNames reports whether all cells of a row may name columns: they are in bold, and no
-// number but a year.
+// areNames reports whether all cells of a row may name columns: they are known to, or in
+// bold, and no number but a year.
 func areNames(row []*cell) bool {
 	for _, c := range row {
-		if c != nil && (!c.isBold() || c.isNumber() && len(c.lines[0].text) < 4) {
+		if c != nil && !c.isName && (!c.isBold() || c.isNumber() && len(c.lines[0].text) < 4) {
 			return false
 		}
 	}
