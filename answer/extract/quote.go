@@ -569,10 +569,7 @@ func endsOpen(s string) bool {
 	return strings.HasSuffix(s, ":") || strings.HasSuffix(s, "：")
 }
 
-func isItem(s string) bool {
-	_, ok := cutBullet(strings.TrimSpace(s))
-	return ok
-}
+func isItem(s string) bool { return bullet.MatchString(strings.TrimSpace(s)) }
 
 // write writes a piece with labels. List items and table rows get lines of
 // their own, with the cells of a row that are asked for. A title above the piece that

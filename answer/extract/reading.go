@@ -39,8 +39,7 @@ type Reading struct {
 	senders  map[string]bool  // terms of the question that name who wrote a mail
 	partly   bool             // the encoder has not compared all of the library
 	language string           // of the passages; the vectors know English best
-	// technical is the share of the passages with code, or with words that only code has: less for
-	// fewer passages than a search finds, of which fewer mislead.
+	// technical is the share of the passages with code, or with words that only code has, lowered for a few passages.
 	technical float64
 }
 

@@ -430,13 +430,11 @@ func (d *Reading) told(p retrieve.Passage, in []sentence, k int) bool {
 	return d.needs.exact(head) > .99 && slices.ContainsFunc(in[start:end], func(s sentence) bool { return s.code || isStep(s.text) })
 }
 
-// section is where the section, or the body of the mail, that sentence k is in begins and
-// ends within its passage.
+// section is where the section or body of a mail that sentence k is in begins and ends within its passage.
 func section(in []sentence, k int) (start, end int) {
-	ends := func(s sentence) bool { return s.title || s.outside }
-	for start = k; start > 0 && !ends(in[start-1]); start-- {
+	for start = k; start > 0 && !in[start-1].title && !in[start-1].outside; start-- {
 	}
-	for end = k + 1; end < len(in) && !ends(in[end]); end++ {
+	for end = k + 1; end < len(in) && !in[end].title && !in[end].outside; end++ {
 	}
 	return start, end
 }
@@ -556,36 +554,29 @@ func isHeading(s string, p retrieve.Passage) bool {
 	return false
 }
 
-// Licences are known by their place: a file or a section for them, or the paragraphs that begin a file with the name of
-// a holder of rights, as long as each speaks of rights or is an item of a list. Anywhere else, licence matches what the
-// usual ones say.
+// Licences are known by their place, a file or a section for them. Anywhere else, licence matches
+// what the usual ones say.
 var (
 	licenceFile    = regexp.MustCompile(`(?:^|/)(?i:(?:un)?licen[cs]es?|copying|copyright|third.?party.?(?:notices|licen[cs]es))(?:\.[^/]*|[-_][A-Z\d][^/]*)?$|(?:^|/)LICENSES/`)
 	licenceHeading = regexp.MustCompile(`(?:^|` + ingest.HeadingSeparator + `)(?i:(?:\d+\.? )?(?:licen[cs]es?|licensing|copying|copyright)(?: (?:and |& |\().*| notices?| terms)?)$`)
-	holder         = regexp.MustCompile(`(?i)copyright|©|\(c\) |\blicen[cs]ed? (?:under|to|by)|spdx-`)
-	copyright      = regexp.MustCompile(`^(?i)(?:copyright|©|\(c\)) .{0,20}\d{4}`)
-	rights         = regexp.MustCompile(holder.String() + `|(?i)\b(?:licen[cs]e|rights?|terms|permi(?:ssion|tted)|warrant(?:y|ies)|liab(?:le|ility)|notices?)\b`)
 	asksLicence    = regexp.MustCompile(`(?i)licen[cs]|copyright`)
 	licence        = regexp.MustCompile(`(?i)permission (?:is (?:hereby )?granted|to use, copy)|redistributions? (?:of source|in binary|and use in)|` +
-		`provided (?:on an )?[“"'‘]as[ -]is|without (?:any )?warrant(?:y|ies) (?:of|or)|free software[:;,] you|you may not use this (?:file|work|software) except`)
+		`provided (?:on an )?[“"'‘]as[ -]is|without (?:any )?warrant(?:y|ies) (?:of|or)|free software[:;,] you|you may not use this (?:file|work|software) except|` +
+		`\b(?:governed by|(?:licen[cs]|releas|distribut)ed under) .{2,60}\blicen[cs]e`)
 )
 
 // isLicence reports whether a sentence, after those before it, is of a licence.
 func isLicence(before []sentence, s *sentence, p retrieve.Passage) bool {
-	head, heading, last := p.Start == 0, p.Heading, sentence{}
+	heading, last := p.Heading, sentence{}
 	for _, b := range before {
 		if last = b; b.title && (isHeading(b.text, p) || licenceHeading.MatchString(plainLine(b.text))) {
 			heading = plainLine(b.text)
 		}
-		head = head && !b.code && (b.licensed || b.title || b.bare || p.Format == "code")
 	}
 	if licence.MatchString(plainLine(s.text)) || s.joins {
 		return last.licensed || !s.joins || licence.MatchString(plainLine(s.text))
 	}
-	paragraph, _, _ := strings.Cut(p.Text[s.span.Start:], "\n\n")
-	holds := p.Format == "code" && holder.MatchString(paragraph) || copyright.MatchString(paragraph)
-	return licenceFile.MatchString(p.Path) || licenceHeading.MatchString(heading) ||
-		head && (holds || last.licensed && (rights.MatchString(paragraph) || isItem(s.text)))
+	return licenceFile.MatchString(p.Path) || licenceHeading.MatchString(heading)
 }
 
 // notice matches the notices and certifications of companies' reports.
