@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"ibid/answer/extract"
 	"ibid/retrieve"
@@ -96,10 +97,13 @@ var followUpTable string
 
 // followUpWords are the words by which a question goes on from the last one, by
 // language: openings begin it, references mean something in the last one, except in idle phrases. Amounts, of
-// all languages, ask for a number without saying of what.
+// all languages, ask for a number without saying of what. In a verbless language "who director?" is whole.
 var followUpWords, amounts = readFollowUps()
 
-type followUpSet struct{ openings, references, idle []string }
+type followUpSet struct {
+	openings, references, idle []string
+	verbless                   bool
+}
 
 func readFollowUps() (map[string]followUpSet, map[string]bool) {
 	words, amounts := map[string]followUpSet{}, map[string]bool{}
@@ -109,6 +113,7 @@ func readFollowUps() (map[string]followUpSet, map[string]bool) {
 			continue
 		}
 		of := words[fields[1]]
+		of.verbless = of.verbless || fields[0] == "verbless"
 		for _, word := range fields[2:] {
 			word = strings.ReplaceAll(word, "_", " ")
 			switch fields[0] {
@@ -130,31 +135,37 @@ func readFollowUps() (map[string]followUpSet, map[string]bool) {
 // isElliptic reports whether a question cannot be understood alone: it has no content
 // word, it has less than four and begins with "and" or the like or has a pronoun, or less
 // than six and both. A longer question has what its pronoun means: of the questions of SQuAD, 14 in 100
-// have one, and 1 in 100 is elliptic by this rule. One with less than three is short, and one
-// with two and a question word after the "and", as in "And who paints the boats?".
+// have one, and 1 in 100 is elliptic by this rule. One with less than three is short, also
+// with a question word after the "and", as in "And who is the director?".
 func isElliptic(question, before string) (elliptic, short bool) {
 	lower := " " + strings.Join(strings.FieldsFunc(strings.ToLower(question), func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsNumber(r) && !unicode.IsMark(r)
 	}), " ") + " "
-	has := func(phrase string, anywhere bool) bool {
-		if first := []rune(phrase)[0]; unicode.In(first, unicode.Han, unicode.Hiragana, unicode.Katakana) {
-			at := strings.Index(strings.TrimSpace(lower), phrase)
-			return at == 0 || anywhere && at > 0
-		}
-		at := strings.Index(lower, " "+phrase+" ")
-		return at == 0 || anywhere && at > 0
+	words, own, rest := followUpWords[retrieve.Language(before+" "+question)], countWords(question, before), lower
+	for found := true; found; { // "and what about"
+		found = slices.ContainsFunc(words.openings, func(p string) bool {
+			after, ok := strings.CutPrefix(rest, " "+p+space(p))
+			if ok {
+				rest = " " + after
+			}
+			return ok
+		})
 	}
-	words := followUpWords[retrieve.Language(before+" "+question)]
-	own := countWords(question, before)
-	opens := slices.ContainsFunc(words.openings, func(p string) bool {
-		return has(p, false) && (own < 2 || !extract.Asks(strings.TrimPrefix(strings.TrimSpace(lower), p)))
-	})
+	opens := len(rest) < len(lower) && !extract.Asks(rest)
 	for _, idle := range words.idle {
 		lower = strings.ReplaceAll(lower, " "+idle+" ", " ")
 	}
-	refers := slices.ContainsFunc(words.references, func(p string) bool { return has(p, true) })
-	asks := own == 1 && strings.Count(lower, " ") == 3 // "Who won?"
+	refers := slices.ContainsFunc(words.references, func(p string) bool { return strings.Contains(lower, space(p)+p+space(p)) })
+	asks := own == 1 && strings.Count(rest, " ") == 3 && !words.verbless // "Who won?"
 	return own == 0 || asks || own < 4 && (opens || refers) || own < 6 && opens && refers, own < fewWords
+}
+
+// space is around a phrase in a text, where its script has any.
+func space(phrase string) string {
+	if first, _ := utf8.DecodeRuneInString(phrase); unicode.In(first, unicode.Han, unicode.Hiragana, unicode.Katakana) {
+		return ""
+	}
+	return " "
 }
 
 // countWords counts the content words of a question, which is next to another one; 0 if

@@ -2,6 +2,7 @@ package answer
 
 import (
 	_ "embed"
+	"maps"
 	"slices"
 	"strings"
 
@@ -53,21 +54,22 @@ var sentences, courtesies = func() (map[string]map[string]string, []*courtesy) {
 	return sentences, courtesies
 }()
 
-// refusal is the sentence that states a reason, in the language of the question
+// refusal is the sentence that states a reason, in the likeliest language of the question
 // if it is one of the table, else in English.
 func refusal(reason, question string) string {
-	said, ok := sentences[retrieve.Language(question)]
+	language, _ := retrieve.AskedLanguage(question)
+	said, ok := sentences[language]
 	if !ok {
 		said = sentences["en"]
 	}
 	return said[reason]
 }
 
-// ClosestWords introduce the closest passages, in the language of the refusal before them.
+// ClosestWords introduce the nearest passages, in the language of the refusal before them.
 func ClosestWords(refusal string) string {
 	said := sentences["en"]
 	for _, of := range sentences {
-		if of[noAnswer] == refusal || of[uncertain] == refusal {
+		if slices.Contains(slices.Collect(maps.Values(of)), refusal) {
 			said = of
 		}
 	}

@@ -116,15 +116,20 @@ func (t *tally) add(word string, of languages) {
 	}
 }
 
-// language returns the language of most of the text's function words, or English
-// if there are too few.
-func (t *tally) language() language {
+// likeliest returns the language of most of the text's function words.
+func (t *tally) likeliest() language {
 	best := english
 	for l := range language(len(languageCodes)) {
 		if t.weight[l] > t.weight[best] {
 			best = l
 		}
 	}
+	return best
+}
+
+// language returns the likeliest language, or English if it has too few function words.
+func (t *tally) language() language {
+	best := t.likeliest()
 	// One word may be a foreign name or an English word, as in a list of prices "per metre".
 	few := latin.has(best) && (t.weight[best] < 1 || !t.varied.has(best))
 	if few || 8*t.hits[best] < t.words || t.weight[best] < .5 {
@@ -174,11 +179,19 @@ func evidentLanguage(text string) (code string) {
 }
 
 // AskedLanguage returns the language of a question, and whether it is evident. Otherwise it
-// is a guess, or empty: in a question without an English function word, one of another
-// language is enough, or a letter that English has only in names. A word with or before a
+// is a guess, or empty: two function words of another language that say more than the English
+// ones are enough, as in "Was kostet Strom im Verein?", and without an English one a single
+// one, or a letter that English has only in names. A word with or before a
 // capital may be in a name, such as Las Vegas, unless it is longer than those of most names.
 func AskedLanguage(question string) (code string, evident bool) {
-	if code = evidentLanguage(question); code != "" {
+	if code = evidentLanguage(question); code == "en" {
+		var a analyser
+		a.read(question)
+		if likeliest := a.tally.likeliest(); a.tally.varied.has(likeliest) {
+			return languageCodes[likeliest], likeliest == english
+		}
+		return code, true
+	} else if code != "" {
 		return code, true
 	}
 	most, words := 0., strings.FieldsFunc(question, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) })

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -199,14 +200,20 @@ type mcpAnswer struct {
 	Citations  []cite.Citation `json:"citations" jsonschema:"the sentences of the text, by bytes, with the quotes that they rest on"`
 	Nearest    []mcpPassage    `json:"nearest" jsonschema:"the nearest misses of an unanswered question"`
 
-	Closest  []answer.Closest `json:"closest" jsonschema:"the parts of them that are nearest, word for word"`
-	Warnings []string         `json:"warnings"`
-	Indexing Indexing         `json:"indexing" jsonschema:"how much of the library was read"`
+	Closest  []mcpClosest `json:"closest" jsonschema:"the parts of them that are nearest, word for word"`
+	Warnings []string     `json:"warnings"`
+	Indexing Indexing     `json:"indexing" jsonschema:"how much of the library was read"`
 }
 
 // An mcpSource is a numbered source with its resource.
 type mcpSource struct {
 	cite.Source
+	Resource string `json:"resource" jsonschema:"the URI of the document among the resources"`
+}
+
+// An mcpClosest is a part of a document with its resource.
+type mcpClosest struct {
+	answer.Closest
 	Resource string `json:"resource" jsonschema:"the URI of the document among the resources"`
 }
 
@@ -241,9 +248,17 @@ func (m *mcpServer) answer(ctx context.Context, req *mcp.CallToolRequest, kind s
 		return m.toolFailed(ctx, fmt.Errorf("answering: %w", err)), nil, nil
 	}
 	out := &mcpAnswer{Answered: a.Answered, Incomplete: a.Incomplete, Reason: a.Reason, Text: a.Text, Sources: []mcpSource{},
-		Citations: a.Citations, Nearest: []mcpPassage{}, Closest: a.Closest, Warnings: a.Warnings, Indexing: m.indexing()}
+		Citations: a.Citations, Nearest: []mcpPassage{}, Closest: []mcpClosest{}, Warnings: a.Warnings, Indexing: m.indexing()}
+	var links []mcp.Content
 	for _, source := range a.Sources {
 		out.Sources = append(out.Sources, mcpSource{source, resourceOf(source.Document)})
+		links = append(links, linkTo(source.Document, source.Title))
+	}
+	for i, c := range a.Closest {
+		out.Closest = append(out.Closest, mcpClosest{c, resourceOf(c.Document)})
+		if !slices.ContainsFunc(a.Closest[:i], func(before answer.Closest) bool { return before.Document == c.Document }) {
+			links = append(links, linkTo(c.Document, c.Title))
+		}
 	}
 	for _, p := range a.Nearest {
 		out.Nearest = append(out.Nearest, passageFor(ctx, p))
@@ -253,9 +268,7 @@ func (m *mcpServer) answer(ctx context.Context, req *mcp.CallToolRequest, kind s
 		texts = append(texts, list)
 	}
 	result := textResult(texts...)
-	for _, source := range a.Sources {
-		result.Content = append(result.Content, linkTo(source.Document, source.Title))
-	}
+	result.Content = append(result.Content, links...)
 	return result, out, nil
 }
 

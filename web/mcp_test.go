@@ -200,6 +200,11 @@ func TestMCP(t *testing.T) {
 				if r.IsError || a.Answered || a.Reason != "nothing_relevant" || len(a.Nearest) != 1 {
 					t.Errorf("a refusal is %+v", a)
 				}
+				_, r = callTool(t, s, "ask", `{"question":"tea"}`, &a)
+				guide := resourceOf("club/guide.pdf")
+				if len(a.Closest) != 2 || a.Closest[1].Resource != guide || len(r.Content) != 3 || r.Content[2].(*mcp.ResourceLink).URI != guide {
+					t.Errorf("the closest passages are %+v, in %d parts", a.Closest, len(r.Content))
+				}
 
 				for _, source := range []string{"club/handbook/mooring.md", `club/odd/100% <b>"né"</b> #1?.txt`} {
 					read, err := s.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: resourceOf(source)})

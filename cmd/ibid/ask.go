@@ -132,13 +132,13 @@ func showSources(stdout, stderr io.Writer, a cite.Answer) error {
 			fmt.Fprintf(&b, "    %s%s“%s”\n", mark, place(p.Page, p.Heading), oneLine(p.Quote, 160))
 		}
 	}
-	if len(a.Closest) > 0 {
+	if len(a.Closest)+len(a.Nearest) > 0 {
 		b.WriteString("\n" + answer.ClosestWords(a.Text) + "\n")
-		for _, c := range a.Closest {
-			b.WriteString("\n" + passageName(c.Passage) + "\n" + marked(c))
-		}
-	} else if len(a.Nearest) > 0 {
-		b.WriteString("\nnearest passages:\n")
+	}
+	for _, c := range a.Closest {
+		b.WriteString("\n" + passageName(c.Passage) + "\n" + marked(c))
+	}
+	if len(a.Closest) == 0 {
 		for _, p := range a.Nearest {
 			fmt.Fprintf(&b, "  - %s\n", passageName(p))
 		}
