@@ -146,9 +146,9 @@ func (o *outcome) foundBest(n int) bool {
 	return slices.ContainsFunc(o.Best[:min(n, len(o.Best))], func(s string) bool { wrong, _ := o.wrongIn(s); return wrong == "" })
 }
 
-// told is the area under the ROC curve of the confidence, of questions with an
+// auroc is the area under the ROC curve of the confidence, of questions with an
 // answer against those without.
-func told(outcomes []outcome) eval.Figure {
+func auroc(outcomes []outcome) eval.Figure {
 	var with, without []float64
 	for i := range outcomes {
 		switch o := &outcomes[i]; {

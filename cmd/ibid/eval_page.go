@@ -50,7 +50,7 @@ func knownFigures() []eval.Figure {
 	for _, m := range measures() {
 		all = append(all, m.Figure)
 	}
-	return append(all, told(nil))
+	return append(all, auroc(nil))
 }
 
 // measure counts the outcomes and computes the figures for which a question counts.
@@ -68,7 +68,7 @@ func (r *evalReport) measure() {
 	for _, m := range measures() {
 		r.Figures = append(r.Figures, m.of(r.Outcomes))
 	}
-	r.Figures = slices.DeleteFunc(append(r.Figures, told(r.Outcomes)), func(f eval.Figure) bool { return f.Questions == 0 })
+	r.Figures = slices.DeleteFunc(append(r.Figures, auroc(r.Outcomes)), func(f eval.Figure) bool { return f.Questions == 0 })
 }
 
 // text is the report for a terminal. It does not escape the text of documents and
