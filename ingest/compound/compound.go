@@ -10,6 +10,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf16"
 
 	"github.com/richardlehane/mscfb"
@@ -76,4 +77,19 @@ func UTF16(b []byte) string {
 		units[i] = binary.LittleEndian.Uint16(b[2*i:])
 	}
 	return string(utf16.Decode(units))
+}
+
+// Time decodes a time, in tenths of microseconds from 1601 on; the zero time is none,
+// as are those that programs write for it.
+func Time(b []byte) time.Time {
+	const epoch, second, none = 11644473600, 10_000_000, 4500 // in seconds; a year
+	if len(b) < 8 {
+		return time.Time{}
+	}
+	n := binary.LittleEndian.Uint64(b)
+	t := time.Unix(int64(n/second)-epoch, int64(n%second)*100).UTC()
+	if n < second*86400*366 || t.Year() > none {
+		return time.Time{}
+	}
+	return t
 }

@@ -71,8 +71,7 @@ func Calendar(doc *Document, data []byte) error {
 			doc.setMeta("title", value)
 		default:
 			named := strings.Join(append(contentName.FindStringSubmatch(options), "", "", "")[1:3], "")
-			label, ok := contentLabels[name]
-			switch {
+			switch label, ok := contentLabels[name]; {
 			case name == "PHOTO" || name == "LOGO":
 				files = append(files, strings.ToLower(name))
 			case name == "ATTACH" && strings.Contains(strings.ToUpper(options), ";ENCODING=B"):

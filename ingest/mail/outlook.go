@@ -14,6 +14,7 @@ import (
 
 // Properties of a message of Outlook (MS-OXPROPS).
 const (
+	olClass       = "001A"
 	olSubject     = "0037"
 	olSent        = 0x0039
 	olSender      = "0C1A"
@@ -33,6 +34,62 @@ const (
 	olSMTP        = "39FE"
 )
 
+// olDetails are the properties that appointments, tasks and contacts have besides their
+// text. Those from 0x10000 on have a set (the beginning of its GUID) and a number of
+// their own in it, and a property of another number in each file.
+var olDetails = []struct {
+	label    string
+	property int
+}{
+	{"Location", 0x2002_8208}, {"Start", 0x2002_820D}, {"End", 0x2002_820E}, {"Repeats", 0x2002_8232},
+	{"Start", 0x2003_8104}, {"Due", 0x2003_8105}, {"Owner", 0x2003_811F},
+	{"Organization", 0x3A16}, {"Title", 0x3A17}, {"Phone (work)", 0x3A08}, {"Phone (home)", 0x3A09}, {"Phone (mobile)", 0x3A1C},
+	{"Phone (work, fax)", 0x3A24}, {"Mail", 0x2004_8083}, {"Mail", 0x2004_8093}, {"Mail", 0x2004_80A3},
+	{"Address (work)", 0x2004_801B}, {"Address (home)", 0x2004_801A},
+}
+
+// named returns the numbers in a file of the properties that have a set of their own.
+func named(root compound.Folder) map[int]int {
+	const first, entry, guid = 3, 8, 16 // the first sets are known and have none of these
+	in := root.Folder("__nameid_version1.0")
+	sets, entries := in.Stream("__substg1.0_00020102"), in.Stream("__substg1.0_00030102")
+	numbers := map[int]int{}
+	for ; len(entries) >= entry; entries = entries[entry:] {
+		set := guid * (int(binary.LittleEndian.Uint16(entries[4:])>>1) - first)
+		if entries[4]&1 == 0 && set >= 0 && set+guid <= len(sets) {
+			own := int(binary.LittleEndian.Uint16(sets[set:]))<<16 | int(binary.LittleEndian.Uint16(entries))
+			numbers[own] = 0x8000 + int(binary.LittleEndian.Uint16(entries[6:]))
+		}
+	}
+	return numbers
+}
+
+// details returns what an appointment, a task or a contact has besides its text.
+func details(in compound.Folder, properties []byte, numbers map[int]int) string {
+	class := property(in, olClass)
+	if class == "" || strings.HasPrefix(class, "IPM.Note") {
+		return ""
+	}
+	var lines []string
+	for _, d := range olDetails {
+		number := d.property
+		if number > 0xffff {
+			number = numbers[number]
+		}
+		value := property(in, fmt.Sprintf("%04X", number))
+		if t := timeProperty(properties, uint32(number)); !t.IsZero() {
+			value = t.Format("2006-01-02 15:04 MST")
+			if strings.HasPrefix(class, "IPM.Task") { // a day, as its midnight
+				value = t.Format(time.DateOnly)
+			}
+		}
+		if value = strings.Join(strings.Fields(value), " "); value != "" {
+			lines = append(lines, d.label+": "+value)
+		}
+	}
+	return strings.Join(lines, "\n\n")
+}
+
 // Outlook reads a message of Outlook (MS-OXMSG).
 func Outlook(data []byte) (*Message, error) {
 	root, err := compound.Open(data)
@@ -42,7 +99,7 @@ func Outlook(data []byte) (*Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, left := outlook(root, 1)
+	m, left := outlook(root, named(root), 1)
 	if left > 0 {
 		m.note(fmt.Sprintf("attachments that are not in it are not read: %d", left))
 	}
@@ -50,22 +107,29 @@ func Outlook(data []byte) (*Message, error) {
 }
 
 // outlook reads the message in a folder, and counts the attachments that are not in it.
-func outlook(in compound.Folder, depth int) (m *Message, left int) {
+func outlook(in compound.Folder, numbers map[int]int, depth int) (m *Message, left int) {
 	m = &Message{From: property(in, olSender), To: property(in, olTo), Cc: property(in, olCc), Subject: property(in, olSubject)}
 	address := cmp.Or(property(in, olSenderAt), property(in, olSentBy))
 	if strings.Contains(address, "@") && !strings.Contains(m.From, address) {
 		m.From = strings.TrimSpace(m.From + " <" + address + ">")
 	}
 	m.addressees(in)
-	if m.Time = sent(in.Stream("__properties_version1.0")); !m.Time.IsZero() {
+	properties := in.Stream("__properties_version1.0")
+	if m.Time = timeProperty(properties, olSent); m.Time.IsZero() {
+		m.Time = timeProperty(properties, olReceived)
+	}
+	if !m.Time.IsZero() {
 		m.Date = m.Time.Format(time.RFC1123Z)
 	}
-	if text := property(in, olBody); strings.TrimSpace(text) != "" {
+	if text := details(in, properties, numbers); text != "" {
 		m.Bodies = []Body{{Text: text}}
+	}
+	if text := property(in, olBody); strings.TrimSpace(text) != "" {
+		m.Bodies = append(m.Bodies, Body{Text: text})
 	} else if page := property(in, olHTML); page != "" {
-		m.Bodies = []Body{{HTML: true, Text: page}}
+		m.Bodies = append(m.Bodies, Body{HTML: true, Text: page})
 	} else if text := decompress(in.Stream("__substg1.0_10090102")); text != "" {
-		m.Bodies = []Body{{RTF: true, Text: text}}
+		m.Bodies = append(m.Bodies, Body{RTF: true, Text: text})
 	}
 	for n, name := range in.Names("__attach_version1.0_") {
 		if n == maxParts {
@@ -76,7 +140,7 @@ func outlook(in compound.Folder, depth int) (m *Message, left int) {
 		file := File{Type: strings.ToLower(property(at, olType)), Data: at.Stream("__substg1.0_" + olAttached + "0102")}
 		file.Name = cmp.Or(baseName(property(at, olName)), baseName(property(at, olShortName)), baseName(property(at, olDisplayName)))
 		if inner := "__substg1.0_" + olAttached + "000D"; at.Has(inner) && depth < maxDepth {
-			in, missing := outlook(at.Folder(inner), depth+1)
+			in, missing := outlook(at.Folder(inner), numbers, depth+1)
 			left += missing
 			head := "Forwarded message\nFrom: " + in.From + "\nDate: " + in.Date + "\nSubject: " + in.Subject
 			m.Bodies = append(append(m.Bodies, Body{Text: head}), in.Bodies...)
@@ -177,15 +241,13 @@ func property(in compound.Folder, tag string) string {
 	return ""
 }
 
-// sent returns the time in the properties at which a message was sent, or received.
-func sent(properties []byte) (t time.Time) {
+// timeProperty returns the value of one of the properties that is a time.
+func timeProperty(properties []byte, id uint32) time.Time {
 	const head, size = 32, 16
 	for at := head; at+size <= len(properties); at += size {
-		tag := binary.LittleEndian.Uint32(properties[at:])
-		if id := tag >> 16; tag&0xffff == 0x40 && (id == olSent || id == olReceived && t.IsZero()) {
-			const epoch = 116444736000000000 // 1 January 1970, in tenths of microseconds from 1601 on
-			t = time.Unix(0, 100*(int64(binary.LittleEndian.Uint64(properties[at+8:]))-epoch)).UTC()
+		if binary.LittleEndian.Uint32(properties[at:]) == id<<16|0x40 {
+			return compound.Time(properties[at+8:])
 		}
 	}
-	return t
+	return time.Time{}
 }

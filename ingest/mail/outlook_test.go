@@ -82,3 +82,47 @@ func TestOutlook(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// Appointments, tasks and contacts have properties that are named in the file.
+func TestOutlookDetails(t *testing.T) {
+	const sets = "__nameid_version1.0/__substg1.0_00020102"
+	text := func(s string) []byte { return []byte(strings.Join(strings.Split(s, ""), "\x00") + "\x00") }
+	for class, want := range map[string]string{
+		"IPM.Appointment": "Location: Quay 3\n\nStart: 2024-03-08 09:30 UTC",
+		"IPM.Task":        "Due: 2024-03-08",
+		"IPM.Contact":     "Phone (work): +47 1\n\nMail: bo@example.org",
+		"IPM.Note":        "",
+	} {
+		properties := make([]byte, 32)
+		for _, id := range []uint32{0x8001, 0x8002} {
+			if (id == 0x8001) == (class == "IPM.Appointment") {
+				properties = binary.LittleEndian.AppendUint32(properties, id<<16|0x40)
+				properties = binary.LittleEndian.AppendUint32(properties, 0)
+				properties = binary.LittleEndian.AppendUint64(properties, (11644473600+1709890200)*10_000_000)
+			}
+		}
+		all := map[string][]byte{
+			"__properties_version1.0": properties, "__substg1.0_001A001F": text(class), "__substg1.0_0037001F": text("Fares"),
+			sets: []byte("\x02\x20\x06" + strings.Repeat("\x00", 13) + "\x03\x20\x06" + strings.Repeat("\x00", 13) +
+				"\x04\x20\x06" + strings.Repeat("\x00", 13)),
+			"__nameid_version1.0/__substg1.0_00030102": []byte("\x08\x82\x00\x00\x06\x00\x00\x00" + "\x0d\x82\x00\x00\x06\x00\x01\x00" +
+				"\x05\x81\x00\x00\x08\x00\x02\x00" + "\x83\x80\x00\x00\x0a\x00\x03\x00" + "\x0d\x82\x00\x00\xfe\xff\x04\x00"),
+		}
+		switch class {
+		case "IPM.Appointment":
+			all["__substg1.0_8000001F"] = text("Quay 3")
+		case "IPM.Contact":
+			all["__substg1.0_3A08001F"], all["__substg1.0_8003001F"] = text("+47 1"), text("bo@example.org")
+			all["__properties_version1.0"] = make([]byte, 32)
+		}
+		m, err := Outlook(packCompound(all))
+		datatest.Must(t, err)
+		got := ""
+		for _, b := range m.Bodies {
+			got += b.Text
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", class, got, want)
+		}
+	}
+}

@@ -35,6 +35,7 @@ var rtfSigns = map[string]string{"chpgn": "1", "tab": "\t", "line": "\n", "emdas
 // An rtfState is what braces save and restore.
 type rtfState struct {
 	skip, hidden bool
+	styles       bool // in the style sheet
 	unpacked     bool // in RTF with HTML in it, this is not of the HTML
 	wide         int  // characters that replace one in Unicode
 	font         int
@@ -122,6 +123,7 @@ func (r *rtfReader) next() {
 			r.saved = append(r.saved, r.state)
 		}
 	case '}':
+		r.endStyle()
 		r.flush()
 		if r.address != "" && strings.HasSuffix(r.text.String(), ">") {
 			r.text.WriteString(html.EscapeString(r.address) + " ")
@@ -250,6 +252,21 @@ func (r *rtfReader) sign(c byte, rest string) {
 	}
 }
 
+// rtfHeading matches the end of a style that has the name of a heading.
+var rtfHeading = regexp.MustCompile(`(?i)[ \r\n}]heading ([1-9]);$`)
+
+// endStyle notes a style that is one of headings by its name.
+func (r *rtfReader) endStyle() {
+	const longest = 20
+	if !r.state.styles {
+		return
+	}
+	m := rtfHeading.FindStringSubmatch(r.src[max(0, r.at-1-longest) : r.at-1])
+	if _, known := r.heads[r.style]; m != nil && !known {
+		r.heads[r.style] = int(m[1][0] - '0')
+	}
+}
+
 // findAddress finds the value of an attribute that is outside the tags of HTML: whoever
 // reads the RTF sees it.
 func (r *rtfReader) findAddress() {
@@ -282,6 +299,8 @@ func (r *rtfReader) word(word string, n int, given bool) {
 			r.leave(deletions)
 		case word == "object":
 			r.leave(objects)
+		case word == "stylesheet":
+			r.state.styles = true
 		case word == "pict":
 			r.state.pict, r.drawn = true, rtfPicture{}
 		}
@@ -415,7 +434,7 @@ func (r *rtfReader) beginPart(word string) {
 		r.flush()
 		if !r.state.note {
 			r.state.note = true
-			r.write(" (")
+			r.write(map[bool]string{true: " (Comment: ", false: " ("}[word == "annotation"])
 		}
 	}
 }
