@@ -230,6 +230,7 @@ func (f *file) compound(data []byte) error {
 	for range root.Names("MBD") {
 		f.leave(objects)
 	}
+	f.summary(root.Stream("SummaryInformation"))
 	switch {
 	case root.Has("EncryptedPackage"), root.Has("EncryptionInfo"):
 		return errors.New("it is protected with a password: save it without one")
