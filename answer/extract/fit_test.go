@@ -188,7 +188,7 @@ func TestFitConfidence(t *testing.T) {
 		if len(best) == 0 {
 			continue
 		}
-		f := a.reading.sure(best)
+		f := a.reading.signalsOf(best)
 		short := a.set.name == "squad2-a" || a.set.name == "rgb-en-fact-a" // answers that are in one sentence
 		wrong := short && a.kind == answers && !slices.ContainsFunc(texts(a.q.Answers),
 			func(s string) bool { return eval.Holds(best[0].text, s) })

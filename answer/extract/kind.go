@@ -203,9 +203,9 @@ func (k *kind) demanded(question, language string) bool {
 		slices.Contains([]string{"reason", "place", "amount", "duration", "length", "weight", "age", "clock", "year", "share", "number"}, k.name)
 }
 
-// gives reports whether a text has something of the kind that the question has not. A number
+// givesKind reports whether a text has something of the kind that the question has not. A number
 // may have no unit, if it counts nothing else, and a condition or "several" may be given instead.
-func (d *Reading) gives(s sentence) bool {
+func (d *Reading) givesKind(s sentence) bool {
 	k, text, question := d.needs.kind, s.text, d.question
 	words, known := lowerWords(text), lowerWords(question)
 	switch k.name {

@@ -54,7 +54,7 @@ func (d *Reading) Quote(ctx context.Context, kept []retrieve.Passage, least floa
 	}
 	best, pieces := ranking(all), unsaid(d.choose(all), all)
 	has := func(p piece) bool {
-		return !d.demands() || slices.ContainsFunc(all[p.passage][p.start:p.end], d.gives)
+		return !d.demands() || slices.ContainsFunc(all[p.passage][p.start:p.end], d.givesKind)
 	}
 	if len(pieces) == 0 || d.confidence(best) < least || !slices.ContainsFunc(pieces, has) || d.lacking(all, best[0]) {
 		return nil, nil, nil
@@ -93,7 +93,7 @@ func (d *Reading) written(pieces []piece, kept []retrieve.Passage, all [][]sente
 	rows := make([]bool, len(pieces))
 	for i, p := range pieces {
 		in := all[p.passage]
-		quotes[i] = Quote{p.passage, d.write(p, in, d.names(in[0], in[p.start], kept[p.passage]), len(kept))}
+		quotes[i] = Quote{p.passage, d.write(p, in, d.isNamedBy(in[0], in[p.start], kept[p.passage]), len(kept))}
 		rows[i] = isRow(in[p.end-1].text)
 	}
 	for i, p := range pieces {
@@ -278,7 +278,7 @@ func (d *Reading) outdated(s *sentence, best []*sentence) bool {
 			covers = t.window
 		}
 		return to.thread == from.thread && to.sent.After(from.sent) && !t.reply && other(t) >= other(s)-quotedWithin &&
-			(demanded && d.gives(*t) || !demanded && t.signals[sigKind] >= s.signals[sigKind]) &&
+			(demanded && d.givesKind(*t) || !demanded && t.signals[sigKind] >= s.signals[sigKind]) &&
 			d.needs.count(s.covers.with(covers)) == d.needs.count(covers)
 	})
 }
@@ -400,7 +400,7 @@ func (d *Reading) widen(p piece, in []sentence) piece {
 	if !d.needs.kind.isWay() && !d.underSame(in, p.start) || in[p.start].declares {
 		return p
 	}
-	headed := in[p.start].told || start > 0 && d.needs.near(in[start-1].covers) >= sectionCovers
+	headed := in[p.start].inAsked || start > 0 && d.needs.near(in[start-1].covers) >= sectionCovers
 	notices := slices.ContainsFunc(in[start:end], func(s sentence) bool {
 		return s.licensed || notice.MatchString(plainLine(s.text))
 	})
@@ -657,11 +657,11 @@ func spaceAfter(s, next sentence, item bool) string {
 	return " "
 }
 
-// names reports whether the question asks which one thing of a kind it is, as in "which
+// isNamedBy reports whether the question asks which one thing of a kind it is, as in "which
 // knot ties …", and a heading may be its name: it is in a document or section about that
 // kind ("Knots"), is short, is not in the question's words, asks nothing, and the sentence under it
 // has no word for the kind, but half of what the question says of the thing.
-func (d *Reading) names(heading, s sentence, p retrieve.Passage) bool {
+func (d *Reading) isNamedBy(heading, s sentence, p retrieve.Passage) bool {
 	words := lowerWords(heading.text)
 	asks := slices.ContainsFunc(kinds, func(k kind) bool { return k.opens.at(words, 0) })
 	if k := d.needs.kind; !asksName.MatchString(d.question) || k != nil && k.name != "any" || !heading.title ||

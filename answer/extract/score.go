@@ -99,7 +99,7 @@ const (
 	usualSecond = .5 // second score that says neither
 )
 
-func (d *Reading) sure(best []*sentence) (f [sureSignals]float64) {
+func (d *Reading) signalsOf(best []*sentence) (f [sureSignals]float64) {
 	f[sureScore], f[sureLead], f[sureDense] = best[0].score, maxLead, best[0].about.dense
 	other := slices.IndexFunc(best, func(s *sentence) bool { return s.passage != best[0].passage })
 	if other > 0 {
@@ -131,12 +131,12 @@ var unrelated = map[string]float64{
 // confidence is the chance that the best of the sentences, which are in the order
 // of their scores, answers the question.
 func (d *Reading) confidence(best []*sentence) float64 {
-	switch f := d.sure(best); {
+	switch f := d.signalsOf(best); {
 	case d.foreign != nil:
 		return d.foreign.confidence(best[0].second - foreignDoubt)
 	case d.language == "en":
 		model := confidenceModel
-		if !best[0].told {
+		if !best[0].inAsked {
 			model[0] += technicalDoubt * d.technical
 		}
 		return logistic(model[:], f[:])

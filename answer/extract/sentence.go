@@ -28,7 +28,7 @@ type sentence struct {
 	bare     bool   // it says nothing that could be an answer: a rule, a path, a licence
 	licensed bool   // it is of the notice of a licence
 	other    bool   // it answers another question: of another year, or with yes or no
-	told     bool   // it is in the section that tells the way that is asked for
+	inAsked  bool   // it is in the section that tells the way that is asked for
 	lacks    bool   // it is a row that has apart what is asked for together
 	outside  bool   // it begins or ends a mail: a greeting, a signature
 	code     bool   // it is a block of code
@@ -83,7 +83,7 @@ func (d *Reading) sentences(ctx context.Context, kept []retrieve.Passage) ([][]s
 		return nil, fmt.Errorf("comparing sentences with the question: %w", err)
 	}
 	for i, p := range kept {
-		title, otherYear, test := dot(d.vector, vectors[len(all[i])]), d.otherYear(p), d.test(p)
+		title, otherYear, test := dot(d.vector, vectors[len(all[i])]), d.otherYear(p), d.isTest(p)
 		for k := range all[i] {
 			f := &all[i][k].signals
 			f[sigDense], f[sigTitle], f[sigYear], f[sigAside] = dot(d.vector, vectors[k]), title, otherYear, test
@@ -191,7 +191,7 @@ func (d *Reading) split(i int, p retrieve.Passage) []sentence {
 		text, rest := p.Text[span.Start:span.End], p.Text[span.End:]
 		terms, said := termSet(text), text
 		if !code[k] {
-			said = d.heads(text)
+			said = d.headsOfCompounds(text)
 		}
 		in[k] = sentence{
 			passage: i, index: k, span: span, text: text, code: code[k], declares: p.Format == "code",
@@ -218,7 +218,7 @@ func (d *Reading) split(i int, p retrieve.Passage) []sentence {
 func (d *Reading) saysNothing(before []sentence, s *sentence, p retrieve.Passage) bool {
 	named := s.by != "" && d.asksSender()
 	if len(before) > 0 {
-		named = named || d.names(before[len(before)-1], *s, p)
+		named = named || d.isNamedBy(before[len(before)-1], *s, p)
 	}
 	s.licensed = isLicence(before, s, p)
 	tells := named || endsOpen(s.text) || refersBack(s.text) && s.joins // with what it refers to
@@ -360,8 +360,8 @@ func (d *Reading) otherYear(p retrieve.Passage) float64 {
 	return 0
 }
 
-// test is 1 for the test of a program, unless the question is about tests.
-func (d *Reading) test(p retrieve.Passage) float64 {
+// isTest is 1 for the test of a program, unless the question is about tests.
+func (d *Reading) isTest(p retrieve.Passage) float64 {
 	if retrieve.IsTest(p) && !strings.Contains(strings.ToLower(d.question), "test") {
 		return 1
 	}
@@ -381,7 +381,7 @@ func (d *Reading) measure(p retrieve.Passage, in []sentence, k int) {
 	if d.needs.kind.isWay() { // its steps seldom have the words of the question; a fact often has
 		s.window = s.window.with(lastTitle(in, k).covers)
 	}
-	if s.told = d.told(p, in, k); s.told {
+	if s.inAsked = d.isInAsked(p, in, k); s.inAsked {
 		f[sigAfter] = 1
 	}
 	f[sigContext] = d.needs.near(s.window)
@@ -415,9 +415,9 @@ func (d *Reading) measure(p retrieve.Passage, in []sentence, k int) {
 	f[sigCell] = d.cells(s.text)
 }
 
-// told reports whether sentence k is in the steps of a section whose headings have all words of
+// isInAsked reports whether sentence k is in the steps of a section whose headings have all words of
 // a question for a way, or in the comment of the declaration that is asked for.
-func (d *Reading) told(p retrieve.Passage, in []sentence, k int) bool {
+func (d *Reading) isInAsked(p retrieve.Passage, in []sentence, k int) bool {
 	if in[k].declares {
 		return in[k].about.asked && !slices.ContainsFunc(in[:k+1], func(s sentence) bool { return s.code })
 	}
@@ -614,8 +614,8 @@ func isBare(s string) bool {
 // compound is words with hyphens between them, the last of which says what it is: a request-id is an id.
 var compound = regexp.MustCompile(`\pL+(?:-\pL+)+`)
 
-// heads is a text with only the last words of its compounds that the question has not.
-func (d *Reading) heads(text string) string {
+// headsOfCompounds is a text with only the last words of its compounds that the question has not.
+func (d *Reading) headsOfCompounds(text string) string {
 	return compound.ReplaceAllStringFunc(text, func(c string) string {
 		parts := strings.Split(c, "-")
 		if !slices.ContainsFunc(parts, func(p string) bool { return d.needs.exact(d.coverageOf(termSet(p))) == 0 }) {
