@@ -28,7 +28,7 @@ const (
 )
 
 // errNoOCR is the reason why a scan is not read.
-var errNoOCR = &SkipError{Reason: "no readable text, install tesseract to read scans"}
+var errNoOCR = &SkipError{Reason: "no readable text, scanned or garbled by its fonts: install tesseract to read it"}
 
 // checkOCR returns why scans are not read; nil when they are.
 func (p pdfPlan) checkOCR() error {

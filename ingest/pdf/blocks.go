@@ -193,6 +193,9 @@ func (p *paragraphs) blocks(page []line) []Block {
 			kind = Row
 		case listMarker(l.text):
 			kind = Item
+			if r, n := utf8.DecodeRuneInString(l.text); unicode.Is(unicode.Co, r) { // of a font of symbols
+				l.text = "•" + l.text[n:]
+			}
 		}
 		out = append(out, Block{Text: l.text, Heading: heading, Kind: kind})
 	}

@@ -427,6 +427,16 @@ func TestOwnEncoding(t *testing.T) {
 	}
 }
 
+// The bullet of a font of symbols, which has no character of its own, is a bullet.
+func TestSymbolBullets(t *testing.T) {
+	p := paragraphs{body: 10}
+	got := p.blocks([]line{text(50, 700, "Bring"), text(50, 688, "\uf0b7 a rope"), text(50, 676, "\uf0a7 an oar")})
+	want := []Block{{Text: "Bring"}, {Text: "• a rope", Kind: Item}, {Text: "• an oar", Kind: Item}}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %+v", got)
+	}
+}
+
 // Words that are apart without a space between them are no soup.
 func TestPagesWithoutSpaces(t *testing.T) {
 	var page drawn
