@@ -54,20 +54,42 @@ var (
 )
 
 // hasInRow reports whether a sentence has the words of a short reply that says more than "No"
-// one after the other. "Answer:" before them is not one.
+// one after the other, or the reply is whole cells of a row: "Warranty: 3 years" where the row is
+// "Property: Warranty | Value: 3 years". "Answer:" before them is not one.
 func hasInRow(text, reply string) bool {
 	words := spoken(reply)
 	for len(words) > 1 && aboutAnswers[retrieve.Stem(words[0])] {
 		words = words[1:]
 	}
+	if len(retrieve.Terms(reply)) == 0 {
+		return false
+	}
 	border := " "
 	if strings.ContainsFunc(reply, isUnspaced) {
 		border = ""
 	}
-	if len(retrieve.Terms(reply)) == 0 {
-		return false
+	phrase := func(words []string) string {
+		var b strings.Builder
+		for _, w := range words {
+			b.WriteString(" " + support.Digits(w))
+		}
+		return border + strings.TrimSpace(b.String()) + border
 	}
-	return strings.Contains(border+strings.Join(spoken(text), " ")+border, border+strings.Join(words, " ")+border)
+	said := phrase(words)
+	if strings.Contains(phrase(spoken(text)), said) {
+		return true
+	}
+	var cells []string // that the reply has, with the names of their columns where it has these
+	for cell := range strings.SplitSeq(text, "|") {
+		_, value, _ := strings.Cut(cell, ": ")
+		for _, part := range []string{cell, value} {
+			if w := spoken(part); len(w) > 0 && strings.Contains(said, phrase(w)) {
+				cells = append(cells, w...)
+				break
+			}
+		}
+	}
+	return phrase(cells) == said
 }
 
 // isOpening reports whether a text only prepares for an answer, as "Good question!" does, or

@@ -42,8 +42,8 @@ func (t Trust) afterNo(chance float64) float64 {
 const wordTokens = 16
 
 // passageShare is the part of a judge's budgets that passages may have, so that
-// some is left for the statements of the answer.
-const passageShare = 2. / 3
+// as much is left for the statements of the answer.
+const passageShare = 1. / 2
 
 // A judge decides by a model on the passages and statements of a question, as long
 // as that is worth a call. It is safe for concurrent use, except for its budget of

@@ -2,6 +2,7 @@ package answer
 
 import (
 	"cmp"
+	"fmt"
 	"strings"
 	"unicode"
 
@@ -43,20 +44,21 @@ type proof struct {
 	judge    *judge // nil where no model judges
 	unproved Unproved
 
-	units  *statement.Splitter
-	next   []statement.Unit // of these, the one to prove next
-	queue  statement.Queue
-	claims int    // so far, with blocks of code and quotes
-	cites  bool   // a statement, or the one after a few words, has a label that the model wrote
-	lead   string // what the last lead announces
-	led    bool   // the unit before is a lead that ends in a colon
-	held   string // what may be shown once a statement has a source
-	source bool   // a statement that is shown has one, or none is needed: without a gate
-	code   bool   // code is shown, which may be in no passage
-	shown  bool   // some of the answer
-	open   []*openStatement
-	places chan struct{} // for as many calls at a time
-	step   *Stepped      // that wrote the answer
+	units    *statement.Splitter
+	next     []statement.Unit // of these, the one to prove next
+	queue    statement.Queue
+	claims   int    // so far, with blocks of code and quotes
+	cites    bool   // a statement, or the one after a few words, has a label that the model wrote
+	lead     string // what the last lead announces
+	led      bool   // the unit before is a lead that ends in a colon
+	held     string // what may be shown once a statement has a source
+	source   bool   // a statement that is shown has one, or none is needed: without a gate
+	code     bool   // code is shown, which may be in no passage
+	shown    bool   // some of the answer
+	open     []*openStatement
+	places   chan struct{}           // for as many calls at a time
+	verdicts map[string]chan verdict // about each statement, by its words and the passages for it
+	step     *Stepped                // that wrote the answer
 }
 
 // An openStatement is one that is not decided.
@@ -67,7 +69,7 @@ type openStatement struct {
 	cites   bool          // it, or a statement before it, has a label
 	near    int           // the label of the nearest passage
 	quote   support.Quote // of that
-	verdict chan verdict  // of the judge
+	verdict chan verdict  // of the judge, also on the same statement later on
 }
 
 // endUnits decides about the last statements, and shows what is left of the answer.
@@ -204,19 +206,25 @@ func (p *proof) proveStatement(u statement.Unit, number int) bool {
 	for _, label := range u.Labels() {
 		o.event.Quotes[label] = f.quotes[label-1]
 	}
-	var calls []call
-	if p.judge != nil && !(f.said && p.newWords(lead) == 0) {
-		o.event.By = unjudged // unless a verdict comes
-		calls = p.verdictCalls(strings.TrimSpace(p.fitStatement(lead)+" "+p.fitStatement(u.Plain)), f)
-	}
-	if calls == nil {
+	if p.judge == nil || f.said && p.newWords(lead) == 0 {
 		p.concludeStatement(o)
 		return !p.stopped
 	}
-	o.verdict = make(chan verdict, 1)
+	o.event.By = unjudged // unless a verdict comes
+	stated := strings.TrimSpace(p.fitStatement(lead) + " " + p.fitStatement(u.Plain))
+	key := fmt.Sprint(f.near[:min(len(f.near), 2)], stated)
+	if o.verdict = p.verdicts[key]; o.verdict == nil {
+		calls := p.verdictCalls(stated, f)
+		if calls == nil {
+			p.concludeStatement(o)
+			return !p.stopped
+		}
+		o.verdict = make(chan verdict, 1)
+		p.verdicts[key] = o.verdict
+		unlikely := p.isUnlikely(p.passages[f.near[0]-1])
+		p.verifying.Go(func() { o.verdict <- p.askJudge(calls, unlikely) })
+	}
 	p.open = append(p.open, o)
-	unlikely := p.isUnlikely(p.passages[f.near[0]-1])
-	p.verifying.Go(func() { o.verdict <- p.askJudge(calls, unlikely) })
 	return true
 }
 
@@ -284,6 +292,8 @@ func (p *proof) askJudge(calls []call, unlikely bool) (v verdict) {
 // recordVerdict takes a verdict.
 func (p *proof) recordVerdict(o *openStatement, v verdict) {
 	o.event.Calls, o.event.Tokens = p.addUsage(v.calls...)
+	v.calls = nil // they are counted
+	o.verdict <- v
 	o.event.By = byModel
 	switch {
 	case v.decision == Relevant:

@@ -11,7 +11,8 @@ import (
 
 const handbook = "Vouchers are valid for two years. Session sheets are kept for three years.\n\n" +
 	"The oven is at 240 °C on Fridays; the bread rests for 27 days. Dogs are not allowed in the hall.\n\n代金券的有效期为两年。\n\n" +
-	"| Front desk | 0151 200 |\n| Workshop | 0151 201 |\n"
+	"| Front desk | 0151 200 |\n| Workshop | 0151 201 |\n\n" +
+	"Property: Warranty | Value: 3 years\nProperty: Power consumption | Value: 9 watts\n"
 
 // A few words without a label are an answer where a passage has them word for word, or
 // the judge says yes; without a judge nothing else is.
@@ -30,6 +31,10 @@ func TestShortReply(t *testing.T) {
 		"Front desk: 0151 200":            {"Which number has the front desk?", true, true},
 		"两年":                              {"代金券的有效期是多久？", true, true},
 		"No.":                             {"May I bring my dog into the hall?", false, true},
+		"2 years":                         {"How long are vouchers valid?", true, true},
+		"Warranty: 3 years":               {"What is the warranty?", true, true},
+		"Power consumption: 9 watts":      {"What is the power consumption?", true, true},
+		"Warranty: 9 watts":               {"What is the warranty?", false, false},
 		"24 months":                       {"How long are vouchers valid?", false, true},
 		"Eleven weeks.":                   {"How long are vouchers valid?", false, false},
 		"I don't know.":                   {"How long are vouchers valid?", false, false},

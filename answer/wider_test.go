@@ -313,7 +313,7 @@ func TestBudget(t *testing.T) {
 // Passages and statements share the budget of the judge.
 func TestJudgeBudget(t *testing.T) {
 	const answer = "Ice covers the bay in winter.[3] The crane lifts boats on Mondays in May.[2]"
-	for _, test := range []struct{ calls, tokens, passages, statements int }{{0, 0, 3, 2}, {3, 0, 2, 1}, {0, 1, 0, 0}, {-1, -1, 3, 2}} {
+	for _, test := range []struct{ calls, tokens, passages, statements int }{{0, 0, 3, 2}, {3, 0, 1, 2}, {0, 1, 0, 0}, {-1, -1, 3, 2}} {
 		m := proving([]string{answer}, "", "")
 		a := &Answerer{Retriever: proofLibrary(), Model: m, Gate: GateModel, Unproved: UnprovedDrop, JudgeCalls: test.calls,
 			JudgeTokens: test.tokens}

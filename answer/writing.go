@@ -89,6 +89,7 @@ func (w *writing) beginProof(ctx context.Context, passages []retrieve.Passage) {
 	p := &proof{
 		comparer: &comparer{finder: w.finder, ctx: ctx, passages: passages, prover: Prover()}, judge: w.judge, unproved: w.unproved,
 		units: statement.NewSplitter(len(passages)), places: make(chan struct{}, w.parallel), source: w.ungated,
+		verdicts: map[string]chan verdict{},
 	}
 	if w.judge != nil {
 		quotes, _, err := w.finder.quotes(ctx, passages, nil)

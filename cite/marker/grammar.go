@@ -392,8 +392,8 @@ func (c *cursor) list(f *form, m *reading) bool {
 	return true
 }
 
-// key reads what may be before a number: "id=", or one or two words such as
-// "source".
+// key reads what may be before a number: "id=", "#" in square brackets, or one or two
+// words such as "source".
 func (c *cursor) key(f *form, m *reading, first bool) bool {
 	must := first && f.in&keyed != 0
 	if digit(c.peek()) >= 0 {
@@ -402,6 +402,9 @@ func (c *cursor) key(f *form, m *reading, first bool) bool {
 	m.key = true
 	if fold(c.peek()) == 'i' && !must {
 		return c.id()
+	}
+	if f.in&dagger != 0 && c.accept('#') {
+		return digit(c.peek()) >= 0
 	}
 	for _, w := range keys[fold(c.peek())] {
 		saved := *c

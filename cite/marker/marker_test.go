@@ -16,6 +16,7 @@ func TestLabels(t *testing.T) {
 		{"Nothing cited.", 3, nil},
 		{"One [2], two [1](id=3), again [2].", 3, []int{2, 3}},
 		{"A range [2-4] and 【1】.", 4, []int{2, 3, 4, 1}},
+		{"Words [Evidence 1], (evidence 2) and 【证据3】, signs [#4, #5], but (6) and (#6).", 6, []int{1, 2, 3, 4, 5}},
 		{"Unknown [4] and `code [1]` and arr[1].foo", 3, nil},
 		{"Ends in a half marker [1](id=", 3, nil},
 	} {

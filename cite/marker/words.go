@@ -11,15 +11,15 @@ var (
 	// keys may be before the number of a document.
 	keys = index(strings.Fields(`
 source sources document documents doc docs passage passages reference references ref refs citation citations cite cites
-excerpt excerpts snippet snippets chunk chunks context
-quelle quellen dokument dokumente dok beleg belege referenz referenzen
-référence références réf extrait extraits
-fuente fuentes documento documentos referencia referencias pasaje pasajes fragmento fragmentos cita citas
-fonte fonti fontes documenti riferimento riferimenti referência referências trecho trechos
-bron bronnen documenten källa källor kilde kilder źródło źródła zdroj zdroje
-источник источники документ документы ссылка джерело kaynak kaynaklar belge sumber dokumen nguồn
-来源 來源 文档 文檔 资料 資料 参考 參考 参照 引用 出处 出處 出典 文献 文獻 参考文献 參考文獻 参考资料 參考資料 文書
-출처 문서 자료 참고 참조 المصدر مصدر المرجع مرجع स्रोत מקור`))
+excerpt excerpts snippet snippets chunk chunks context evidence evidences
+quelle quellen dokument dokumente dok beleg belege referenz referenzen nachweis nachweise evidenz
+référence références réf extrait extraits preuve preuves
+fuente fuentes documento documentos referencia referencias pasaje pasajes fragmento fragmentos cita citas evidencia evidencias
+fonte fonti fontes documenti riferimento riferimenti evidenza evidenze referência referências trecho trechos evidência evidências
+bron bronnen documenten bewijs källa källor kilde kilder belägg bevis źródło źródła dowód dowody zdroj zdroje důkaz důkazy
+источник источники документ документы ссылка доказательство джерело доказ kaynak kaynaklar belge kanıt sumber dokumen bukti nguồn
+来源 來源 文档 文檔 资料 資料 参考 參考 参照 引用 出处 出處 出典 文献 文獻 参考文献 參考文獻 参考资料 參考資料 文書 证据 證據 証拠
+출처 문서 자료 참고 참조 증거 المصدر مصدر المرجع مرجع स्रोत מקור`))
 
 	// conjunctions may be between two numbers, with spaces around them.
 	conjunctions = index(strings.Fields(`and und et y e en og och i и ve`))

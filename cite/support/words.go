@@ -256,6 +256,15 @@ var spelledNumbers = map[string]int{
 	"thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90,
 }
 
+// Digits returns a spelled number as it is in digits, "12" for "twelve", and another
+// word as it is.
+func Digits(word string) string {
+	if n := spelledNumbers[word]; n != 0 {
+		return strconv.Itoa(n)
+	}
+	return word
+}
+
 // months maps the names of months and their short forms to the short form with
 // a full stop.
 var months = func() map[string]string {

@@ -100,7 +100,7 @@ func (t *tracer) show(w io.Writer, a cite.Answer) error {
 	}
 	b.WriteString(stepsText(a))
 	if len(t.verified) > 0 {
-		b.WriteString("\nEach statement was checked before it could be shown, by code or by a model as judge:\n")
+		b.WriteString("\nEach statement, and what code or a model as judge found before it could be shown:\n")
 	}
 	for _, v := range t.verified {
 		fmt.Fprintf(&b, "  - “%s”\n    %s\n", oneLine(v.Statement, 300), verifiedOutcome(v))
@@ -268,17 +268,20 @@ func stepOutcome(s answer.Stepped) string {
 
 // verifiedOutcome returns the result of the check of a statement.
 func verifiedOutcome(v check) string {
-	out := "shown: "
+	out, calls := "shown: ", "in "+counted(v.Calls, "call")
+	if v.Calls == 0 {
+		calls = "when it was asked about the same statement"
+	}
 	if v.hidden {
 		out = "not shown, since nothing of this reply has a source: "
 	}
 	switch {
 	case v.Verdict == answer.Dropped:
-		out = "not shown: the judge decided no, in " + counted(v.Calls, "call")
+		out = "not shown: the judge decided no, " + calls
 	case v.Verdict == answer.Marked:
-		out = "shown as doubtful: the judge decided no, in " + counted(v.Calls, "call")
+		out = "shown as doubtful: the judge decided no, " + calls
 	case v.By == "model":
-		out += "the judge decided yes, in " + counted(v.Calls, "call")
+		out += "the judge decided yes, " + calls
 	case v.By == "unjudged":
 		out += "unchecked, since the judge gave no verdict"
 	default:
