@@ -106,6 +106,27 @@ func TestSmallLibrary(t *testing.T) {
 	}
 }
 
+// A question about several rows of a table gets those that it asks for, and never one of them by chance.
+func TestSeveralRows(t *testing.T) {
+	index, model := openFolder(t, "/tables", fstest.MapFS{
+		"sheds.md": {Data: []byte("# Sheds\n\n| Shed | Pier | Hooks | Heated |\n|---|---|---|---|\n| Heron | 1 | 8 | yes |\n" +
+			"| Plover | 1 | 4 | no |\n| Curlew | 2 | 20 | yes |\n| Dipper | 3 | 12 | yes |\n\nKeys hang by the door.\n")},
+		"berths.md": {Data: []byte("# Berth prices\n\n| Berth | Weekday | Weekend |\n|---|---|---|\n| Inner | 28 € | 34 € |\n" +
+			"| Outer | 22 € | 27 € |\n| Buoy | 9 € | 15 € |\n| Quay (4 boats) | 120 € | 150 € |\n\nJuniors pay half on weekdays.\n")},
+		"tasks.csv": {Data: []byte("Task,Lead,State\nPainting,Mira Lund,running\nDredging,Piet Holm,paused\nFencing,Mira Lund,planned\n")},
+		"hallen.md": {Data: []byte("# Hallen\n\n| Halle | Tor | Heizung |\n|---|---|---|\n" +
+			"| Nordhalle | 2 | ja |\n| Osthalle | 4 | nein |\n| Westhalle | 3 | ja |\n")},
+	})
+	a := &Answerer{Retriever: index, Embedder: model}
+	for _, row := range datatest.Rows(t, "testdata/tables.txt", "several rows") {
+		got := read(a.Ask(t.Context(), Question{Text: row[0]}))
+		must(t, got.err)
+		if text := regexp.MustCompile(`(?:- )?([^\n]*)\[\d+\]\n?`).ReplaceAllString(got.text, "$1 ¦ "); strings.TrimSuffix(text, " ¦ ") != row[1] {
+			t.Errorf("%s\n%q, want %q", row[0], text, row[1])
+		}
+	}
+}
+
 // A sentence answers about the person that a question names, also where a pronoun names them.
 func TestTwoPersons(t *testing.T) {
 	index, model := openFolder(t, "/persons", fstest.MapFS{

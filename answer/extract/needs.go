@@ -23,8 +23,8 @@ type needs struct {
 
 // subjectForm matches what a question is asked about all of, countedForm what it asks to be counted.
 var (
-	subjectForm = regexp.MustCompile(`(?i)\b(?:every|each) (?:(?:\pL+ ){0,2}?(\pL+)(?: \pL+)?\?*$|(\pL+))`) // before a last verb
-	countedForm = regexp.MustCompile(`(?i)(?:how many|wie ?viele|combien de|cuánt[oa]s|quant[ie]|сколько) (\pL+)(?: (\pL+))?`)
+	subjectForm = regexp.MustCompile(`(?i)\b(?:every|each) (?:(?:\pL+ ){0,2}?(\pL+)(?: \pL+)?\?*$|(\pL+))`)                                                // before a last verb
+	countedForm = regexp.MustCompile(`(?i)(?:how many|wie ?viele|combien de|cuánt[oa]s|quant[ie]|сколько) (?:(\pL*[^\PLs]s)(?:\PL|$)|(\pL+)(?: (\pL+))?)`) // no verb after a plural
 )
 
 // A need is one content term of the question.

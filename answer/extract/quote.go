@@ -216,6 +216,10 @@ func (d *Reading) choose(all [][]sentence) []piece {
 			continue // newer words are there
 		}
 		in := all[s.passage]
+		if s.together > 0 {
+			chosen = together(all)
+			break
+		}
 		p := apart(chosen, d.widen(d.around(in, s), in), s.index)
 		if len(chosen) > 0 && !d.follows(chosen[0], p, all, best[0], s, covered) {
 			continue
@@ -232,6 +236,19 @@ func (d *Reading) choose(all [][]sentence) []piece {
 		}
 	}
 	return inOrder(chosen)
+}
+
+// together are the rows that are asked for together, in the order of their table.
+func together(all [][]sentence) (rows []piece) {
+	for _, s := range slices.Concat(all...) {
+		if s.together > 0 && s.answers() {
+			rows = append(rows, piece{passage: s.passage, start: s.index, end: s.index + 1})
+		}
+	}
+	slices.SortFunc(rows, func(a, b piece) int {
+		return cmp.Compare(all[a.passage][a.start].together, all[b.passage][b.start].together)
+	})
+	return rows
 }
 
 // follows reports whether the piece of a sentence may be quoted after the first piece,

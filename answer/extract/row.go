@@ -125,32 +125,39 @@ func hasWord(text string) bool {
 // for, or else by the kind of their values. Those whose values the question has
 // are there to tell which row it is. Without any, it is all of them.
 func (d *Reading) askedFor(cells []cell) []cell {
+	wanted := d.columnsAsked(cells)
+	if !slices.Contains(wanted, true) {
+		for i, c := range cells {
+			wanted[i] = d.needs.kind.tells() && d.needs.kind.in("| "+c.value, d.question) == 1
+		}
+	}
+	if !slices.Contains(wanted, true) {
+		return cells
+	}
+	var shown []cell
+	for i, c := range cells {
+		if wanted[i] || len(d.askedOf(termSet(c.value))) > 0 {
+			shown = append(shown, c)
+		}
+	}
+	return shown
+}
+
+// columnsAsked reports of which cells the question asks for the column by its name.
+func (d *Reading) columnsAsked(cells []cell) []bool {
 	asked := years(d.question)
-	has := make([][]string, len(cells)) // of each column's name
+	has, wanted := make([][]string, len(cells)), make([]bool, len(cells)) // of each column's name
 	for i, c := range cells {
 		if of := years(c.name); len(asked) == 0 || len(of) == 0 || meet(asked, of) {
 			has[i] = d.askedOf(termSet(c.name))
 		}
 	}
-	wanted := func(i int) bool {
-		return len(has[i]) > 0 && !slices.ContainsFunc(has, func(other []string) bool {
+	for i := range cells {
+		wanted[i] = len(has[i]) > 0 && !slices.ContainsFunc(has, func(other []string) bool {
 			return len(other) > len(has[i]) && !slices.ContainsFunc(has[i], func(t string) bool { return !slices.Contains(other, t) })
 		})
 	}
-	if !slices.ContainsFunc(has, func(of []string) bool { return len(of) > 0 }) {
-		wanted = func(i int) bool { return d.needs.kind.tells() && d.needs.kind.in("| "+cells[i].value, d.question) == 1 }
-	}
-	var shown []cell
-	found := false
-	for i, c := range cells {
-		if is := wanted(i); is || len(d.askedOf(termSet(c.value))) > 0 {
-			shown, found = append(shown, c), found || is
-		}
-	}
-	if !found {
-		return cells
-	}
-	return shown
+	return wanted
 }
 
 // otherYears reports whether a row is of other years than the question: by the names of its
@@ -276,7 +283,7 @@ func (d *Reading) ofOther(row string, asked pair, pairs []pair) (other bool) {
 			if slices.ContainsFunc(pairs, func(p pair) bool { return before[p.which] == 1 && has[p.thing] == 1 }) {
 				return false
 			}
-			other = other || has[asked.thing] == 1 && len(retrieve.Terms(words[at-1])) > 0 && d.needs.exact(before) == 0
+			other = other || has[asked.thing] == 1 && hasWord(words[at-1]) && len(retrieve.Terms(words[at-1])) > 0 && d.needs.exact(before) == 0
 		}
 	}
 	return other

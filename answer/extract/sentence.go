@@ -31,6 +31,7 @@ type sentence struct {
 	inAsked  bool   // it is in the section that tells the way that is asked for
 	lacks    bool   // it is a row that has apart what is asked for together
 	outside  bool   // it begins or ends a mail: a greeting, a signature
+	together int    // its place among rows that are asked for together; 0 if it is none
 	code     bool   // it is a block of code
 	headed   bool   // … right under a heading, which leads in to it
 	declares bool   // it is in source code, whose declarations are quoted with their comments
@@ -78,6 +79,7 @@ func (d *Reading) sentences(ctx context.Context, kept []retrieve.Passage) ([][]s
 		texts = append(texts, p.Title+" "+p.Heading)
 	}
 	d.ruleOut(all)
+	d.chooseRows(kept, all)
 	vectors, err := d.embedder.Embed(ctx, texts)
 	if err != nil {
 		return nil, fmt.Errorf("comparing sentences with the question: %w", err)
@@ -412,7 +414,9 @@ func (d *Reading) measure(p retrieve.Passage, in []sentence, k int) {
 		f[sigDenies] = 1
 	}
 	f[sigScore] = p.Score
-	f[sigCell] = d.cells(s.text)
+	if f[sigCell] = d.cells(s.text); s.together > 0 {
+		f[sigCell] = 1
+	}
 }
 
 // isInAsked reports whether sentence k is in the steps of a section whose headings have all words of

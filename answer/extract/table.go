@@ -1,0 +1,264 @@
+package extract
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"ibid/retrieve"
+)
+
+// A table is the rows of one table that are in the passages.
+type table struct {
+	rows   []*sentence
+	cells  [][]cell // of each row
+	above  coverage // by the headings
+	cut    bool     // rows may be missing
+	needed []int    // the needs that neither names what rows or columns have nor only asks
+}
+
+const (
+	maxRows  = 8   // of a table that are quoted together
+	atTokens = 200 // of a passage from which a table may go on in the next one
+)
+
+// tables finds the tables of the passages.
+func (d *Reading) tables(kept []retrieve.Passage, all [][]sentence) (tables []*table) {
+	known := map[string]*table{}
+	order := make([]int, len(all))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(kept[a].Start, kept[b].Start) })
+	for _, i := range order {
+		p, in := kept[i], all[i]
+		for k := range in {
+			cells := cellsOf(in[k].text)
+			if !isRow(in[k].text) || isHeader(in[k].text) || len(cells) < 2 || cells[0].name == "" {
+				continue
+			}
+			title := lastTitle(in, k)
+			key := strings.Join([]string{p.Document, title.text, cells[0].name, cells[len(cells)-1].name}, "\n")
+			t := known[key]
+			if t == nil {
+				t = &table{above: d.passages[p.ID].head.with(d.coverageOf(title.terms))}
+				known[key], tables = t, append(tables, t)
+			}
+			t.cut = t.cut || k == 0 && p.Start > 0 || k == len(in)-1 && p.Tokens >= atTokens ||
+				len(t.rows) > 0 && t.rows[0].passage != i
+			t.rows, t.cells = append(t.rows, &in[k]), append(t.cells, cells)
+		}
+	}
+	return tables
+}
+
+// chooseRows marks the rows that a question about several rows of a table asks for, as
+// in "which rooms have a screen", to be quoted together, and rules out the others.
+func (d *Reading) chooseRows(kept []retrieve.Passage, all [][]sentence) {
+	if k := d.needs.kind; d.foreign != nil || k.isWay() || k != nil && (k.name == "yes" || k.name == "reason") {
+		return
+	}
+	for _, t := range d.tables(kept, all) {
+		asked, several := d.rowsAsked(t)
+		for i, row := range t.rows {
+			if several && len(asked) <= maxRows {
+				row.together = slices.Index(asked, i) + 1
+			}
+			row.other = row.other || several && row.together == 0
+		}
+	}
+}
+
+// rowsAsked are the rows that a question asks for, if it is about the rows of a table and
+// names none: those with the values that it has, a yes in the column that it has, the most or
+// the least of a column, or all. There are none where that cannot be known.
+func (d *Reading) rowsAsked(t *table) (asked []int, several bool) {
+	superlative, sign := superlativeOf(d.question)
+	is, names := d.coverageOf(termSet(t.cells[0][0].name)), make(coverage, len(d.needs.terms))
+	for _, c := range t.cells[0][1:] {
+		names = names.with(d.coverageOf(termSet(c.name)))
+	}
+	kind, about := d.needs.kind, sign != 0 || slices.Contains(is, 1)
+	named, partly := d.setNeeded(t, is.with(names), superlative)
+	if named || !about || len(t.rows) < 2 {
+		return nil, false
+	}
+	counted := func(by coverage) bool {
+		return slices.ContainsFunc(d.needs.counted, func(i int) bool { return by[i] == 1 })
+	}
+	if kind != nil && kind.name == "number" && sign == 0 && counted(is) && !counted(names) {
+		return nil, true // a row does not tell how many there are
+	}
+	for i := range t.rows {
+		if d.hasNeeded(t, i) {
+			asked = append(asked, i)
+		}
+	}
+	if len(asked) == 0 && partly && sign == 0 { // some words say something else
+		return nil, false
+	}
+	columns := d.columnsAsked(t.cells[0][1:])
+	affirms, values := d.affirming(t, columns, asked)
+	switch {
+	case sign != 0:
+		return d.extreme(t, columns, asked, sign), true
+	case affirms:
+		return values, true
+	}
+	if len(t.needed) == 0 && t.cut {
+		asked = nil
+	}
+	return asked, true
+}
+
+// setNeeded sets the needs that rows must have; columns are those that the names of columns have.
+// It reports whether the question names a row, and whether some rows have a part of what is needed.
+func (d *Reading) setNeeded(t *table, columns coverage, superlative []string) (names, partly bool) {
+	for i := range d.needs.terms {
+		if columns[i] == 1 || d.asksOnly(i, superlative) {
+			continue
+		}
+		named, of := t.having(d, i)
+		names = names || named > 0 && named < len(t.rows) && of == 0
+		if t.above[i] < 1 {
+			t.needed, partly = append(t.needed, i), partly || of > 0
+		}
+	}
+	return names, partly
+}
+
+// asksOnly reports whether a need says nothing that a row could have: it tells what kind of
+// answer is wanted, or is of a superlative.
+func (d *Reading) asksOnly(need int, superlative []string) bool {
+	n, kind := d.needs.terms[need], d.needs.kind
+	word := strings.ToLower(n.word)
+	return n.asks || slices.Contains(superlative, word) || kind != nil && kind.asks[word] || kindNamed("yes").opens[word]
+}
+
+// having counts the rows that have a need in the cell that names them, or have a word of like
+// meaning there if none has it, and those that have it in another cell.
+func (t *table) having(d *Reading, need int) (named, others int) {
+	alike := 0
+	for _, cells := range t.cells {
+		for k, c := range cells {
+			covers := d.coverageOf(termSet(c.value))[need]
+			switch names := k == 0 || k == 1 && !hasWord(cells[0].value); {
+			case names && covers == 1:
+				named++
+			case names && covers >= namesAlike:
+				alike++
+			case k > 0 && covers == 1:
+				others++
+			}
+		}
+	}
+	if named == 0 {
+		named = alike
+	}
+	return named, others
+}
+
+// hasNeeded reports whether row i has all needed words in its cells, and numbers in
+// the columns that the question asks for, if it asks for any.
+func (d *Reading) hasNeeded(t *table, i int) bool {
+	columns := d.columnsAsked(t.cells[i][1:])
+	has := make(coverage, len(d.needs.terms))
+	for k, c := range t.cells[i][1:] {
+		covers := d.coverageOf(termSet(c.value))
+		for n, need := range d.needs.terms {
+			if !need.number || columns[k] || !slices.Contains(columns, true) {
+				has[n] = max(has[n], covers[n])
+			}
+		}
+	}
+	return !slices.ContainsFunc(t.needed, func(n int) bool { return has[n] < 1 })
+}
+
+// affirming are those of the rows with a yes in an asked column that has only yes and
+// no; with a no if the question asks for that.
+func (d *Reading) affirming(t *table, columns []bool, rows []int) (affirms bool, asked []int) {
+	yes, no := kindNamed("yes").words, kindNamed("yes").conditions
+	for k, column := range t.cells[0][1:] {
+		if !columns[k] || slices.ContainsFunc(t.cells, func(cells []cell) bool { return !yes[strings.ToLower(valueOf(cells, column.name))] }) {
+			continue
+		}
+		denied := d.needs.denied || denials.MatchString(d.question)
+		return true, slices.DeleteFunc(slices.Clone(rows), func(i int) bool {
+			return no[strings.ToLower(valueOf(t.cells[i], column.name))] != denied
+		})
+	}
+	return false, nil
+}
+
+// extreme are those of the rows with the most, or with sign -1 the least, in the asked columns,
+// or in all of numbers if none is asked for; none if those columns are not of one mind.
+func (d *Reading) extreme(t *table, columns []bool, rows []int, sign float64) (asked []int) {
+	if t.cut || len(rows) == 0 {
+		return nil
+	}
+	for k, column := range t.cells[0][1:] {
+		if !columns[k] && slices.Contains(columns, true) {
+			continue
+		}
+		var most []int
+		best, unit, numbers := 0., "", true
+		for _, i := range rows {
+			n, of, ok := quantity(valueOf(t.cells[i], column.name))
+			numbers = numbers && ok && (i == rows[0] || of == unit)
+			switch n, unit = sign*n, of; {
+			case i == rows[0] || n > best:
+				best, most = n, []int{i}
+			case n == best:
+				most = append(most, i)
+			}
+		}
+		switch {
+		case !numbers && columns[k], numbers && asked != nil && !slices.Equal(asked, most):
+			return nil
+		case numbers:
+			asked = most
+		}
+	}
+	return asked
+}
+
+func valueOf(cells []cell, column string) string {
+	if at := slices.IndexFunc(cells, func(c cell) bool { return c.name == column }); at >= 0 {
+		return cells[at].value
+	}
+	return ""
+}
+
+// superlativeOf finds the words of a question that ask for the most or the least, and which: 1 or -1.
+func superlativeOf(question string) (words []string, sign float64) {
+	asked := " " + strings.Join(lowerWords(question), " ") + " "
+	for name, of := range map[string]float64{"most": 1, "least": -1} {
+		for phrase := range kindNamed(name).words {
+			if strings.Contains(asked, " "+phrase+" ") && len(phrase) > len(strings.Join(words, " ")) {
+				words, sign = strings.Fields(phrase), of
+			}
+		}
+	}
+	return words, sign
+}
+
+var quantityForm = regexp.MustCompile(`^(\D*)(\d[\d.,:'\s\x{a0}\x{202f}]*\d|\d)(\D*)$`)
+
+// quantity reads a cell that is a number with what is around it, its unit.
+func quantity(value string) (n float64, unit string, ok bool) {
+	m := quantityForm.FindStringSubmatch(value)
+	if m == nil {
+		return 0, "", false
+	}
+	digits := strings.NewReplacer("'", "", " ", "", "\u00a0", "", "\u202f", "", ":", ".").Replace(m[2])
+	if at := strings.LastIndexAny(digits, ".,"); at >= 0 {
+		whole, part := strings.NewReplacer(".", "", ",", "").Replace(digits[:at]), digits[at+1:]
+		if digits = whole + "." + part; len(part) == 3 && whole != "0" { // thousands
+			digits = whole + part
+		}
+	}
+	n, err := strconv.ParseFloat(digits, 64)
+	return n, strings.TrimSpace(m[1]) + strings.TrimSpace(m[3]), err == nil
+}
