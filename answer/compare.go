@@ -169,9 +169,10 @@ func (c *comparer) statesSomething(u, next statement.Unit) bool {
 	switch {
 	case u.Kind == statement.Claim:
 		return true
-	case u.Kind == statement.Verbatim, u.Kind == statement.Trailer, sentence.IsOffer(u.Plain), isOpening(u.Plain):
+	case u.Kind == statement.Verbatim, u.Kind == statement.Trailer, sentence.IsOffer(u.Plain), isOpening(u.Plain),
+		sentence.IsRefusal(u.Plain):
 		return false
-	case len(u.Marks) > 0, !u.IsTableHead() && extract.Decides(u.Plain, c.asked):
+	case len(u.Marks) > 0, !u.IsTableHead() && extract.Decides(valued(u, next), c.asked):
 		return true
 	case u.Kind == statement.Lead && !u.Leads(next), u.Kind == statement.Aside && !isQuestion(u.Plain):
 		return true
@@ -185,6 +186,24 @@ func (c *comparer) statesSomething(u, next statement.Unit) bool {
 	default:
 		return many && !isQuestion(body) && (strings.ContainsFunc(body, isUnspaced) || hasPredicate(spoken(body)))
 	}
+}
+
+// valued returns the words of a unit, but of one that introduces a list without the numbers of
+// its items, as in "the 2 steps", and without those in names, as in "R5".
+func valued(u, next statement.Unit) string {
+	if u.Kind != statement.Lead || u.IsHeading() || !next.Listed() {
+		return u.Plain
+	}
+	var words []string
+	said := spoken(u.Plain)
+	for i, w := range said {
+		counts := i > 0 && i+1 < len(said) && aboutAnswers[retrieve.Stem(said[i+1])]
+		named := unicode.IsLetter([]rune(w)[0]) && strings.ContainsFunc(w, unicode.IsDigit)
+		if !counts && !named {
+			words = append(words, w)
+		}
+	}
+	return strings.Join(words, " ")
 }
 
 // newWords counts the content words of a text that are neither in the question nor about

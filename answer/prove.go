@@ -3,6 +3,7 @@ package answer
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode"
 
@@ -10,6 +11,8 @@ import (
 	"ibid/answer/prompt"
 	"ibid/answer/replies"
 	"ibid/answer/statement"
+	"ibid/cite/marker"
+	"ibid/cite/sentence"
 	"ibid/cite/support"
 	"ibid/ingest"
 	"ibid/retrieve"
@@ -52,8 +55,7 @@ type proof struct {
 	lead     string // what the last lead announces
 	led      bool   // the unit before is a lead that ends in a colon
 	held     string // what may be shown once a statement has a source
-	source   bool   // a statement that is shown has one, or none is needed: without a gate
-	code     bool   // code is shown, which may be in no passage
+	source   bool   // what is shown has one, or needs none: without a gate
 	shown    bool   // some of the answer
 	open     []*openStatement
 	places   chan struct{}           // for as many calls at a time
@@ -93,15 +95,13 @@ func (p *proof) endUnits(broken string, failed error) error {
 		last := units[len(units)-1].Plain
 		begun = strings.TrimRight(last, ".!?。！？") == last
 	}
-	switch left := p.queue.Kept() && (p.source || p.code); {
+	switch left := p.queue.Kept() && p.source; {
 	case !left && broken == reachedLength && (begun || p.queue.Kept()):
 		return callError(RoleAnswer, errWordless)
 	case !left && failed != nil:
 		return failed
 	case !left:
 		return errNoAnswer
-	case !p.source:
-		p.warn("the code of this answer is in none of the passages that were read")
 	}
 	p.held += space
 	p.showHeld()
@@ -129,12 +129,15 @@ func (p *proof) addUnits(units []statement.Unit, last bool) bool {
 			p.next = units[i:]
 			break
 		}
+		u = withoutRefusal(u)
 		u.States = p.statesSomething(u, next)
 		if u.States && u.Kind == statement.Lead && (u.IsHeading() || !u.Leads(next)) {
 			u.Kind = statement.Claim
 		}
 		number := p.queue.Push(u)
 		switch {
+		case !u.States && sentence.IsNoAnswer(u.Plain):
+			p.queue.Decide(number, statement.Drop, "")
 		case u.Kind == statement.Verbatim:
 			p.claims++
 			p.keepVerbatim(u, number, next.Kind == statement.Trailer)
@@ -153,19 +156,40 @@ func (p *proof) addUnits(units []statement.Unit, last bool) bool {
 	return !p.stopped
 }
 
-// keepVerbatim keeps code or a quote. While nothing has a source, it gets that of the passage
-// that has it, unless it has references; a quote that none has is not a source.
+// withoutRefusal returns a unit that says only that the documents do not say something as one
+// that states nothing and cites nothing.
+func withoutRefusal(u statement.Unit) statement.Unit {
+	if u.Kind == statement.Claim && sentence.IsRefusal(u.Plain) {
+		u.Text, u.Marks, u.Kind = relabelUnit(u, u.Labels(), 0), nil, statement.Aside
+	}
+	return u
+}
+
+// keepVerbatim keeps code or a quote. While nothing has a source, it gets the label at the end of
+// a line of the code, or that of the passage that has it, unless it has references; a quote that
+// none has is not a source.
 func (p *proof) keepVerbatim(u statement.Unit, number int, cited bool) {
 	if p.source {
 		return
 	}
+	labels := []int{}
+	if !u.Quoted() && !cited {
+		labels = marker.Labels(strings.Join(codeLabel.FindAllString(u.Text, -1), ""), len(p.passages))
+		u.Text, u.Plain = codeLabel.ReplaceAllString(u.Text, ""), codeLabel.ReplaceAllString(u.Plain, "")
+	}
 	f := p.findSupport(u)
-	p.source, p.code = f.borne || cited && !u.Quoted(), p.code || !u.Quoted()
+	if len(labels) > 0 {
+		f.found = labels[0]
+	}
+	p.source = f.borne || cited && !u.Quoted()
 	if f.found != 0 && !cited {
 		p.concludeStatement(&openStatement{Unit: u, number: number,
 			event: Verified{Statement: u.Plain, Verdict: Cleared, By: byCode, Found: f.found}})
 	}
 }
+
+// codeLabel is a label at the end of a line of code.
+var codeLabel = regexp.MustCompile(`(?m)[ \t]\[\d+\]$`)
 
 // showProved decides about the statements whose verdicts have come, all of them if
 // all is set, and shows what may be shown.
@@ -187,7 +211,7 @@ func (p *proof) showProved(all bool) bool {
 	for text, ok := p.queue.Next(); ok; text, ok = p.queue.Next() {
 		p.held += text
 	}
-	if (p.source || p.code) && p.held != "" {
+	if p.source && p.held != "" {
 		p.showHeld()
 	}
 	return !p.stopped

@@ -14,7 +14,7 @@ import (
 // States reports whether a sentence states something that needs a source. written
 // is the sentence, prose the same without code, plain without references.
 func States(written, prose, plain string) bool {
-	if IsOffer(plain) {
+	if IsOffer(plain) || IsRefusal(plain) {
 		return false
 	}
 	return isClaim(prose) || len(prose) == len(written) && isShortClaim(prose, plain)
@@ -23,20 +23,68 @@ func States(written, prose, plain string) bool {
 //go:embed offers.txt
 var offerTable string
 
-var offers = sync.OnceValue(func() *regexp.Regexp {
-	var forms []string
-	for line := range strings.Lines(offerTable) {
+//go:embed refusals.txt
+var refusalTable string
+
+var (
+	offers = sync.OnceValue(func() *regexp.Regexp { return wholeForm(formsOf(offerTable, `[^:;\pN]{0,80}`)) })
+	// refusals are after openings, and say no more.
+	refusals = sync.OnceValue(func() (of struct{ openings, more, forms *regexp.Regexp }) {
+		forms := formsOf(refusalTable, `[^:;\pN]*`, "{S}", evidence, "{D}", germanEvidence,
+			"{N}", `(?:nichts|nicht|keine? (?:angaben?|informationen?|auskunft|antwort|hinweise?))`)
+		of.openings = regexp.MustCompile(`^(?:` + forms[0] + ` +)+`)
+		of.more, of.forms = regexp.MustCompile(forms[1]), wholeForm(forms[2:])
+		return of
+	})
+)
+
+// What English and German texts call the documents of an answer.
+const (
+	evidence = `(?:(?:the|this|these|any|my|your) )?(?:(?:provided|given|available|retrieved|above) )*` +
+		`(?:evidence|documents?|passages?|sources?|excerpts?|texts?|context|documentation|information|handbook|manual)` +
+		`(?: (?:provided|given|available|above|i have|i was given))?`
+	germanEvidence = `(?:(?:die|den|der|das|dem|diesen?) )?(?:(?:vorliegende|bereitgestellte|angegebene|verfügbare)[nrs]? )?` +
+		`(?:dokumente?n?|textstellen?|unterlagen|quellen?|texte?n?|auszügen?|passagen?)`
+)
+
+// formsOf returns the lines of a table with its signs replaced.
+func formsOf(table, any string, signs ...string) (forms []string) {
+	replace := strings.NewReplacer(append(signs, "…", any)...)
+	for line := range strings.Lines(table) {
 		if line = strings.TrimSpace(line); line[0] != '#' {
-			forms = append(forms, strings.ReplaceAll(line, "…", `[^:;\pN]{0,80}`))
+			forms = append(forms, replace.Replace(line))
 		}
 	}
+	return forms
+}
+
+func wholeForm(forms []string) *regexp.Regexp {
 	return regexp.MustCompile(`^(?:` + strings.Join(forms, "|") + `)$`)
-})
+}
+
+// bare returns a sentence as the tables have it; empty if it is too long to be in one.
+func bare(sentence string) string {
+	s := strings.TrimFunc(strings.ToLower(sentence), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) })
+	if len(s) > 400 {
+		return ""
+	}
+	return strings.ReplaceAll(s, "’", "'")
+}
 
 // IsOffer reports whether a sentence is a wish, thanks or an offer to the reader.
-func IsOffer(sentence string) bool {
-	s := strings.TrimFunc(strings.ToLower(sentence), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) })
-	return len(s) <= 400 && offers().MatchString(strings.ReplaceAll(s, "’", "'"))
+func IsOffer(sentence string) bool { return offers().MatchString(bare(sentence)) }
+
+// IsRefusal reports whether a sentence says only that the documents do not have what is asked
+// for, or that the writer does not know it.
+func IsRefusal(sentence string) bool {
+	of, s := refusals(), bare(sentence)
+	s = s[len(of.openings.FindString(s)):]
+	return of.forms.MatchString(s) && !of.more.MatchString(s)
+}
+
+// IsNoAnswer reports whether a sentence is the words NO ANSWER that a prompt asks for.
+func IsNoAnswer(sentence string) bool {
+	return strings.HasSuffix(strings.ReplaceAll(bare(sentence), "_", " "), "no answer") && IsRefusal(sentence)
 }
 
 // isClaim reports whether a sentence states something that needs a source: it has
