@@ -89,7 +89,7 @@ func (d *Reading) rowsAsked(t *table) (asked []int, several bool) {
 		return slices.ContainsFunc(d.needs.counted, func(i int) bool { return by[i] == 1 })
 	}
 	if kind != nil && kind.name == "number" && sign == 0 && counted(is) && !counted(names) {
-		return nil, true // a row does not tell how many there are
+		return nil, true // a row does not say how many there are
 	}
 	for i := range t.rows {
 		if d.hasNeeded(t, i) {
@@ -129,8 +129,8 @@ func (d *Reading) setNeeded(t *table, columns coverage, superlative []string) (n
 	return names, partly
 }
 
-// asksOnly reports whether a need says nothing that a row could have: it tells what kind of
-// answer is wanted, or is of a superlative.
+// asksOnly reports whether a need says nothing that a row could have: it names the kind of
+// answer that is wanted, or is of a superlative.
 func (d *Reading) asksOnly(need int, superlative []string) bool {
 	n, kind := d.needs.terms[need], d.needs.kind
 	word := strings.ToLower(n.word)
@@ -193,7 +193,7 @@ func (d *Reading) affirming(t *table, columns []bool, rows []int) (affirms bool,
 }
 
 // extreme are those of the rows with the most, or with sign -1 the least, in the asked columns,
-// or in all of numbers if none is asked for; none if those columns are not of one mind.
+// or in all of numbers if none is asked for; none if those columns disagree.
 func (d *Reading) extreme(t *table, columns []bool, rows []int, sign float64) (asked []int) {
 	if t.cut || len(rows) == 0 {
 		return nil
@@ -234,14 +234,16 @@ func valueOf(cells []cell, column string) string {
 // superlativeOf finds the words of a question that ask for the most or the least, and which: 1 or -1.
 func superlativeOf(question string) (words []string, sign float64) {
 	asked := " " + strings.Join(lowerWords(question), " ") + " "
+	longest := ""
 	for name, of := range map[string]float64{"most": 1, "least": -1} {
 		for phrase := range kindNamed(name).words {
-			if strings.Contains(asked, " "+phrase+" ") && len(phrase) > len(strings.Join(words, " ")) {
-				words, sign = strings.Fields(phrase), of
+			further := len(phrase) > len(longest) || len(phrase) == len(longest) && phrase < longest // in any order of the maps
+			if further && strings.Contains(asked, " "+phrase+" ") {
+				longest, sign = phrase, of
 			}
 		}
 	}
-	return words, sign
+	return strings.Fields(longest), sign
 }
 
 var quantityForm = regexp.MustCompile(`^(\D*)(\d[\d.,:'\s\x{a0}\x{202f}]*\d|\d)(\D*)$`)
