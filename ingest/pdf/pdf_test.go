@@ -11,6 +11,9 @@ import (
 	"testing"
 
 	pdf "github.com/ledongthuc/pdf"
+	"golang.org/x/tools/txtar"
+
+	"ibid/data/datatest"
 )
 
 func TestInterpret(t *testing.T) {
@@ -51,6 +54,42 @@ func texts(in []line) []string {
 	return out
 }
 
+// A layout is a case of a test in testdata/layouts.txt.
+type layout struct {
+	name string
+	page []line // as it is drawn
+	want string // what is read, with " / " between lines
+}
+
+func layouts(t *testing.T, test string) (all []layout) {
+	t.Helper()
+	archive, err := txtar.ParseFile("testdata/layouts.txt")
+	datatest.Must(t, err)
+	for _, f := range archive.Files {
+		c, read := layout{name: strings.TrimPrefix(f.Name, test+": ")}, []string{}
+		for row := range strings.Lines(string(f.Data)) {
+			place, s, _ := strings.Cut(strings.TrimSuffix(row, "\n"), ": ")
+			x, y, size, style := 0.0, 0.0, 10.0, ""
+			if row[0] == '=' {
+				read = append(read, strings.TrimSpace(row[2:]))
+			} else if n, _ := fmt.Sscan(place, &x, &y, &size, &style); n >= 2 {
+				l := text(x, y, s)
+				l.size, l.bold, l.drawn, l.last = size, style == "bold", len(c.page), len(c.page)
+				c.page = append(c.page, l)
+			} else if row[0] != '#' {
+				t.Fatalf("%s: %q", f.Name, row)
+			}
+		}
+		if c.want = strings.Join(read, " / "); c.name != f.Name {
+			all = append(all, c)
+		}
+	}
+	if len(all) == 0 {
+		t.Fatalf("no layouts for %s", test)
+	}
+	return all
+}
+
 func TestOrderedReadsColumns(t *testing.T) {
 	var in []line
 	in = append(in, text(50, 800, "A title that runs over both of the columns of the page, as titles do"))
@@ -84,137 +123,23 @@ func TestOrderedReadsColumns(t *testing.T) {
 	}
 }
 
-// What was drawn next to other text, before or after it, is read in one piece.
+// What is drawn together is read together: columns, cells and the rows of a form, however close
+// they are, and two tables next to each other one after the other.
 func TestOrderedByDrawing(t *testing.T) {
-	bold := func(l line) line { l.bold = true; return l }
-	for _, tt := range []struct {
-		name string
-		in   []line // as they are drawn
-		want []string
-	}{
-		{"short columns", []line{
-			text(50, 700, "A paragraph as wide as the page, which ends with"), text(50, 688, "these words."),
-			text(50, 676, "The first of columns"), text(50, 664, "of which each has few"), text(50, 652, "lines."),
-			text(180, 676, "The second column has"), text(180, 664, "two more lines of text"),
-			text(50, 640, "And again a paragraph that is as wide as the page."),
-		}, []string{"A paragraph as wide as the page, which ends with", "these words.", "The first of columns", "of which each has few",
-			"lines.", "The second column has", "two more lines of text", "And again a paragraph that is as wide as the page."}},
-		{"a side column, the foot of the page first", []line{
-			text(150, 50, "Page 7"),
-			text(50, 700, "Boats"), text(50, 688, "Moorings"), text(50, 676, "Rules"),
-			text(150, 700, "What the text says takes several lines of"), text(150, 688, "one column, and has nothing to do with any"),
-			text(150, 676, "of the words in the margin."),
-		}, []string{"Boats", "Moorings", "Rules", "What the text says takes several lines of", "one column, and has nothing to do with any",
-			"of the words in the margin.", "Page 7"}},
-		{"empty cells, names in the middle of their columns, one of them on two lines", []line{
-			bold(text(50, 694, "Berth")), bold(text(112, 700, "Rate for")), bold(text(114, 688, "a night")), bold(text(180, 694, "Notes")),
-			bold(text(240, 694, "Paid")),
-			text(50, 664, "A12"), text(240, 664, "yes"),
-			text(50, 644, "B7"), text(100, 644, "12 pounds a day"),
-			text(50, 624, "C40"),
-			text(50, 604, "D3"), text(100, 604, "20"), text(190, 604, "a key"),
-			text(50, 560, "A paragraph that follows."),
-		}, []string{"Berth: A12 | Paid: yes", "Berth: B7 | Rate for a night: 12 pounds a day", "Berth: C40",
-			"Berth: D3 | Rate for a night: 20 | Notes: a key", "A paragraph that follows."}},
-		{"names next to their columns", []line{
-			bold(text(50, 700, "(in thousands)")), bold(text(240, 700, "2022")), bold(text(340, 700, "2021")),
-			text(50, 680, "Income"), text(205, 680, "$"), text(270, 680, "461"), text(305, 680, "$"), text(380, 680, "229"),
-			text(50, 660, "Expenses"), text(205, 660, "$"), text(270, 660, "300"), text(305, 660, "$"), text(380, 660, "170"),
-		}, []string{"(in thousands): Income | $ | 2022: 461 | $ | 2021: 229", "(in thousands): Expenses | $ | 2022: 300 | $ | 2021: 170"}},
-	} {
-		for i := range tt.in {
-			tt.in[i].drawn, tt.in[i].last = i, i
-		}
-		byTop(tt.in)
-		if got := texts(ordered(tt.in, 0)); !slices.Equal(got, tt.want) {
-			t.Errorf("%s: got\n%s", tt.name, strings.Join(got, "\n"))
+	for _, c := range layouts(t, "drawn") {
+		for _, order := range []string{"as it is drawn", "from top to bottom"} {
+			if got := strings.Join(texts(ordered(slices.Clone(c.page), 0)), " / "); got != c.want {
+				t.Errorf("%s, %s: got %q, want %q", c.name, order, got, c.want)
+			}
+			byTop(c.page)
 		}
 	}
 }
 
 func TestRowsReadTables(t *testing.T) {
-	bold := func(l line) line { l.bold = true; return l }
-	in := []line{
-		bold(text(50, 700, "Berth")), bold(text(150, 700, "What")), bold(text(400, 700, "Rate")),
-		text(50, 680, "Short"), text(150, 680, "Up to eight metres, with"), text(400, 680, "£12"),
-		text(150, 669, "power"),
-		text(50, 650, "Long"), text(400, 650, "£20"),
-		text(50, 610, "A paragraph after it."),
-		// The names of columns without cells are kept,
-		bold(text(50, 500, "Berth")), bold(text(150, 500, "Rate")), bold(text(400, 500, "Notes")),
-		text(50, 480, "Short"), text(150, 480, "£12"),
-		text(50, 440, "Between."),
-		// and a cell that is bold in part names no column.
-		bold(text(50, 400, "Total")), bold(text(400, 400, "Cost")), text(400, 389, "5,738"),
-		text(50, 370, "Paid"), text(400, 370, "no"), text(50, 359, "by card"),
-		text(50, 320, "Between."),
-		// A number next to its name begins a row, however close the lines are.
-		text(50, 300, "Parts"), text(400, 300, "2,100"), text(50, 289, "Labour"), text(400, 289, "300"),
-		text(50, 260, "Total"), text(400, 260, "2,400"),
-		text(50, 230, "Between."),
-		// Names may be in the middle of their columns.
-		bold(text(100, 200, "Name")), bold(text(260, 200, "Rate")), bold(text(420, 200, "Notes")),
-		text(50, 180, "Small boat for two"), text(220, 180, "120"), text(380, 180, "no sail"),
-		text(50, 160, "Yacht"), text(380, 160, "six berths"),
-		text(50, 130, "Between."),
-		// Names of columns may be in two lines, the second of which has years.
-		bold(text(150, 100, "Spent –")), bold(text(250, 100, "Spent –")),
-		bold(text(50, 88, "Boat")), bold(text(150, 88, "2024")), bold(text(250, 88, "2023")),
-		text(50, 70, "Gull"), text(150, 70, "120"), text(250, 70, "110"),
-		text(50, 52, "Tern"), text(150, 52, "90"), text(250, 52, "95"),
-	}
-	want := []string{"Berth: Short | What: Up to eight metres, with power | Rate: £12", "Berth: Long | Rate: £20", "A paragraph after it.",
-		"Notes", "Berth: Short | Rate: £12", "Between.", "Total | Cost 5,738", "Paid by card | no",
-		"Between.", "Parts | 2,100", "Labour | 300", "Total | 2,400",
-		"Between.", "Name: Small boat for two | Rate: 120 | Notes: no sail", "Name: Yacht | Notes: six berths",
-		"Between.", "Boat: Gull | Spent – 2024: 120 | Spent – 2023: 110", "Boat: Tern | Spent – 2024: 90 | Spent – 2023: 95"}
-	if got := texts(grids(lineRows(in))); !slices.Equal(got, want) {
-		t.Errorf("got %q", got)
-	}
-}
-
-// Rows are told apart by the order of drawing, however close they are, and two tables
-// next to each other are read one after the other.
-func TestRowsByDrawing(t *testing.T) {
-	bold := func(l line) line { l.bold = true; return l }
-	tests := []struct {
-		name string
-		in   []line // as they are drawn
-		want []string
-	}{
-		{"row by row", []line{
-			text(50, 700, "Insured name"), text(120, 700, "Ann Osborne"), text(50, 688, "Claim"), text(120, 688, "SF/A"),
-			text(50, 664, "Policy"), text(120, 664, "L-B"),
-		}, []string{"Insured name | Ann Osborne", "Claim | SF/A", "Policy | L-B"}},
-		{"column by column", []line{
-			text(50, 700, "Vessel"), text(50, 688, "Owner"), text(50, 664, "Port"),
-			text(120, 700, "Gull"), text(120, 688, "Bo Lind"), text(120, 664, "Velmere"),
-		}, []string{"Vessel | Gull", "Owner | Bo Lind", "Port | Velmere"}},
-		{"cell by cell", []line{
-			text(50, 700, "Chair"), text(50, 688, "Ann"), text(120, 700, "Clerk"), text(120, 688, "Bo"),
-			text(50, 660, "Cook"), text(50, 648, "Cy"), text(120, 660, "Mate"), text(120, 648, "Di"),
-		}, []string{"Chair Ann | Clerk Bo", "Cook Cy | Mate Di"}},
-		{"numbers below numbers", []line{
-			bold(text(50, 700, "Item")), bold(text(250, 700, "Each")), bold(text(350, 700, "Price")),
-			text(50, 684, "Two planks for the keel"), text(255, 684, "35"), text(355, 684, "350"), text(50, 668, "Paint"), text(360, 668, "80"),
-			text(235, 652, "Total"), text(355, 652, "430"), text(230, 636, "VAT 9%"), text(360, 636, "38"),
-		}, []string{"Item: Two planks for the keel | Each: 35 | Price: 350", "Item: Paint | Price: 80",
-			"Each: Total | Price: 430", "Each: VAT 9% | Price: 38"}},
-		{"narrow gaps", []line{
-			text(50, 700, "Boat"), text(84, 700, "Rate"), text(114, 700, "Notes"),
-			text(50, 680, "Atlas"), text(84, 680, "12"), text(114, 680, "with power"),
-		}, []string{"Boat | Rate | Notes", "Atlas | 12 | with power"}},
-		{"next to each other", []line{
-			text(50, 700, "Name:"), text(120, 700, "Ann"), text(50, 688, "Port:"), text(120, 688, "Velmere"), text(50, 676, "Flag:"),
-			text(300, 694, "Terms:"), text(370, 694, "cash"), text(300, 682, "Share:"), text(370, 682, "ten"),
-		}, []string{"Name: | Ann", "Port: | Velmere", "Flag:", "Terms: | cash", "Share: | ten"}},
-	}
-	for _, tt := range tests {
-		for i := range tt.in {
-			tt.in[i].drawn, tt.in[i].last = i, i
-		}
-		if got := texts(ordered(tt.in, 0)); !slices.Equal(got, tt.want) {
-			t.Errorf("%s: got %q", tt.name, got)
+	for _, c := range layouts(t, "grids") {
+		if got := strings.Join(texts(grids(lineRows(c.page))), " / "); got != c.want {
+			t.Errorf("got %q, want %q", got, c.want)
 		}
 	}
 }
@@ -666,50 +591,17 @@ func typeset(seen string, y float64) (glyphs []glyph) {
 // The order in which the glyphs of a line are drawn does not matter where one of
 // them is read from right to left.
 func TestReadingOrder(t *testing.T) {
-	tests := []struct{ name, seen, want string }{
-		{"Hebrew", "רוגס למנה", "הנמל סגור"},
-		{"numbers", ".םירטמ 15 ךרואב לבח", "חבל באורך 15 מטרים."},
-		{"a time and a share", "12.5% דעו 9:30 העשב", "בשעה 9:30 ועד 12.5%"},
-		{"Arabic digits", "رتم ۱۵ لوط", "طول ۱۵ متر"},
-		{"an address", "הזה ספוטה תא office@example.com לא חולשל שי", "יש לשלוח אל office@example.com את הטופס הזה"},
-		{"brackets", "(ןטק) הריס", "סירה (קטן)"},
-		{"brackets of the counterpart", ")ןטק( הריס", "סירה (קטן)"},
-		{"a bracket closed on the next line, of the counterpart", "ןטק( הריס", "סירה (קטן"},
-		{"quotes", "«لمألا» براق", "قارب «الأمل»"},
-		{"quotes of the counterpart", "»لمألا« براق", "قارب «الأمل»"},
-		{"a version after a name", "Writer 7.6 הנכותה ץבוק תא", "את קובץ התוכנה Writer 7.6"},
-		{"a number after a letter", "A-12 םלוא", "אולם A-12"},
-		{"a unit after a number", "MB 5 דע לדוגב םיצבק", "קבצים בגודל עד 5 MB"},
-		{"a stop after a name", ".report.pdf ץבוק (beta)", "(beta) קובץ report.pdf."},
-		{"a mark", "احًابص", "صباحًا"},
-		{"a lam-alef ligature", "لاوأ", "أوال"},
-		{"an address and a number in it", "ןאכ https://example.org/a/b?x=1 ואר", "ראו https://example.org/a/b?x=1 כאן"},
-		{"a telephone number", "5678-234 سكافلا وأ +966 11 234 5678 فتاهلا مقر", "رقم الهاتف +966 11 234 5678 أو الفاكس 234-5678"},
-		{"an area code in brackets", "םוי לכב (03) 123-4567 ןופלט", "טלפון (03) 123-4567 בכל יום"},
-		{"the same in order from right to left", "םוי לכב 123-4567 (03) ןופלט", "טלפון (03) 123-4567 בכל יום"},
-		{"a bracket that is not closed", "ףסונ עדימל Guide (part 2 ואר", "ראו Guide (part 2 למידע נוסף"},
-		{"a negative number", "تاجرد -5 درب", "برد -5 درجات"},
-		{"names with numbers", "IEC 62304-ו ISO 9001:2015 ןקתה יפל", "לפי התקן ISO 9001:2015 ו-IEC 62304"},
-		{"units in a list", "GB 20 וא MB, 10 MB 5 לדוגב", "בגודל 5 MB, 10 MB או 20 GB"},
-		{"a volume", "ديزملل Guide, vol. 2 رظنا", "انظر Guide, vol. 2 للمزيد"},
-		{"an equation and signs", "17% תוחפל וא $5 רוביצב y = 10 האוושמ", "משוואה y = 10 בציבור $5 או לפחות 17%"},
-		{"Persian numbers", "٪۴۰ ای %12.5 و ۲۵٫۵ امد", "دما ۲۵٫۵ و 12.5% یا ۴۰٪"},
-		{"brackets after Latin words", "ןימזו רבכ אצי Windows 11 (22H2) תכרעמ", "מערכת Windows 11 (22H2) יצא כבר וזמין"},
-		{"square brackets of the counterpart", "םש ]12[-ו (ב) ואר", "ראו (ב) ו-[12] שם"},
-		{"in an English line", "the sign reads רוגס למנה today", "the sign reads הנמל סגור today"},
-		{"numbers in an English line", "it says ךרואב 15 לבח there", "it says חבל 15 באורך there"},
-		{"English", "nothing to turn", "nothing to turn"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			glyphs := typeset(tt.seen, 700)
+	for _, row := range datatest.Rows(t, "testdata/order.txt", "reading order") {
+		name, seen, want := row[0], row[1], row[2]
+		t.Run(name, func(t *testing.T) {
+			glyphs := typeset(seen, 700)
 			random := rand.New(rand.NewPCG(1, 2))
 			for range 20 {
 				got, _ := lines(slices.Clone(glyphs), nil)
-				if len(got) != 1 || got[0].text != tt.want {
-					t.Fatalf("%+v\nwant %q", got, tt.want)
+				if len(got) != 1 || got[0].text != want {
+					t.Fatalf("%+v\nwant %q", got, want)
 				}
-				if tt.want == tt.seen {
+				if want == seen {
 					return // lines without such letters are read as they are drawn
 				}
 				random.Shuffle(len(glyphs), func(i, j int) { glyphs[i], glyphs[j] = glyphs[j], glyphs[i] })
@@ -761,151 +653,19 @@ func TestLinesOnPageFromRightToLeft(t *testing.T) {
 	}
 }
 
-// A form is drawn cell by cell: what was drawn for a row is read together, wherever in
-// the row its label is.
-func TestForms(t *testing.T) {
-	var page []line
-	put := func(text string, x, y float64) *line {
-		page = append(page, line{text: text, x0: x, x1: x + 5*float64(len(text)), y: y, size: 10, glyphs: len(text), drawn: len(page)})
-		return &page[len(page)-1]
-	}
-	put("Protocol", 50, 780).bold = true
-	put("Title", 50, 753)
-	put("A study of two splints", 200, 760)
-	put("for broken thumbs", 200, 746)
-	put("Sponsor", 50, 722)
-	put("A school", 200, 722)
-	put("Crew", 50, 698).bold = true // in a row of its own
-	put("Criteria", 50, 674)
-	put("Sailors who are older", 200, 688)
-	put("than twelve years and", 200, 674)
-	put("swim well", 200, 660)
-	put("What follows is a paragraph that runs across the page.", 50, 630)
-	// With names in bold, and a cell of two lines, each column is named in each row.
-	put("Berth", 50, 580).bold = true
-	put("Rate", 150, 580).bold = true
-	put("Notes", 250, 580).bold = true
-	put("Short", 50, 560)
-	put("12", 150, 560)
-	put("Up to eight metres,", 250, 560)
-	put("with power", 250, 548)
-	// A table that was drawn column by column is read by its lines.
-	for i, label := range []string{"Long", "Wide", "Deep"} {
-		put(label, 50, 500-16*float64(i))
-	}
-	for i, value := range []string{"20", "24", "30"} {
-		put(value, 150, 500-16*float64(i))
-	}
-	want := []string{
-		"Protocol", "Title | A study of two splints for broken thumbs", "Sponsor | A school",
-		"Crew", "Criteria | Sailors who are older than twelve years and swim well",
-		"What follows is a paragraph that runs across the page.",
-		"Berth: Short | Rate: 12 | Notes: Up to eight metres, with power",
-		"Long | 20", "Wide | 24", "Deep | 30",
-	}
-	if got := texts(ordered(page, 0)); !slices.Equal(got, want) {
-		t.Errorf("got %q", got)
-	}
-}
-
 // A label above its value is no heading, whether it is small or in bold; columns of such
 // labels are read one after the other, and each under its heading.
 func TestLabelsAboveValues(t *testing.T) {
-	const (
-		heading = "18 bold"
-		small   = "8"
-		bold    = "10 bold"
-	)
-	type drawn struct {
-		x, y        float64
-		style, text string
-	}
-	tests := []struct {
-		name string
-		page []drawn
-		want string
-	}{
-		{"columns", []drawn{
-			{50, 700, heading, "Skipper"}, {50, 680, small, "Surname"}, {50, 670, "", "Osborne"},
-			{50, 660, small, "First name"}, {50, 650, "", "Ann"},
-			{300, 700, heading, "Boat"}, {300, 680, small, "Name"}, {300, 670, "", "Atlas"},
-			{300, 660, small, "Length"}, {300, 650, "", "7.4 m"},
-			{50, 610, heading, "Notes"}, {50, 590, "", "Arrives by train."},
-		}, "# Skipper / Surname / Osborne / First name / Ann / # Boat / Name / Atlas / Length / 7.4 m / # Notes / Arrives by train."},
-		{"bold labels in columns", []drawn{
-			{50, 700, heading, "Skipper"}, {50, 680, bold, "Surname"}, {50, 668, "", "Osborne"},
-			{50, 648, bold, "First name"}, {50, 636, "", "Ann"},
-			{300, 700, heading, "Boat"}, {300, 680, bold, "Name"}, {300, 668, "", "Atlas"},
-			{300, 648, bold, "Length"}, {300, 636, "", "7.4 m"},
-		}, "# Skipper / Surname | Osborne / First name | Ann / # Boat / Name | Atlas / Length | 7.4 m"},
-		{"blocks of an address", []drawn{
-			{50, 700, bold, "Bill to"}, {50, 688, "", "Harbour Bakery"}, {50, 676, "", "12 Quay Road"}, {50, 664, "", "Newport"},
-			{250, 700, bold, "Invoice date"}, {250, 688, "", "3 May 2024"}, {250, 676, bold, "Due date"}, {250, 664, "", "2 June 2024"},
-		}, "Bill to | Harbour Bakery 12 Quay Road Newport / Invoice date | 3 May 2024 / Due date | 2 June 2024"},
-		{"two blocks", []drawn{
-			{50, 700, bold, "Bill to"}, {50, 688, "", "Harbour Bakery Ltd"}, {50, 676, "", "Newport"},
-			{250, 700, bold, "Ship to"}, {250, 688, "", "Harbour Bakery Store"}, {250, 676, "", "Caldicot"},
-		}, "Bill to | Harbour Bakery Ltd Newport / Ship to | Harbour Bakery Store Caldicot"},
-		{"items", []drawn{
-			{50, 690, bold, "Exclusion"}, {200, 700, "", "Heart failure in the last year"}, {200, 688, "", "Stroke"}, {200, 676, "", "Pregnancy"},
-			{50, 640, bold, "Phase"}, {200, 640, "", "II"},
-		}, "Exclusion | Heart failure in the last year; Stroke; Pregnancy / Phase | II"},
-		{"a name above two names", []drawn{
-			{50, 694, bold, "Boat"}, {177, 700, bold, "Price"}, {340, 694, bold, "Notes"}, {150, 688, bold, "Hour"}, {210, 688, bold, "Day"},
-			{50, 670, "", "Canoe"}, {150, 670, "", "6"}, {210, 670, "", "22"}, {340, 670, "", "two seats"},
-			{50, 654, "", "Raft"}, {210, 654, "", "75"},
-		}, "Boat: Canoe | Price Hour: 6 | Price Day: 22 | Notes: two seats / Boat: Raft | Price Day: 75"},
-		{"rows of two levels of names", []drawn{
-			{170, 700, bold, "Summer"}, {320, 700, bold, "Winter"},
-			{50, 686, bold, "Berth"}, {150, 686, bold, "Week"}, {200, 686, bold, "Month"}, {300, 686, bold, "Week"}, {350, 686, bold, "Month"},
-			{50, 670, "", "Inner"}, {150, 670, "", "70"}, {200, 670, "", "210"}, {300, 670, "", "40"}, {350, 670, "", "120"},
-		}, "Berth: Inner | Summer Week: 70 | Summer Month: 210 | Winter Week: 40 | Winter Month: 120"},
-		{"pairs in rows", []drawn{
-			{50, 680, small, "Surname"}, {50, 670, "", "Osborne"}, {300, 680, small, "Boat"}, {300, 670, "", "Atlas"},
-			{50, 640, small, "First name"}, {50, 630, "", "Ann"}, {300, 640, small, "Length"}, {300, 630, "", "7.4 m"},
-		}, "Surname Osborne | Boat Atlas / First name Ann | Length 7.4 m"},
-		{"definitions", []drawn{
-			{50, 700, bold, "Sponsor"}, {90, 688, "", "Harrow Clinic."}, {50, 676, bold, "Criteria"}, {90, 664, "", "Age of 18 or more,"},
-			{90, 652, "", "no other trial."},
-		}, "Sponsor Harrow Clinic. / Criteria Age of 18 or more, no other trial."},
-		{"sections", []drawn{
-			{50, 700, bold, "Arrival"}, {50, 680, "", "Boats report to the office before sunset."},
-			{50, 650, bold, "Departure"}, {50, 630, "", "The key is handed back at noon."},
-		}, "## Arrival / Boats report to the office before sunset. / ## Departure / The key is handed back at noon."},
-		{"a label and a list", []drawn{
-			{50, 676, bold, "Cancellation"}, {200, 700, "", "Free until noon."},
-			{220, 685, "", "• Half the price after that"}, {220, 673, "", "• The full price later"},
-			{50, 640, bold, "Insurance"}, {200, 640, "", "Third party only"},
-		}, "Cancellation | Free until noon. • Half the price after that • The full price later / Insurance | Third party only"},
-		{"paragraphs with margins", []drawn{
-			{50, 700, bold, "Criteria"}, {200, 690, "", "Adults with asthma."}, {200, 668, "", "No smokers."},
-			{50, 640, bold, "Sample size"}, {200, 630, "", "128"}, {50, 600, "", "All are asked twice."},
-		}, "Criteria | Adults with asthma. No smokers. / Sample size | 128 / All are asked twice."},
-		{"rows of names", []drawn{
-			{50, 700, bold, "Surname"}, {200, 700, bold, "First name"}, {50, 685, "", "Osborne"}, {200, 685, "", "Ann"},
-			{50, 670, bold, "Born"}, {200, 670, bold, "Licence"}, {50, 655, "", "3 May 1980"}, {200, 655, "", "SKS 4711"},
-		}, "Surname: Osborne | First name: Ann / Born: 3 May 1980 | Licence: SKS 4711"},
-	}
-	for _, tt := range tests {
-		var page []line
-		for _, d := range tt.page {
-			l := line{text: d.text, x0: d.x, x1: d.x + 5*float64(len(d.text)), y: d.y, size: 10, glyphs: len(d.text)}
-			l.drawn, l.last = len(page), len(page)
-			if size, style, _ := strings.Cut(d.style, " "); size != "" {
-				l.size, _ = strconv.ParseFloat(size, 64)
-				l.bold = style != ""
-			}
-			page = append(page, l)
-		}
-		pages := [][]line{ordered(page, 0)}
+	for _, c := range layouts(t, "labels") {
+		pages := [][]line{ordered(c.page, 0)}
 		p := paragraphs{body: bodySize(pages), levels: headingSizes(pages, bodySize(pages))}
 		p.levels[18] = 1
 		var got []string
 		for _, b := range p.blocks(pages[0]) {
 			got = append(got, strings.TrimSpace(strings.Repeat("#", b.Heading)+" "+b.Text))
 		}
-		if got := strings.Join(got, " / "); got != tt.want {
-			t.Errorf("%s: got %q", tt.name, got)
+		if got := strings.Join(got, " / "); got != c.want {
+			t.Errorf("%s: got %q", c.name, got)
 		}
 	}
 }
