@@ -40,8 +40,8 @@ const (
 // An accessTable has the access of each route, by method and pattern; HEAD is as GET.
 type accessTable map[string]access
 
-// of returns the access of a route; ok is false for an unknown one.
-func (t accessTable) of(method, pattern string) (a access, ok bool) {
+// lookup returns the access of a route; ok is false for an unknown one.
+func (t accessTable) lookup(method, pattern string) (a access, ok bool) {
 	if method == http.MethodHead {
 		method = http.MethodGet
 	}
@@ -49,17 +49,17 @@ func (t accessTable) of(method, pattern string) (a access, ok bool) {
 	return a, ok
 }
 
-func (t accessTable) ofRequest(c echo.Context) (a access, ok bool) {
-	return t.of(c.Request().Method, c.Path())
+func (t accessTable) lookupRequest(c echo.Context) (a access, ok bool) {
+	return t.lookup(c.Request().Method, c.Path())
 }
 
 // A keyGuard identifies callers by their keys.
 type keyGuard struct {
 	address
 	access accessTable
-	keys   *keyring // nil lets everybody in
-	people *people  // nil: a proxy names nobody
-	failed pace     // wrong keys
+	keys   *keyring  // nil lets everybody in
+	people *people   // nil: a proxy names nobody
+	failed rateLimit // wrong keys
 
 	origins origins // whose pages may use the routes for visitors
 }
@@ -68,7 +68,7 @@ type keyGuard struct {
 // request except its head is read. An admitted request ends with its key.
 func (g *keyGuard) admit(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		a, listed := g.access.ofRequest(c)
+		a, listed := g.access.lookupRequest(c)
 		if !listed && c.Get(echo.ContextKeyHeaderAllow) == nil { // which is set where only the method is wrong
 			return echo.ErrNotFound
 		}
@@ -84,12 +84,12 @@ func (g *keyGuard) admit(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		r := c.Request()
 		held := context.WithValue(r.Context(), holderKey{}, caller)
-		if err := caller.mayUse(a, g.origins.listed(c)); err != nil {
+		if err := caller.mayUse(a, g.origins.contains(c)); err != nil {
 			c.SetRequest(r.WithContext(held)) // the log names who was refused
 			return refuse(c, err)
 		}
-		g.keys.noteUse(r.Context(), caller.key)
-		ctx, release := g.keys.untilRevoked(held)
+		g.keys.recordUse(r.Context(), caller.key)
+		ctx, release := g.keys.withRevocation(held)
 		defer release()
 		c.SetRequest(r.WithContext(ctx))
 		return next(c)
@@ -115,11 +115,11 @@ func (h *holder) mayUse(a access, fromListed bool) error {
 
 // mayWrite reports whether the caller may change the documents of a collection.
 func (h *holder) mayWrite(collection string) bool {
-	return h.key.Write && (len(h.writable()) == 0 || slices.Contains(h.writable(), collection))
+	return h.key.Write && (len(h.writableCollections()) == 0 || slices.Contains(h.writableCollections(), collection))
 }
 
-// writable are the collections that a caller who may write can change, none for all.
-func (h *holder) writable() []string {
+// writableCollections returns the collections that a caller who may write can change, none for all.
+func (h *holder) writableCollections() []string {
 	if h.person {
 		return h.writes
 	}
@@ -153,7 +153,7 @@ func refuse(c echo.Context, err error) error {
 // the name that a trusted proxy gives, and a session's cookie last.
 func (g *keyGuard) identify(c echo.Context) (*holder, error) {
 	secret, cookie := g.secretOf(c.Request())
-	name, groups, err := g.people.named(c)
+	name, groups, err := g.people.proxyIdentity(c)
 	if cookie || !strings.HasPrefix(secret, keyPrefix) { // a proxy may send passwords of its own
 		if err != nil {
 			return nil, err
@@ -237,8 +237,8 @@ func (g *keyGuard) verify(c echo.Context, secret string, cookie bool) (*holder, 
 var errNoHolder = errors.New("there is no key in the context: a public route, or work that lost its request's context, may not read " +
 	"the library")
 
-// reach returns the collections that a context may see, none for all.
-func reach(ctx context.Context) ([]string, error) {
+// visibleCollections returns the collections that a context may see, none for all.
+func visibleCollections(ctx context.Context) ([]string, error) {
 	caller := holderFrom(ctx)
 	if caller == nil {
 		return nil, errNoHolder
@@ -246,44 +246,44 @@ func reach(ctx context.Context) ([]string, error) {
 	return caller.key.Collections, nil
 }
 
-// within restricts a filter to what its context's key may see.
-func within(ctx context.Context, f retrieve.Filter) (retrieve.Filter, error) {
+// restrictFilter restricts a filter to what its context's key may see.
+func restrictFilter(ctx context.Context, f retrieve.Filter) (retrieve.Filter, error) {
 	var err error
-	f.Collections, err = reach(ctx)
+	f.Collections, err = visibleCollections(ctx)
 	return f, err
 }
 
-// narrow wraps everything that reads documents. The drawer and the originals need no
+// restrictToKeys wraps everything that reads documents. The drawer and the originals need no
 // wrapper: they get documents that the library has returned.
-func (o *Options) narrow() {
-	n := narrowed{*o}
+func (o *Options) restrictToKeys() {
+	n := keyScoped{*o}
 	o.Asker, o.Searcher, o.Library, o.Summarizer = n, n, n, n
 	if o.UploadFolders != nil {
 		o.UploadFolders, o.Sites = n, n
 	}
 }
 
-// narrowed are the parts of a server, for the keys in the contexts of their calls.
-type narrowed struct{ all Options }
+// keyScoped has the parts of a server, for the keys in the contexts of their calls.
+type keyScoped struct{ options Options }
 
-func (n narrowed) Ask(ctx context.Context, q answer.Question) iter.Seq2[answer.Event, error] {
+func (n keyScoped) Ask(ctx context.Context, q answer.Question) iter.Seq2[answer.Event, error] {
 	var err error
-	if q.Filter, err = within(ctx, q.Filter); err != nil {
+	if q.Filter, err = restrictFilter(ctx, q.Filter); err != nil {
 		return func(yield func(answer.Event, error) bool) { yield(nil, err) }
 	}
-	return untilEnded(ctx, n.all.Asker.Ask(ctx, q))
+	return stopWhenRevoked(ctx, n.options.Asker.Ask(ctx, q))
 }
 
-func (n narrowed) Summarize(ctx context.Context, s answer.Summary) iter.Seq2[answer.Event, error] {
-	return untilEnded(ctx, n.all.Summarizer.Summarize(ctx, s))
+func (n keyScoped) Summarize(ctx context.Context, s answer.Summary) iter.Seq2[answer.Event, error] {
+	return stopWhenRevoked(ctx, n.options.Summarizer.Summarize(ctx, s))
 }
 
 // aboutServer is the address of a model's server in a message, and what it was asked for.
 var aboutServer = regexp.MustCompile(` at https?://\S*[^\s:;,.]|asking the model \(\w+\): `)
 
-// withoutServer takes the words and the address of the model's server out of an event or
+// redactServer takes the words and the address of the model's server out of an event or
 // an error: what comes after the first colon. Of an error, what a reader can do stays.
-func withoutServer(e answer.Event, err error) (answer.Event, error) {
+func redactServer(e answer.Event, err error) (answer.Event, error) {
 	plain := func(message string) string {
 		message, _, _ = strings.Cut(aboutServer.ReplaceAllString(message, ""), ": ")
 		return message
@@ -305,15 +305,15 @@ func withoutServer(e answer.Event, err error) (answer.Event, error) {
 		if remedy := model.Remedy(); remedy != "" {
 			p.Detail += ": " + remedy
 		}
-		err = p.because(err)
+		err = p.withCause(err)
 	}
 	return e, err
 }
 
-// untilEnded passes events on until their context's key is revoked: its former
+// stopWhenRevoked passes events on until their context's key is revoked: its former
 // holder must not see how the answer broke off. Only who may see the settings gets the
 // words and the address of the model's server.
-func untilEnded(ctx context.Context, events iter.Seq2[answer.Event, error]) iter.Seq2[answer.Event, error] {
+func stopWhenRevoked(ctx context.Context, events iter.Seq2[answer.Event, error]) iter.Seq2[answer.Event, error] {
 	return func(yield func(answer.Event, error) bool) {
 		for e, err := range events {
 			if cause := (*Problem)(nil); errors.As(context.Cause(ctx), &cause) {
@@ -321,7 +321,7 @@ func untilEnded(ctx context.Context, events iter.Seq2[answer.Event, error]) iter
 				return
 			}
 			if h := holderFrom(ctx); h == nil || !h.maySet() {
-				e, err = withoutServer(e, err)
+				e, err = redactServer(e, err)
 			}
 			if !yield(e, err) {
 				return
@@ -330,36 +330,36 @@ func untilEnded(ctx context.Context, events iter.Seq2[answer.Event, error]) iter
 	}
 }
 
-func (n narrowed) Search(ctx context.Context, q retrieve.Query) (found []retrieve.Passage, err error) {
-	if q.Filter, err = within(ctx, q.Filter); err == nil {
-		found, err = n.all.Searcher.Search(ctx, q)
+func (n keyScoped) Search(ctx context.Context, q retrieve.Query) (found []retrieve.Passage, err error) {
+	if q.Filter, err = restrictFilter(ctx, q.Filter); err == nil {
+		found, err = n.options.Searcher.Search(ctx, q)
 	}
 	return found, err
 }
 
-func (n narrowed) Documents(ctx context.Context, f retrieve.Filter) (found []retrieve.DocumentInfo, err error) {
-	if f, err = within(ctx, f); err == nil {
-		found, err = n.all.Library.Documents(ctx, f)
+func (n keyScoped) Documents(ctx context.Context, f retrieve.Filter) (found []retrieve.DocumentInfo, err error) {
+	if f, err = restrictFilter(ctx, f); err == nil {
+		found, err = n.options.Library.Documents(ctx, f)
 	}
 	return found, err
 }
 
-func (n narrowed) Holds(ctx context.Context, f retrieve.Filter) (found bool, err error) {
-	if f, err = within(ctx, f); err == nil {
-		found, err = n.all.Library.Holds(ctx, f)
+func (n keyScoped) Holds(ctx context.Context, f retrieve.Filter) (found bool, err error) {
+	if f, err = restrictFilter(ctx, f); err == nil {
+		found, err = n.options.Library.Holds(ctx, f)
 	}
 	return found, err
 }
 
 // Document fails unless the caller may see the document. Listing it, unlike Holds,
 // does not evict the filters of searches from the engine's cache.
-func (n narrowed) Document(ctx context.Context, id string) (*ingest.Document, error) {
-	collections, err := reach(ctx)
+func (n keyScoped) Document(ctx context.Context, id string) (*ingest.Document, error) {
+	collections, err := visibleCollections(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if len(collections) > 0 {
-		found, err := n.all.Library.Documents(ctx, retrieve.Filter{Document: id, Collections: collections})
+		found, err := n.options.Library.Documents(ctx, retrieve.Filter{Document: id, Collections: collections})
 		if err != nil {
 			return nil, err
 		}
@@ -367,11 +367,11 @@ func (n narrowed) Document(ctx context.Context, id string) (*ingest.Document, er
 			return nil, fmt.Errorf("document %q: %w", id, retrieve.ErrNotFound)
 		}
 	}
-	return n.all.Library.Document(ctx, id)
+	return n.options.Library.Document(ctx, id)
 }
 
 func mayWriteTo(ctx context.Context, collection string) error {
-	_, err := reach(ctx)
+	_, err := visibleCollections(ctx)
 	if err == nil && !holderFrom(ctx).mayWrite(collection) {
 		err = problem(http.StatusForbidden, "outside_key",
 			"the upload goes into a collection that this key may not change: name another with ?collection=, or use a key for it")
@@ -379,70 +379,70 @@ func mayWriteTo(ctx context.Context, collection string) error {
 	return err
 }
 
-func (n narrowed) SiteStates() []SiteState { return n.all.Sites.SiteStates() }
+func (n keyScoped) SiteStates() []SiteState { return n.options.Sites.SiteStates() }
 
 // AddSite adds sites to the collection of uploads, and for those who may change all
 // collections to any: others would learn that an address is in a collection of which
 // they know nothing.
-func (n narrowed) AddSite(ctx context.Context, address, collection string) (root ingest.Root, err error) {
-	if collection == "" || collection == n.all.UploadCollection {
-		err = mayWriteTo(ctx, n.all.UploadCollection)
+func (n keyScoped) AddSite(ctx context.Context, address, collection string) (root ingest.Root, err error) {
+	if collection == "" || collection == n.options.UploadCollection {
+		err = mayWriteTo(ctx, n.options.UploadCollection)
 	} else {
 		err = requireAll(ctx)
 	}
 	if err == nil {
-		root, err = n.all.Sites.AddSite(ctx, address, collection)
+		root, err = n.options.Sites.AddSite(ctx, address, collection)
 	}
 	return root, err
 }
 
-// Into returns uploads that need no further check: they are of one collection.
-func (n narrowed) Into(ctx context.Context, collection string) (Uploads, error) {
+// CollectionUploads returns uploads that need no further check: they are of one collection.
+func (n keyScoped) CollectionUploads(ctx context.Context, collection string) (Uploads, error) {
 	if err := mayWriteTo(ctx, collection); err != nil {
 		return nil, err
 	}
-	return n.all.UploadFolders.Into(ctx, collection)
+	return n.options.UploadFolders.CollectionUploads(ctx, collection)
 }
 
 // requireAll fails unless the caller may change all collections.
 func requireAll(ctx context.Context) error {
-	_, err := reach(ctx)
-	if err == nil && len(holderFrom(ctx).writable()) > 0 {
+	_, err := visibleCollections(ctx)
+	if err == nil && len(holderFrom(ctx).writableCollections()) > 0 {
 		err = problem(http.StatusForbidden, "outside_key",
 			"this key is for some collections: a key for all can rename and delete them, and add sites to any")
 	}
 	return err
 }
 
-func (n narrowed) Rename(ctx context.Context, from, to string) error {
+func (n keyScoped) Rename(ctx context.Context, from, to string) error {
 	if err := requireAll(ctx); err != nil {
 		return err
 	}
-	return n.all.UploadFolders.Rename(ctx, from, to)
+	return n.options.UploadFolders.Rename(ctx, from, to)
 }
 
-func (n narrowed) Delete(ctx context.Context, collection string, keepAnswers bool) error {
+func (n keyScoped) Delete(ctx context.Context, collection string, keepAnswers bool) error {
 	if err := requireAll(ctx); err != nil {
 		return err
 	}
-	return n.all.UploadFolders.Delete(ctx, collection, keepAnswers)
+	return n.options.UploadFolders.Delete(ctx, collection, keepAnswers)
 }
 
-func (n narrowed) Roots(ctx context.Context) ([]ingest.Root, error) {
-	mine, err := reach(ctx)
+func (n keyScoped) Roots(ctx context.Context) ([]ingest.Root, error) {
+	mine, err := visibleCollections(ctx)
 	if err != nil {
 		return nil, err
 	}
-	all, err := n.all.UploadFolders.Roots(ctx)
+	all, err := n.options.UploadFolders.Roots(ctx)
 	return slices.DeleteFunc(all, func(r ingest.Root) bool { return len(mine) > 0 && !slices.Contains(mine, r.Collection) }), err
 }
 
-// Of does not tell a folder that the caller may not change from one that does not exist.
-func (n narrowed) Of(ctx context.Context, root string) (Uploads, string, error) {
-	if _, err := reach(ctx); err != nil {
+// RootUploads does not tell a folder that the caller may not change from one that does not exist.
+func (n keyScoped) RootUploads(ctx context.Context, root string) (Uploads, string, error) {
+	if _, err := visibleCollections(ctx); err != nil {
 		return nil, "", err
 	}
-	u, collection, err := n.all.UploadFolders.Of(ctx, root)
+	u, collection, err := n.options.UploadFolders.RootUploads(ctx, root)
 	if err == nil && !holderFrom(ctx).mayWrite(collection) {
 		return nil, "", fs.ErrNotExist
 	}

@@ -34,7 +34,7 @@ func accesses() accessTable {
 // TestAccess checks that all routes are in the table, which openapi.json says again.
 func TestAccess(t *testing.T) {
 	for _, r := range newHandler(t, everyRoute).Routes() {
-		if _, ok := accesses().of(r.Method, r.Path); !ok {
+		if _, ok := accesses().lookup(r.Method, r.Path); !ok {
 			t.Errorf("the route %s %s is not in the table of routes", r.Method, r.Path)
 		}
 	}

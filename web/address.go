@@ -133,7 +133,7 @@ type textRange struct {
 const contentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-func headers(next echo.HandlerFunc) echo.HandlerFunc {
+func setHeaders(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		h := c.Response().Header()
 		h.Set(echo.HeaderContentSecurityPolicy, contentSecurityPolicy)
@@ -214,7 +214,7 @@ func (a address) refuseCrossOrigin() (echo.MiddlewareFunc, error) {
 			if err := guard.Check(c.Request()); err != nil {
 				return problem(http.StatusForbidden, "cross_origin",
 					"a page of another site may not send requests here; if this page is served through a proxy, start the server with "+
-						"--public-url").because(err)
+						"--public-url").withCause(err)
 			}
 			return next(c)
 		}
@@ -252,8 +252,8 @@ func CheckOrigin(origin string) error {
 	return nil
 }
 
-// listed reports whether a request comes from a page of these origins.
-func (o origins) listed(c echo.Context) bool {
+// contains reports whether a request comes from a page of these origins.
+func (o origins) contains(c echo.Context) bool {
 	return slices.Contains(o, c.Request().Header.Get("Origin"))
 }
 
@@ -265,7 +265,7 @@ func (g *keyGuard) admitOrigins(guard echo.MiddlewareFunc) echo.MiddlewareFunc {
 		guarded := guard(next)
 		return func(c echo.Context) error {
 			r, h := c.Request(), c.Response().Header()
-			if a, _ := g.access.of(http.MethodPost, r.URL.Path); a != visitors || !g.origins.listed(c) {
+			if a, _ := g.access.lookup(http.MethodPost, r.URL.Path); a != visitors || !g.origins.contains(c) {
 				return guarded(c)
 			}
 			h.Set("Access-Control-Allow-Origin", r.Header.Get("Origin"))

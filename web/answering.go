@@ -73,17 +73,17 @@ func resume[R any](c echo.Context, a *answering, kind, id string, r *R) (*replay
 	switch {
 	case errors.Is(err, retrieve.ErrNotFound),
 		err == nil && (stored.By != callerID(c) || stored.Request == nil): // another caller's, or an earlier version's
-		return nil, runNotFound(id).in("run")
+		return nil, runNotFound(id).withField("run")
 	case err != nil:
 		return nil, fmt.Errorf("looking for a run to resume: %w", err)
 	}
-	*r, err = decoded[R](stored.Request)
+	*r, err = decodeStored[R](stored.Request)
 	return recorder, err
 }
 
-// begin begins the run of a task, or resumes it. The task is carried out even
+// beginRun begins the run of a task, or resumes it. The task is carried out even
 // where it cannot be stored. The reply names the run.
-func (a *answering) begin(c echo.Context, t task, background bool, cancel context.CancelCauseFunc) (*liveAnswer, error) {
+func (a *answering) beginRun(c echo.Context, t task, background bool, cancel context.CancelCauseFunc) (*liveAnswer, error) {
 	request, err := json.Marshal(t.request)
 	if err != nil {
 		return nil, fmt.Errorf("encoding a request: %w", err)
@@ -102,7 +102,7 @@ func (a *answering) begin(c echo.Context, t task, background bool, cancel contex
 	}
 	if l.recorder != nil {
 		l.ID = l.recorder.ID
-		if err := a.claim(ctx, l.recorder, cancel); err != nil {
+		if err := a.claimRun(ctx, l.recorder, cancel); err != nil {
 			return nil, err
 		}
 	} else if background || t.record && a.keep > 0 { // it cannot be resumed, but recorded
@@ -123,8 +123,8 @@ func (a *answering) begin(c echo.Context, t task, background bool, cancel contex
 	return l, nil
 }
 
-// claim claims a run for this server. An attempt whose reader has just gone may be ending.
-func (a *answering) claim(ctx context.Context, r *replay.Recorder, cancel context.CancelCauseFunc) error {
+// claimRun claims a run for this server. An attempt whose reader has just gone may be ending.
+func (a *answering) claimRun(ctx context.Context, r *replay.Recorder, cancel context.CancelCauseFunc) error {
 	if old := a.live.get(r.ID); old != nil {
 		last, done := context.WithTimeout(ctx, endingTime)
 		defer done()
@@ -134,16 +134,16 @@ func (a *answering) claim(ctx context.Context, r *replay.Recorder, cancel contex
 	}
 	err := r.Hold(ctx, cancel)
 	if held := (*retrieve.HeldError)(nil); errors.As(err, &held) {
-		return runUnderWay(r.ID).after(held.Left + time.Second)
+		return runUnderWay(r.ID).withRetryAfter(held.Left + time.Second)
 	}
 	if errors.Is(err, retrieve.ErrNotFound) {
-		return runNotFound(r.ID).in("run")
+		return runNotFound(r.ID).withField("run")
 	}
 	return err
 }
 
 func runUnderWay(id string) *Problem {
-	return problem(http.StatusConflict, "run_running", "the run %s is under way: GET /api/runs/%s follows it", id, id).in("run")
+	return problem(http.StatusConflict, "run_running", "the run %s is under way: GET /api/runs/%s follows it", id, id).withField("run")
 }
 
 // respond replies with the answer of a task: its events or, folded, one JSON
@@ -151,7 +151,7 @@ func runUnderWay(id string) *Problem {
 func (a *answering) respond(c echo.Context, t task) error {
 	ctx, cancel := context.WithCancelCause(c.Request().Context())
 	defer cancel(nil)
-	l, err := a.begin(c, t, false, cancel)
+	l, err := a.beginRun(c, t, false, cancel)
 	if err != nil {
 		return err
 	}
@@ -160,7 +160,7 @@ func (a *answering) respond(c echo.Context, t task) error {
 		out = a.openStream(c, cancel)
 		defer out.close()
 	}
-	whole, last, ended := a.work(ctx, l, t, a.citing(c), out, nil)
+	whole, last, ended := a.runTask(ctx, l, t, a.citeOptions(c), out, nil)
 	switch {
 	case ended == nil && out == nil:
 		if whole.forms, err = a.formsOf(c, whole.Answer); err != nil {
@@ -171,17 +171,17 @@ func (a *answering) respond(c echo.Context, t task) error {
 		return ended
 	}
 	err = fmt.Errorf("answering: %w", ended)
-	if out.begun() {
+	if out.hasBegun() {
 		// Even when the context has ended: a server that shuts down says so.
 		return errors.Join(err, out.send(last))
 	}
 	return err
 }
 
-// work carries out a task that has begun, and has the outcome stored. Its events go to
+// runTask carries out a task that has begun, and has the outcome stored. Its events go to
 // each or, without that, to out, which may be nil. It returns the answer, the event
 // about an error, and how the answer ended.
-func (a *answering) work(ctx context.Context, l *liveAnswer, t task, citing cite.Options, out *eventStream,
+func (a *answering) runTask(ctx context.Context, l *liveAnswer, t task, citing cite.Options, out *eventStream,
 	each func(answer.Event) error) (whole answered, last event, ended error) {
 	ended = errPanicked
 	defer func() {
@@ -191,7 +191,7 @@ func (a *answering) work(ctx context.Context, l *liveAnswer, t task, citing cite
 		a.storeLater(ctx, l, ended)
 	}()
 	events := withQueue(ctx, func(ctx context.Context) iter.Seq2[answer.Event, error] {
-		return a.numbered(ctx, t.kind, answer.Watch(l.recorder, t.events(ctx, l.recorder)), citing)
+		return a.numberCitations(ctx, t.kind, answer.Watch(l.recorder, t.events(ctx, l.recorder)), citing)
 	})
 	if each != nil {
 		events = tee(events, each)
@@ -206,7 +206,7 @@ func (a *answering) work(ctx context.Context, l *liveAnswer, t task, citing cite
 		ended = readerGone(failed)
 		l.cancel(ended)
 	} else {
-		ended = l.endedBy(ctx, err)
+		ended = l.endReason(ctx, err)
 	}
 	return whole, l.markEnded(ctx, ended), ended
 }
@@ -227,7 +227,7 @@ func (a *answering) formsOf(c echo.Context, whole cite.Answer) (f forms, err err
 		f.Markdown = asMarkdown(whole, true)
 	}
 	if wantsHTML(c) {
-		f.HTML, err = a.markdown.whole(whole)
+		f.HTML, err = a.markdown.renderAnswer(whole)
 	}
 	return f, err
 }
@@ -243,9 +243,9 @@ func (a *answering) openStream(c echo.Context, cancel context.CancelCauseFunc) *
 	return out
 }
 
-// numbered numbers the citations of an answer. Every answer of the server passes
+// numberCitations numbers the citations of an answer. Every answer of the server passes
 // through here, and is measured on its way.
-func (a *answering) numbered(ctx context.Context, kind string, events iter.Seq2[answer.Event, error],
+func (a *answering) numberCitations(ctx context.Context, kind string, events iter.Seq2[answer.Event, error],
 	o cite.Options) iter.Seq2[answer.Event, error] {
 	return func(yield func(answer.Event, error) bool) {
 		outcome := "answered"
@@ -305,11 +305,11 @@ func (a *answering) modelDetail() string {
 	return detail
 }
 
-// citing returns how to cite, with links to the viewer below the client's address.
-func (a *answering) citing(c echo.Context) cite.Options { return a.citingAt(a.base(c)) }
+// citeOptions returns how to cite, with links to the viewer below the client's address.
+func (a *answering) citeOptions(c echo.Context) cite.Options { return a.citeOptionsAt(a.base(c)) }
 
-// citingAt is citing below an address; without links if it is empty.
-func (a *answering) citingAt(base string) cite.Options {
+// citeOptionsAt is citeOptions with links below an address; without links if it is empty.
+func (a *answering) citeOptionsAt(base string) cite.Options {
 	o := a.citations
 	if base != "" {
 		o.Link = func(p retrieve.Passage, start, end int) string { return QuoteLink(base, p, start, end) }
@@ -348,7 +348,7 @@ func (a *answering) collectEvents(l *liveAnswer, events iter.Seq2[answer.Event, 
 		}
 		return pass(e.Kind(), e)
 	}))
-	if l.cut = errors.Is(err, errEnough); l.cut {
+	if l.stoppedByClient = errors.Is(err, errEnough); l.stoppedByClient {
 		whole.Incomplete, whole.Reason, err = true, "the client asked for no more tokens", nil
 	}
 	l.incomplete = whole.Incomplete
@@ -389,21 +389,21 @@ func tee(events iter.Seq2[answer.Event, error], each func(answer.Event) error) i
 }
 
 func readerGone(err error) *Problem {
-	return problem(statusClientGone, "reader_gone", "the reader has closed the connection").because(err)
+	return problem(statusClientGone, "reader_gone", "the reader has closed the connection").withCause(err)
 }
 
-// endedBy replaces the error of a canceled answer by the reason for it.
-func (l *liveAnswer) endedBy(ctx context.Context, err error) error {
+// endReason replaces the error of a canceled answer by the reason for it.
+func (l *liveAnswer) endReason(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
 	cause := context.Cause(ctx)
 	if held := (*retrieve.HeldError)(nil); errors.As(cause, &held) {
 		return problem(http.StatusConflict, "run_taken",
-			"another server has resumed the run: GET /api/runs/%s follows it there", l.ID).because(errors.Join(cause, err))
+			"another server has resumed the run: GET /api/runs/%s follows it there", l.ID).withCause(errors.Join(cause, err))
 	}
 	if errors.Is(cause, errStopped) {
-		return problem(http.StatusConflict, "run_stopped", "the answer was stopped before its end: resume its run, or ask again").because(err)
+		return problem(http.StatusConflict, "run_stopped", "the answer was stopped before its end: resume its run, or ask again").withCause(err)
 	}
 	if ended := causeOf(ctx, err); ended != nil {
 		ended.cause = err
@@ -412,8 +412,8 @@ func (l *liveAnswer) endedBy(ctx context.Context, err error) error {
 	return err
 }
 
-// problem is an error inside a request as its client gets it; it is counted and logged.
-func (a *answering) problem(ctx context.Context, where string, err error) *Problem {
+// problemIn returns an error inside a request as its client gets it; it is counted and logged.
+func (a *answering) problemIn(ctx context.Context, where string, err error) *Problem {
 	p := problemFor(err)
 	if ended := causeOf(ctx, err); ended != nil {
 		p = ended

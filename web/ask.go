@@ -48,7 +48,7 @@ type askRequest struct {
 	Record     *bool           `json:"record,omitempty"`
 	// Name is what the conversation is called from now on.
 	Name string `json:"name,omitempty"`
-	talk
+	conversationRef
 }
 
 // askKind is the kind of a run that answers a question.
@@ -89,7 +89,7 @@ func (a *asking) askTask(c echo.Context, r askRequest) (task, error) {
 		return task{}, err
 	}
 	q := answer.Question{Text: r.Question, Strategy: r.Strategy, TopK: int(r.TopK), Style: r.Style}
-	if q.History, q.CitedUnder, err = a.follow(c, &r); err != nil {
+	if q.History, q.CitedUnder, err = a.previousTurns(c, &r); err != nil {
 		return task{}, err
 	}
 	if err := checkHistory(r.History); err != nil {
@@ -98,7 +98,7 @@ func (a *asking) askTask(c echo.Context, r askRequest) (task, error) {
 	if err := checkStrategy(r.Strategy, answer.Strategies()); err != nil {
 		return task{}, err
 	}
-	if q.Filter, err = a.catalog.scope(c.Request().Context(), r.Filter, r.Collection); err != nil {
+	if q.Filter, err = a.catalog.collectionFilter(c.Request().Context(), r.Filter, r.Collection); err != nil {
 		return task{}, err
 	}
 	events := func(ctx context.Context, recorder *replay.Recorder) iter.Seq2[answer.Event, error] {
@@ -108,8 +108,8 @@ func (a *asking) askTask(c echo.Context, r askRequest) (task, error) {
 	return task{kind: askKind, request: r, record: record, recorder: recorder, events: events}, nil
 }
 
-// searched is the reply of POST /api/search.
-type searched struct {
+// searchResult is the reply of POST /api/search.
+type searchResult struct {
 	// Passages are those found, best first.
 	Passages []retrieve.Passage `json:"passages"`
 	Indexing Indexing           `json:"indexing"`
@@ -119,24 +119,24 @@ type searched struct {
 
 func (a *asking) search(c echo.Context, r searchRequest) error {
 	found, err := a.find(c.Request().Context(), r)
-	return send(c, http.StatusOK, found, err)
+	return sendValue(c, http.StatusOK, found, err)
 }
 
-func (a *asking) find(ctx context.Context, r searchRequest) (searched, error) {
+func (a *asking) find(ctx context.Context, r searchRequest) (searchResult, error) {
 	if err := checkQuestion(&r.Question, int(r.TopK)); err != nil {
-		return searched{}, err
+		return searchResult{}, err
 	}
-	filter, err := a.catalog.scope(ctx, r.Filter, r.Collection)
+	filter, err := a.catalog.collectionFilter(ctx, r.Filter, r.Collection)
 	if err != nil {
-		return searched{}, err
+		return searchResult{}, err
 	}
-	found := searched{Indexing: a.indexing()}
+	found := searchResult{Indexing: a.indexing()}
 	found.Passages, err = a.catalog.Search(ctx, retrieve.Query{
 		Text: r.Question, K: int(r.TopK), Filter: filter,
 		Warn: func(err error) { found.Warnings = append(found.Warnings, err.Error()) },
 	})
 	if err != nil {
-		return searched{}, fmt.Errorf("searching: %w", err)
+		return searchResult{}, fmt.Errorf("searching: %w", err)
 	}
 	if found.Passages == nil {
 		found.Passages = []retrieve.Passage{}
@@ -157,7 +157,7 @@ func checkQuestion(question *string, topK int) error {
 	case len(*question) > MaxQuestion:
 		return problem(http.StatusRequestEntityTooLarge, "question_too_long",
 			"the question has %d bytes, and the limit is %d: shorten it, or put long material into a document",
-			len(*question), MaxQuestion).in("question")
+			len(*question), MaxQuestion).withField("question")
 	case topK < 0 || topK > MaxTopK:
 		return invalidField("top_k", "bad_top_k", "top_k is %d: give 1 to %d, or leave it out", topK, MaxTopK)
 	}
@@ -209,7 +209,7 @@ func decode(c echo.Context, into any) ([]byte, error) {
 // description: encoding/json takes "N" for "n" too. Unknown members are ignored, except
 // in a type that is strict.
 func unmarshal(data []byte, into any) error {
-	data, err := exactly(data, reflect.TypeOf(into).Elem(), "")
+	data, err := dropMisspelled(data, reflect.TypeOf(into).Elem(), "")
 	if err == nil {
 		err = json.Unmarshal(data, into)
 	}
@@ -222,21 +222,21 @@ func unmarshal(data []byte, into any) error {
 	return nil
 }
 
-// strict is the code for an unknown member of a type that has none: with a misspelt filter
+// unknownMemberCode returns the code for an unknown member of a type that has none: with a misspelt filter
 // everything would be searched, and with a misspelt "exclude" the wrong documents cited.
-func strict(t reflect.Type) (code string) {
+func unknownMemberCode(t reflect.Type) (code string) {
 	switch t {
 	case reflect.TypeFor[retrieve.Filter]():
 		return "unknown_filter"
-	case reflect.TypeFor[citeRequest](), reflect.TypeFor[citeText](), reflect.TypeFor[labels]():
+	case reflect.TypeFor[citeRequest](), reflect.TypeFor[citePiece](), reflect.TypeFor[labels]():
 		return "unknown_member"
 	}
 	return ""
 }
 
-// exactly is JSON without the members whose names differ from those of a type in upper and
+// dropMisspelled returns JSON without the members whose names differ from those of a type in upper and
 // lower case alone. In is where the data is.
-func exactly(data json.RawMessage, t reflect.Type, in string) (json.RawMessage, error) {
+func dropMisspelled(data json.RawMessage, t reflect.Type, in string) (json.RawMessage, error) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
@@ -244,7 +244,7 @@ func exactly(data json.RawMessage, t reflect.Type, in string) (json.RawMessage, 
 	var members map[string]json.RawMessage
 	changed := false
 	pass := func(value *json.RawMessage, t reflect.Type, in string) error {
-		exact, err := exactly(*value, t, in)
+		exact, err := dropMisspelled(*value, t, in)
 		changed = changed || !bytes.Equal(exact, *value)
 		*value = exact
 		return err
@@ -258,7 +258,7 @@ func exactly(data json.RawMessage, t reflect.Type, in string) (json.RawMessage, 
 			}
 		}
 		if changed {
-			return encoded(items), nil
+			return mustEncode(items), nil
 		}
 	case kind == reflect.Struct && json.Unmarshal(data, &members) == nil:
 		known := membersOf(t)
@@ -270,8 +270,8 @@ func exactly(data json.RawMessage, t reflect.Type, in string) (json.RawMessage, 
 					return nil, err
 				}
 				members[name] = value
-			case strict(t) != "":
-				return nil, invalidField(fmt.Sprintf("%s%.40s", in, name), strict(t), "there is no member %.40q here: there are %s", name,
+			case unknownMemberCode(t) != "":
+				return nil, invalidField(fmt.Sprintf("%s%.40s", in, name), unknownMemberCode(t), "there is no member %.40q here: there are %s", name,
 					strings.Join(slices.Sorted(maps.Keys(known)), ", "))
 			default: // a name that matches none is ignored later
 				delete(members, name)
@@ -279,7 +279,7 @@ func exactly(data json.RawMessage, t reflect.Type, in string) (json.RawMessage, 
 			}
 		}
 		if changed {
-			return encoded(members), nil
+			return mustEncode(members), nil
 		}
 	}
 	return data, nil
@@ -333,9 +333,9 @@ func readBody(c echo.Context, most int) ([]byte, error) {
 	if err != nil {
 		return nil, bodyProblem(err)
 	}
-	var named talk
+	var named conversationRef
 	if s, ok := c.Get(slotKey).(*slot); ok && unmarshal(body, &named) == nil {
-		return body, s.divide(named.User)
+		return body, s.countUser(named.User)
 	}
 	return body, nil
 }
@@ -345,7 +345,7 @@ func bodyProblem(err error) *Problem {
 		return problem(http.StatusRequestEntityTooLarge, "body_too_large",
 			"the request body is over %d bytes: send less history or a shorter question", tooLarge.Limit)
 	}
-	return invalid("unreadable_body", "the request body did not arrive completely: send it again").because(err)
+	return invalid("unreadable_body", "the request body did not arrive completely: send it again").withCause(err)
 }
 
 func wrongDate(err error, field string) *Problem {
@@ -410,7 +410,7 @@ func (a *asking) passagesOf(ctx context.Context, r summarizeRequest) ([]retrieve
 	}
 	ids := []retrieve.DocumentInfo{{Document: ingest.Document{ID: r.Document}}}
 	if r.Document == "" {
-		filter, err := a.catalog.scope(ctx, r.Filter, r.Collection)
+		filter, err := a.catalog.collectionFilter(ctx, r.Filter, r.Collection)
 		if err == nil {
 			ids, err = a.catalog.Documents(ctx, filter)
 		}

@@ -42,8 +42,8 @@ type answeredBatch struct {
 // A batch answers several questions, each as the request of its own that it could be.
 type batch struct {
 	*asking
-	limiter limiter
-	one     echo.HandlerFunc
+	limiter   limiter
+	handleOne echo.HandlerFunc
 }
 
 func newBatch(a *asking, l limiter) *batch {
@@ -53,7 +53,7 @@ func newBatch(a *asking, l limiter) *batch {
 		}
 		return a.ask(c, r)
 	}
-	return &batch{a, l, recoverPanics(a.logger)(a.catalog.withPoints(l.bounded(withBody(one))))}
+	return &batch{a, l, recoverPanics(a.logger)(a.catalog.withCodePoints(l.limitHandler(withBody(one))))}
 }
 
 // ask replies with all answers. While they are made it sends line ends, so that no proxy
@@ -83,7 +83,7 @@ func (b *batch) ask(c echo.Context, r batchRequest) error {
 	stop := keepAlive(func() error { return write([]byte("\n")) }, cancel)
 	items := b.answer(c, r.Questions)
 	stop()
-	return write(append(encoded(answeredBatch{items}), '\n'))
+	return write(append(mustEncode(answeredBatch{items}), '\n'))
 }
 
 // answer answers questions, a few at a time. Those that begin after the key was revoked, or
@@ -96,7 +96,7 @@ func (b *batch) answer(c echo.Context, questions []json.RawMessage) []batchItem 
 	for i, question := range questions {
 		some.Go(func() error {
 			if err := context.Cause(r.Context()); err != nil {
-				items[i].Error = b.problem(r.Context(), "question", err)
+				items[i].Error = b.problemIn(r.Context(), "question", err)
 				return nil
 			}
 			one := r.Clone(r.Context())
@@ -112,8 +112,8 @@ func (b *batch) answer(c echo.Context, questions []json.RawMessage) []batchItem 
 }
 
 func (b *batch) askOne(c echo.Context, w *heldReply) (item batchItem) {
-	if err := b.one(c); err != nil {
-		item.Error = b.problem(c.Request().Context(), "question", err)
+	if err := b.handleOne(c); err != nil {
+		item.Error = b.problemIn(c.Request().Context(), "question", err)
 		item.RetryAfter = item.Error.retryAfter.Milliseconds()
 	} else {
 		item.Answer = bytes.TrimSpace(w.Bytes())

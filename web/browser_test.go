@@ -143,7 +143,7 @@ func (p play) perform(t *testing.T, name string) {
 func (s *scene) wantAsked(t *testing.T, want string) {
 	t.Helper()
 	q := s.asked.Load()
-	got := string(encoded(q.Filter))
+	got := string(mustEncode(q.Filter))
 	for _, turn := range q.History {
 		got += fmt.Sprintf("\n%s: %.38s", turn.Role, turn.Content)
 	}

@@ -17,9 +17,9 @@ import (
 // pointsKey is the key of the codePoints in the context of a request.
 const pointsKey = "points"
 
-// withPoints adds offsets in code points to replies and events where the query has
+// withCodePoints adds offsets in code points to replies and events where the query has
 // chars=1.
-func (l *catalog) withPoints(next echo.HandlerFunc) echo.HandlerFunc {
+func (l *catalog) withCodePoints(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if c.QueryParam("chars") == "1" {
 			c.Set(pointsKey, &codePoints{ctx: c.Request().Context(), library: l, texts: map[string]string{}})
@@ -54,7 +54,7 @@ func (p *codePoints) add(data []byte) ([]byte, error) {
 // addTo returns the data of an event with these offsets, after all events before it.
 func (p *codePoints) addTo(e event) ([]byte, error) {
 	if e.kind == "text" {
-		piece, err := decoded[answer.Text](e.data)
+		piece, err := decodeStored[answer.Text](e.data)
 		if err != nil {
 			return nil, err
 		}
@@ -85,8 +85,8 @@ func (p *codePoints) walk(v any, id string) error {
 	if _, whole := object["answered"]; whole {
 		p.answer = text
 	}
-	points(object, "text_start", "text_end", p.answer)
-	if err := p.inDocument(object, id, words); err != nil {
+	addCodePoints(object, "text_start", "text_end", p.answer)
+	if err := p.addInDocument(object, id, words); err != nil {
 		return err
 	}
 	for name, member := range object {
@@ -103,14 +103,14 @@ func (p *codePoints) walk(v any, id string) error {
 		}
 		list, _ := member.([]any)
 		for _, place := range list {
-			points(place, "start", "end", in)
+			addCodePoints(place, "start", "end", in)
 		}
 	}
 	return nil
 }
 
-// inDocument adds the offsets of words in a document, unless they are no longer there.
-func (p *codePoints) inDocument(object map[string]any, id, words string) error {
+// addInDocument adds the offsets of words in a document, unless they are no longer there.
+func (p *codePoints) addInDocument(object map[string]any, id, words string) error {
 	_, placed := object["start"]
 	_, shown := object["blocks"] // the document itself, which says where its text is marked
 	if !placed || id == "" || words == "" && !shown {
@@ -126,14 +126,14 @@ func (p *codePoints) inDocument(object map[string]any, id, words string) error {
 		}
 		p.texts[id] = text
 	}
-	if from, to, ok := rangeIn(object, "start", "end", text); ok && (shown || text[from:to] == words) {
-		points(object, "start", "end", text)
+	if from, to, ok := byteRange(object, "start", "end", text); ok && (shown || text[from:to] == words) {
+		addCodePoints(object, "start", "end", text)
 	}
 	return nil
 }
 
-// rangeIn returns two members of an object that are byte offsets into a text.
-func rangeIn(object map[string]any, start, end, text string) (from, to int, ok bool) {
+// byteRange returns two members of an object that are byte offsets into a text.
+func byteRange(object map[string]any, start, end, text string) (from, to int, ok bool) {
 	a, _ := object[start].(json.Number)
 	b, _ := object[end].(json.Number)
 	first, err1 := a.Int64()
@@ -141,10 +141,10 @@ func rangeIn(object map[string]any, start, end, text string) (from, to int, ok b
 	return int(first), int(last), err1 == nil && err2 == nil && 0 <= first && first <= last && last <= int64(len(text))
 }
 
-// points adds the offsets in code points to two members of an object.
-func points(v any, start, end, text string) {
+// addCodePoints adds the offsets in code points to two members of an object.
+func addCodePoints(v any, start, end, text string) {
 	object, _ := v.(map[string]any)
-	if from, to, ok := rangeIn(object, start, end, text); ok {
+	if from, to, ok := byteRange(object, start, end, text); ok {
 		n := utf8.RuneCountInString(text[:from])
 		object[start+"_chars"], object[end+"_chars"] = n, n+utf8.RuneCountInString(text[from:to])
 	}

@@ -39,8 +39,8 @@ type citeRequest struct {
 	Entry  string `json:"entry,omitempty"`
 }
 
-// citeText is a piece of text in a stream of events.
-type citeText struct {
+// citePiece is a piece of text in a stream of events.
+type citePiece struct {
 	Text string `json:"text"`
 }
 
@@ -70,7 +70,7 @@ func citeAny(c echo.Context) error {
 	}
 	for e, err := range rewriter.Events(pieces) {
 		switch {
-		case err != nil && out.begun():
+		case err != nil && out.hasBegun():
 			return errors.Join(err, out.writeEvent("error", problemOf(c, err)))
 		case err != nil:
 			return err
@@ -82,7 +82,7 @@ func citeAny(c echo.Context) error {
 		case e.Done != nil:
 			err = out.writeEvent("done", e.Done)
 		default:
-			err = out.writeEvent("text", citeText{e.Text})
+			err = out.writeEvent("text", citePiece{e.Text})
 		}
 		if err != nil {
 			return err
@@ -142,7 +142,7 @@ func readCite(c echo.Context) (*citeRequest, iter.Seq2[[]byte, error], error) {
 		for piece := r.Text; yield([]byte(piece), nil); {
 			// A model may write slowly.
 			err := ignoreUnsupported(control.SetReadDeadline(time.Now().Add(bodyTimeout)))
-			var t citeText
+			var t citePiece
 			more, failed := nextEvent(lines, &t)
 			if err = errors.Join(err, failed); err != nil {
 				yield(nil, err)

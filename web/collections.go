@@ -27,8 +27,8 @@ type catalog struct {
 	keys     *keyring // nil where no keys guard the server
 }
 
-// listedCollections is the reply of GET /api/collections.
-type listedCollections struct {
+// collectionList is the reply of GET /api/collections.
+type collectionList struct {
 	Collections []collection `json:"collections"`
 }
 
@@ -55,15 +55,15 @@ type collectionRoot struct {
 // showCollections lists the collections by name, with what is stored of each.
 func (l *catalog) showCollections(c echo.Context) error {
 	list, err := l.collections(c.Request().Context())
-	return send(c, http.StatusOK, list, err)
+	return sendValue(c, http.StatusOK, list, err)
 }
 
-func (l *catalog) collections(ctx context.Context) (listedCollections, error) {
+func (l *catalog) collections(ctx context.Context) (collectionList, error) {
 	all, err := l.Documents(ctx, retrieve.Filter{})
 	if err != nil {
-		return listedCollections{}, fmt.Errorf("listing the documents: %w", err)
+		return collectionList{}, fmt.Errorf("listing the documents: %w", err)
 	}
-	list := listedCollections{Collections: []collection{}}
+	list := collectionList{Collections: []collection{}}
 	add := func(d retrieve.DocumentInfo) *collection {
 		at, ok := slices.BinarySearchFunc(list.Collections, d.Collection,
 			func(c collection, name string) int { return cmp.Compare(c.Name, name) })
@@ -91,7 +91,7 @@ func (l *catalog) collections(ctx context.Context) (listedCollections, error) {
 			add(retrieve.DocumentInfo{Collection: r.Collection}).markUploads(r.Name)
 		}
 	}
-	if reached, err := l.reaches(ctx, l.uploads); err != nil || !reached || l.uploads == "" {
+	if reached, err := l.maySee(ctx, l.uploads); err != nil || !reached || l.uploads == "" {
 		return list, err
 	}
 	add(retrieve.DocumentInfo{Collection: l.uploads}).markUploads(uploadsRoot)
@@ -117,18 +117,18 @@ type namedCollection struct {
 func (l *catalog) makeCollection(c echo.Context, r namedCollection) error {
 	var err error
 	if r.Name != l.uploads {
-		_, err = l.folders.Into(c.Request().Context(), r.Name)
+		_, err = l.folders.CollectionUploads(c.Request().Context(), r.Name)
 	}
-	return send(c, http.StatusCreated, r, collectionProblem(r.Name, err))
+	return sendValue(c, http.StatusCreated, r, collectionProblem(r.Name, err))
 }
 
 func (l *catalog) renameCollection(c echo.Context, r namedCollection) error {
 	err := l.changeCollection(c, func(ctx context.Context, from string) error { return l.folders.Rename(ctx, from, r.Name) })
-	return send(c, http.StatusOK, r, err)
+	return sendValue(c, http.StatusOK, r, err)
 }
 
 func (l *catalog) deleteCollection(c echo.Context) error {
-	return done(c, l.changeCollection(c, func(ctx context.Context, name string) error {
+	return sendNoContent(c, l.changeCollection(c, func(ctx context.Context, name string) error {
 		return l.folders.Delete(ctx, name, c.QueryParam("answers") == "keep")
 	}))
 }
@@ -150,7 +150,7 @@ func (l *catalog) changeCollection(c echo.Context, change func(ctx context.Conte
 func collectionProblem(name string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return problem(http.StatusNotFound, "collection_not_found", "no collection %.200q was made for uploads: those of the server itself "+
-			"and of its folders cannot be renamed or deleted here; 'ibid forget' removes a folder", name).because(err)
+			"and of its folders cannot be renamed or deleted here; 'ibid forget' removes a folder", name).withCause(err)
 	}
 	return err
 }
@@ -160,7 +160,7 @@ func (l *catalog) document(ctx context.Context, id, field string) (*ingest.Docum
 	doc, err := l.Document(ctx, id)
 	if errors.Is(err, retrieve.ErrNotFound) {
 		return nil, problem(http.StatusNotFound, "document_not_found",
-			"there is no document %.200q in the library: it may have been renamed or removed since", id).in(field).because(err)
+			"there is no document %.200q in the library: it may have been renamed or removed since", id).withField(field).withCause(err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading %q from the library: %w", id, err)
@@ -168,12 +168,12 @@ func (l *catalog) document(ctx context.Context, id, field string) (*ingest.Docum
 	return doc, nil
 }
 
-// reaches reports whether the caller may see a collection; "" is all of them.
-func (l *catalog) reaches(ctx context.Context, collection string) (bool, error) {
+// maySee reports whether the caller may see a collection; "" is all of them.
+func (l *catalog) maySee(ctx context.Context, collection string) (bool, error) {
 	if l.keys == nil {
 		return true, nil
 	}
-	collections, err := reach(ctx)
+	collections, err := visibleCollections(ctx)
 	return err == nil && (len(collections) == 0 || slices.Contains(collections, collection)), err
 }
 
@@ -194,9 +194,9 @@ func (l *catalog) requireDocuments(ctx context.Context) error {
 	return problem(http.StatusNotFound, "empty_library", "the library is empty: run 'ibid ingest FOLDER' and ask again")
 }
 
-// scope is the filter with a collection that was named outside it, which may not be
+// collectionFilter returns the filter with a collection that was named outside it, which may not be
 // another one than that of the filter.
-func (l *catalog) scope(ctx context.Context, f retrieve.Filter, collection string) (retrieve.Filter, error) {
+func (l *catalog) collectionFilter(ctx context.Context, f retrieve.Filter, collection string) (retrieve.Filter, error) {
 	for _, name := range []string{f.Collection, collection} {
 		if err := l.checkCollection(ctx, name); err != nil {
 			return f, err
@@ -226,7 +226,7 @@ func (l *catalog) checkCollection(ctx context.Context, name string) error {
 		}
 		if found {
 			return problem(http.StatusNotFound, "unknown_collection",
-				"there is no document in the collection %.200q: check its name, or leave it out to search all", name).in("collection")
+				"there is no document in the collection %.200q: check its name, or leave it out to search all", name).withField("collection")
 		}
 	}
 	return nil

@@ -36,8 +36,8 @@ const (
 
 var conversationID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// A talk names a conversation among those of a key.
-type talk struct {
+// A conversationRef names a conversation among those of a key.
+type conversationRef struct {
 	// Conversation is its id, 1 to 64 letters, digits, "-" or "_".
 	Conversation string `json:"conversation,omitempty"`
 	// User is whom the key asks for; the conversations of each are apart, and each has
@@ -45,7 +45,7 @@ type talk struct {
 	User string `json:"user,omitempty"`
 }
 
-func (t talk) check() error {
+func (t conversationRef) check() error {
 	switch {
 	case t.Conversation != "" && !conversationID.MatchString(t.Conversation):
 		return invalidField("conversation", "bad_conversation", "%.80q is no id of a conversation: give 1 to 64 letters, digits, '-' or '_'",
@@ -56,26 +56,26 @@ func (t talk) check() error {
 	return nil
 }
 
-// namedTalk is the conversation that an address names. Whom a trusted proxy names along with a
+// conversationOf returns the conversation that an address names. Whom a trusted proxy names along with a
 // key has no other's.
-func namedTalk(c echo.Context) talk {
-	t := talk{c.Param("id"), c.QueryParam("user")}
+func conversationOf(c echo.Context) conversationRef {
+	t := conversationRef{c.Param("id"), c.QueryParam("user")}
 	if caller := holderFrom(c.Request().Context()); caller != nil {
 		t.User = cmp.Or(caller.user, t.User)
 	}
 	return t
 }
 
-// askedIn is the question in a stored request; a summary has none.
-func askedIn(request []byte) askRequest {
-	r, _ := decoded[askRequest](request) // nothing in what another version stored
+// storedQuestion returns the question in a stored request; a summary has none.
+func storedQuestion(request []byte) askRequest {
+	r, _ := decodeStored[askRequest](request) // nothing in what another version stored
 	return r
 }
 
-// follow returns the turns before a question of a conversation, and the heading that the
+// previousTurns returns the turns before a question of a conversation, and the heading that the
 // last answer cited: its records have them, unless the client sent a history.
-func (a *asking) follow(c echo.Context, r *askRequest) (turns []answer.Turn, citedUnder string, err error) {
-	if err := cmp.Or(r.talk.check(), checkConversationName(r.Name)); err != nil || r.Conversation == "" {
+func (a *asking) previousTurns(c echo.Context, r *askRequest) (turns []answer.Turn, citedUnder string, err error) {
+	if err := cmp.Or(r.conversationRef.check(), checkConversationName(r.Name)); err != nil || r.Conversation == "" {
 		return r.History, "", err
 	}
 	caller := holderFrom(c.Request().Context())
@@ -98,11 +98,11 @@ func (a *asking) follow(c echo.Context, r *askRequest) (turns []answer.Turn, cit
 		if err != nil {
 			return nil, "", err
 		}
-		asked := askedIn(stored.Spec)
-		if stored.Kind != askKind || asked.talk != r.talk {
+		asked := storedQuestion(stored.Spec)
+		if stored.Kind != askKind || asked.conversationRef != r.conversationRef {
 			continue
 		}
-		record, err := a.whole(ctx, stored.ID)
+		record, err := a.fullRecord(ctx, stored.ID)
 		if err != nil {
 			return nil, "", err
 		}
@@ -110,7 +110,7 @@ func (a *asking) follow(c echo.Context, r *askRequest) (turns []answer.Turn, cit
 			continue
 		}
 		own, err1 := record.turns()
-		said, err2 := decoded[cite.Answer](record.Answer)
+		said, err2 := decodeStored[cite.Answer](record.Answer)
 		if err := errors.Join(err1, err2); err != nil {
 			return nil, "", err
 		}
@@ -124,8 +124,8 @@ func (a *asking) follow(c echo.Context, r *askRequest) (turns []answer.Turn, cit
 	return turns[max(0, len(turns)-conversationTurns):], citedUnder, nil
 }
 
-// whole returns a record with its events, nil if it was deleted meanwhile.
-func (a *asking) whole(ctx context.Context, id string) (*answerRecord, error) {
+// fullRecord returns a record with its events, nil if it was deleted meanwhile.
+func (a *asking) fullRecord(ctx context.Context, id string) (*answerRecord, error) {
 	stored, err := a.ledger.Record(ctx, id)
 	if errors.Is(err, retrieve.ErrNotFound) {
 		return nil, nil
@@ -168,15 +168,15 @@ func recordsOf(ctx context.Context, in retrieve.Archive, by string) iter.Seq2[re
 
 // turns are those of the conversation that ends with an answer.
 func (r *answerRecord) turns() ([]answer.Turn, error) {
-	asked, err1 := decoded[askRequest](r.Request)
-	said, err2 := decoded[answer.Text](r.Answer)
+	asked, err1 := decodeStored[askRequest](r.Request)
+	said, err2 := decodeStored[answer.Text](r.Answer)
 	return append(asked.History, answer.Turn{Role: "user", Content: asked.Question}, answer.Turn{Role: "assistant", Content: said.Text}),
 		errors.Join(err1, err2)
 }
 
 // A listedConversation is an entry of GET /api/conversations.
 type listedConversation struct {
-	talk
+	conversationRef
 	Questions int       `json:"questions"`
 	Name      string    `json:"name,omitempty"`
 	First     string    `json:"first"` // question
@@ -192,20 +192,20 @@ type listedConversations struct {
 // listConversations lists the caller's conversations, those with the last questions
 // first: of all users, or of the one in ?user=.
 func (r *runHandlers) listConversations(c echo.Context) error {
-	list, found := listedConversations{Conversations: []*listedConversation{}}, map[talk]*listedConversation{}
-	of := namedTalk(c).User
+	list, found := listedConversations{Conversations: []*listedConversation{}}, map[conversationRef]*listedConversation{}
+	of := conversationOf(c).User
 	one := of != "" || c.QueryParams().Has("user")
 	for stored, err := range r.records(c.Request().Context(), callerID(c)) {
 		if err != nil {
 			return err
 		}
-		asked := askedIn(stored.Spec)
-		t := asked.talk
+		asked := storedQuestion(stored.Spec)
+		t := asked.conversationRef
 		if t.Conversation == "" || one && of != t.User {
 			continue
 		}
 		if found[t] == nil {
-			found[t] = &listedConversation{talk: t, Ended: stored.Ended}
+			found[t] = &listedConversation{conversationRef: t, Ended: stored.Ended}
 			list.Conversations = append(list.Conversations, found[t])
 		}
 		in := found[t]
@@ -230,7 +230,7 @@ func (r *runHandlers) renameConversation(c echo.Context, given namedConversation
 	if err := checkConversationName(*given.Name); err != nil {
 		return err
 	}
-	_, ids, err := r.runsOf(c)
+	_, ids, err := r.conversationRuns(c)
 	if err != nil {
 		return err
 	}
@@ -238,9 +238,9 @@ func (r *runHandlers) renameConversation(c echo.Context, given namedConversation
 	for _, id := range ids {
 		stored, err := r.ledger.Record(ctx, id)
 		if err == nil {
-			asked := askedIn(stored.Spec)
+			asked := storedQuestion(stored.Spec)
 			asked.Name = *given.Name
-			stored.Spec = encoded(asked)
+			stored.Spec = mustEncode(asked)
 			err = r.ledger.KeepRecord(ctx, stored)
 		}
 		if err != nil && !errors.Is(err, retrieve.ErrNotFound) { // deleted meanwhile, or one of its documents
@@ -260,20 +260,20 @@ func checkConversationName(name string) error {
 
 // A shownConversation is the reply of GET /api/conversations/ID.
 type shownConversation struct {
-	talk
+	conversationRef
 	// Runs are the records of its answers, oldest first.
 	Runs []*answerRecord `json:"runs"`
 }
 
 // showConversation exports a conversation: each question with its whole answer.
 func (r *runHandlers) showConversation(c echo.Context) error {
-	t, ids, err := r.runsOf(c)
+	t, ids, err := r.conversationRuns(c)
 	if err != nil {
 		return err
 	}
-	shown := shownConversation{talk: t, Runs: []*answerRecord{}}
+	shown := shownConversation{conversationRef: t, Runs: []*answerRecord{}}
 	for _, id := range slices.Backward(ids) {
-		record, err := r.whole(c.Request().Context(), id)
+		record, err := r.fullRecord(c.Request().Context(), id)
 		if err != nil {
 			return err
 		}
@@ -289,10 +289,10 @@ func (r *runHandlers) showConversation(c echo.Context) error {
 // that are under way here.
 func (r *runHandlers) deleteConversation(c echo.Context) error {
 	ctx := c.Request().Context()
-	t := namedTalk(c)
+	t := conversationOf(c)
 	stopped := false
-	for _, l := range r.live.all() {
-		if l.By != callerID(c) || askedIn(l.Spec).talk != t {
+	for _, l := range r.live.list() {
+		if l.By != callerID(c) || storedQuestion(l.Spec).conversationRef != t {
 			continue
 		}
 		stopped = true
@@ -304,7 +304,7 @@ func (r *runHandlers) deleteConversation(c echo.Context) error {
 			return err
 		}
 	}
-	_, ids, err := r.runsOf(c)
+	_, ids, err := r.conversationRuns(c)
 	if p := (*Problem)(nil); stopped && errors.As(err, &p) && p.Status == http.StatusNotFound {
 		err = nil
 	}
@@ -313,17 +313,17 @@ func (r *runHandlers) deleteConversation(c echo.Context) error {
 			break
 		}
 	}
-	return done(c, err)
+	return sendNoContent(c, err)
 }
 
-// runsOf returns the conversation that an address names, and its records, newest first.
-func (r *runHandlers) runsOf(c echo.Context) (t talk, ids []string, err error) {
-	t = namedTalk(c)
+// conversationRuns returns the conversation that an address names, and its records, newest first.
+func (r *runHandlers) conversationRuns(c echo.Context) (t conversationRef, ids []string, err error) {
+	t = conversationOf(c)
 	for stored, err := range r.records(c.Request().Context(), callerID(c)) {
 		if err != nil {
 			return t, nil, err
 		}
-		if t.Conversation != "" && askedIn(stored.Spec).talk == t {
+		if t.Conversation != "" && storedQuestion(stored.Spec).conversationRef == t {
 			ids = append(ids, stored.ID)
 		}
 	}

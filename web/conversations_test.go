@@ -54,7 +54,7 @@ func (s *slowSearch) Search(context.Context, retrieve.Query) ([]retrieve.Passage
 func TestTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &slowSearch{shelf: newShelf()}
-		turns := TakeTurns(s, 1)
+		turns := LimitSearches(s, 1)
 		h := newHandler(t, func(o *Options) {
 			o.Asker = askerFunc(func(ctx context.Context, _ answer.Question) iter.Seq2[answer.Event, error] {
 				return func(yield func(answer.Event, error) bool) {

@@ -38,8 +38,8 @@ type documents struct {
 	runs      *runHandlers
 }
 
-// listing is the reply of GET /api/documents.
-type listing struct {
+// documentList is the reply of GET /api/documents.
+type documentList struct {
 	// Documents are those after the id in ?after=, ?limit= at most, by id; with ?recent=1
 	// the latest.
 	Documents []retrieve.DocumentInfo `json:"documents"`
@@ -56,37 +56,37 @@ type listing struct {
 
 func (d *documents) list(c echo.Context) error {
 	l, err := d.listing(c, math.MaxInt32)
-	return send(c, http.StatusOK, l, err)
+	return sendValue(c, http.StatusOK, l, err)
 }
 
 // listing is the list that the query asks for, with limit documents at most unless
 // the query has a limit.
-func (d *documents) listing(c echo.Context, limit int) (listing, error) {
+func (d *documents) listing(c echo.Context, limit int) (documentList, error) {
 	ctx, q := c.Request().Context(), c.QueryParams()
 	f := retrieve.Filter{Collection: q.Get("collection"), Root: q.Get("root"), PathPrefix: q.Get("path_prefix"),
 		Format: q.Get("format"), Tags: q["tag"], Author: q.Get("author")}
 	if err := f.Language.UnmarshalText([]byte(q.Get("language"))); err != nil {
-		return listing{}, err
+		return documentList{}, err
 	}
 	for _, date := range []struct {
 		name string
 		into *retrieve.Date
 	}{{"since", &f.Since}, {"until", &f.Until}} {
 		if err := date.into.UnmarshalText([]byte(q.Get(date.name))); err != nil {
-			return listing{}, wrongDate(err, date.name)
+			return documentList{}, wrongDate(err, date.name)
 		}
 	}
 	limit, err := limitOf(c, limit, 0, math.MaxInt32)
 	if err != nil {
-		return listing{}, err
+		return documentList{}, err
 	}
 	all, err := d.Documents(ctx, f)
 	if err != nil {
-		return listing{}, fmt.Errorf("listing the documents: %w", err)
+		return documentList{}, fmt.Errorf("listing the documents: %w", err)
 	}
-	l := listing{Total: len(all), Troubles: []ingest.Change{}, Indexing: d.indexing()}
+	l := documentList{Total: len(all), Troubles: []ingest.Change{}, Indexing: d.indexing()}
 	// A key for some collections gets neither: a file that was not stored has no collection.
-	everything, err := d.reaches(ctx, "")
+	everything, err := d.maySee(ctx, "")
 	if err != nil {
 		return l, err
 	}
@@ -110,7 +110,7 @@ func (d *documents) listing(c echo.Context, limit int) (listing, error) {
 type shownDocument struct {
 	excerpt
 	// Drawn are pictures of the pages at the place.
-	Drawn []drawnLink `json:"drawn,omitempty"`
+	Drawn []drawnPage `json:"drawn,omitempty"`
 	// Original is the address of the file, where that is on this server.
 	Original string `json:"original,omitempty"`
 	// Found are the first places with the words in ?find=.
@@ -123,14 +123,14 @@ func (d *documents) show(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	shown, err := d.shown(c, doc, r)
-	return send(c, http.StatusOK, shown, err)
+	shown, err := d.newShownDocument(c, doc, r)
+	return sendValue(c, http.StatusOK, shown, err)
 }
 
-func (d *documents) shown(c echo.Context, doc *ingest.Document, r textRange) (shown shownDocument, err error) {
+func (d *documents) newShownDocument(c echo.Context, doc *ingest.Document, r textRange) (shown shownDocument, err error) {
 	shown = shownDocument{excerpt: excerptOf(doc, r), Found: findIn(doc, c.QueryParam("find"))}
 	shown.AlsoIn, err = d.copies(c.Request().Context(), doc)
-	if doc.Digest != "" && d.originals.Here(c.Request().Context(), doc) {
+	if doc.Digest != "" && d.originals.IsLocal(c.Request().Context(), doc) {
 		shown.Drawn, shown.Original = d.drawnLinks(c, doc, shown.excerpt, r.Page > 0), d.originalLink(doc, shown.excerpt)
 	}
 	return shown, err
@@ -141,11 +141,11 @@ func (d *documents) find(c echo.Context, route string) (*ingest.Document, textRa
 	if err != nil {
 		return nil, r, err
 	}
-	if err := d.recall(c, &r.quote); err != nil {
+	if err := d.loadQuote(c, &r.quote); err != nil {
 		return nil, r, err
 	}
 	names := renames{catalog: d.catalog}
-	doc, _, err := names.cited(c.Request().Context(), id, r.quote.Digest, func(doc *ingest.Document) quoteState {
+	doc, _, err := names.findCited(c.Request().Context(), id, r.quote.Digest, func(doc *ingest.Document) quoteState {
 		_, state := r.quote.locate(doc, r, r.quote.words)
 		return state
 	})
@@ -174,7 +174,7 @@ func (d *documents) viewer(c echo.Context) error {
 	if c.QueryParams().Has("original") {
 		return d.sendOriginal(c, doc)
 	}
-	x, err := d.shown(c, doc, r)
+	x, err := d.newShownDocument(c, doc, r)
 	if err != nil {
 		return err
 	}
@@ -220,7 +220,7 @@ func (d *documents) listPage(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	p := documentsPage{frame: frame, listing: l, MayChange: d.mayChange(ctx), Caller: callerMark(holderFrom(ctx))}
+	p := documentsPage{frame: frame, documentList: l, MayChange: d.mayChange(ctx), Caller: callerMark(holderFrom(ctx))}
 	if l.More && len(l.Documents) > 0 {
 		q := c.QueryParams()
 		q.Set("after", l.Documents[len(l.Documents)-1].ID)
@@ -270,20 +270,20 @@ type excerpt struct {
 
 // A block is a heading, a paragraph or the beginning of a page.
 type block struct {
-	Kind  string `json:"kind"`            // "heading", "text" or "page"
-	Level int    `json:"level,omitempty"` // of a heading, 1 is the outermost
-	Page  int    `json:"page,omitempty"`
-	Runs  []span `json:"runs,omitempty"`
-	Note  string `json:"note,omitempty"` // of the heading of a message: who sent it, when and to whom
-	At    int    `json:"-"`              // its place in the text
-	Depth int    `json:"-"`              // of a heading: one more than that of the heading above it, 1 without one
+	Kind  string     `json:"kind"`            // "heading", "text" or "page"
+	Level int        `json:"level,omitempty"` // of a heading, 1 is the outermost
+	Page  int        `json:"page,omitempty"`
+	Runs  []blockRun `json:"runs,omitempty"`
+	Note  string     `json:"note,omitempty"` // of the heading of a message: who sent it, when and to whom
+	At    int        `json:"-"`              // its place in the text
+	Depth int        `json:"-"`              // of a heading: one more than that of the heading above it, 1 without one
 }
 
 // Rank is the level of a heading on a page whose title has the first.
 func (b block) Rank() int { return b.Depth + 1 }
 
-// A span is a part of a block's text, marked or not.
-type span struct {
+// A blockRun is a part of a block's text, marked or not.
+type blockRun struct {
 	Text string `json:"text"`
 	Mark bool   `json:"mark,omitempty"`
 	// First is set on the first marked span: the one to scroll to.
@@ -346,14 +346,14 @@ func blocks(d *ingest.Document, lo, hi, start, end int) []block {
 			a, z = to, to
 		}
 		if from < a {
-			b.Runs = append(b.Runs, span{Text: d.Text[from:a]})
+			b.Runs = append(b.Runs, blockRun{Text: d.Text[from:a]})
 		}
 		if a < z {
-			b.Runs = append(b.Runs, span{Text: d.Text[a:z], Mark: true, First: !marked})
+			b.Runs = append(b.Runs, blockRun{Text: d.Text[a:z], Mark: true, First: !marked})
 			marked = true
 		}
 		if z < to {
-			b.Runs = append(b.Runs, span{Text: d.Text[z:to]})
+			b.Runs = append(b.Runs, blockRun{Text: d.Text[z:to]})
 		}
 		out = append(out, b)
 	}

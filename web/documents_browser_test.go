@@ -90,7 +90,7 @@ type recordedInto struct {
 	names chan string
 }
 
-func (r recordedInto) Into(_ context.Context, collection string) (Uploads, error) {
+func (r recordedInto) CollectionUploads(_ context.Context, collection string) (Uploads, error) {
 	r.names <- collection
 	return r.Uploads, nil
 }
@@ -98,7 +98,7 @@ func (r recordedInto) Into(_ context.Context, collection string) (Uploads, error
 // printed draws a page as lines of grey words, those of a quote marked.
 type printed struct{}
 
-func (printed) Draws(_ context.Context, format string) bool { return format == "pdf" }
+func (printed) CanDraw(_ context.Context, format string) bool { return format == "pdf" }
 
 func (printed) DrawPage(_ context.Context, _ *ingest.Document, page int, quote string, width int) ([]byte, error) {
 	if page > 9 {

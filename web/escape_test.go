@@ -197,7 +197,7 @@ func TestRendered(t *testing.T) {
 			if what := liveIn(string(out)); what != "" {
 				t.Errorf("%s, %s has %s", h.file, h.name, what)
 			}
-			lines = append(append(lines, encoded(map[string]string{"name": h.file + ": " + h.name, "markdown": string(out)})...), '\n')
+			lines = append(append(lines, mustEncode(map[string]string{"name": h.file + ": " + h.name, "markdown": string(out)})...), '\n')
 		}
 	}
 	if file := os.Getenv("IBID_ESCAPED"); file != "" {

@@ -61,20 +61,20 @@ func (r *runHandlers) giveFeedback(c echo.Context, given feedbackRequest) error 
 	if given.Citation != nil {
 		var a cite.Answer
 		if record.Answer != nil {
-			if a, err = decoded[cite.Answer](record.Answer); err != nil {
+			if a, err = decodeStored[cite.Answer](record.Answer); err != nil {
 				return err
 			}
 		}
 		if f.Citation = int(*given.Citation); f.Citation < 0 || f.Citation >= len(a.Citations) {
 			return problem(http.StatusNotFound, "no_citation", "citation is %d, and the answer has %d: give an index from 0", f.Citation,
-				len(a.Citations)).in("citation")
+				len(a.Citations)).withField("citation")
 		}
 	}
-	return send(c, http.StatusCreated, entryOf(f), r.ledger.KeepFeedback(c.Request().Context(), f))
+	return sendValue(c, http.StatusCreated, entryOf(f), r.ledger.KeepFeedback(c.Request().Context(), f))
 }
 
-// listedFeedback is the reply of GET /api/feedback.
-type listedFeedback struct {
+// feedbackList is the reply of GET /api/feedback.
+type feedbackList struct {
 	Feedback []feedbackEntry `json:"feedback"`
 	// Next is the ?after= of the next page; empty on the last page.
 	Next string `json:"next,omitempty"`
@@ -93,14 +93,14 @@ func (r *runHandlers) listFeedback(c echo.Context) error {
 			return invalid("bad_after", "after is %.40q: give the next of an earlier page", strings.Join(sent, ", "))
 		}
 	}
-	if caller := holderFrom(c.Request().Context()); caller != nil && len(caller.writable()) > 0 {
+	if caller := holderFrom(c.Request().Context()); caller != nil && len(caller.writableCollections()) > 0 {
 		return problem(http.StatusForbidden, "outside_key", "feedback may be about any collection: use a key for all of them")
 	}
 	found, err := r.ledger.Feedback(c.Request().Context(), after, limit+1)
 	if err != nil {
 		return fmt.Errorf("listing feedback: %w", err)
 	}
-	list := listedFeedback{Feedback: []feedbackEntry{}}
+	list := feedbackList{Feedback: []feedbackEntry{}}
 	if len(found) > limit {
 		found = found[:limit]
 		list.Next = strconv.FormatInt(found[limit-1].Key, 10)

@@ -38,13 +38,13 @@ type Uploads interface {
 
 // UploadFolders finds the uploads of each collection.
 type UploadFolders interface {
-	// Into returns the uploads of a collection, and makes a folder for them if there is
+	// CollectionUploads returns the uploads of a collection, and makes a folder for them if there is
 	// none. The error is or wraps [ingest.ErrCollection] for a name that no folder can have.
-	Into(ctx context.Context, collection string) (Uploads, error)
-	// Of returns the uploads in a root, and its collection. Those of a root that is not
+	CollectionUploads(ctx context.Context, collection string) (Uploads, error)
+	// RootUploads returns the uploads in a root, and its collection. Those of a root that is not
 	// made for uploads can only be read again: all else is [ingest.ErrNotUploaded]. The
 	// error is or wraps [fs.ErrNotExist] if there is no such root.
-	Of(ctx context.Context, root string) (u Uploads, collection string, err error)
+	RootUploads(ctx context.Context, root string) (u Uploads, collection string, err error)
 	// Roots lists the roots of such folders, with their collections, except for that of
 	// [Options.UploadCollection].
 	Roots(ctx context.Context) ([]ingest.Root, error)
@@ -87,9 +87,9 @@ func (d *documents) addSite(c echo.Context, address string) error {
 	root, err := d.sites.AddSite(c.Request().Context(), address, in)
 	if errors.Is(err, retrieve.ErrTaken) {
 		return problem(http.StatusConflict, "wrong_collection", "the site is in another collection: 'ibid forget' removes it").
-			in("collection").because(err)
+			withField("collection").withCause(err)
 	}
-	return send(c, http.StatusAccepted, root, collectionProblem(in, err))
+	return sendValue(c, http.StatusAccepted, root, collectionProblem(in, err))
 }
 
 // uploadsRoot is the root of the documents that were uploaded.
@@ -105,7 +105,7 @@ func (d *documents) add(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	meta, err := labelsIn(c.QueryParams()).check()
+	meta, err := parseLabels(c.QueryParams()).check()
 	if err != nil {
 		return err
 	}
@@ -165,10 +165,10 @@ func nextFile(form *multipart.Reader) (*multipart.Part, error) {
 // of the only collection that the caller may change.
 func (d *documents) uploadsFor(c echo.Context) (Uploads, error) {
 	ctx, in := c.Request().Context(), c.QueryParam("collection")
-	if caller := holderFrom(ctx); in == "" && caller != nil && len(caller.writable()) == 1 {
-		in = caller.writable()[0]
+	if caller := holderFrom(ctx); in == "" && caller != nil && len(caller.writableCollections()) == 1 {
+		in = caller.writableCollections()[0]
 	}
-	return d.folders.Into(ctx, cmp.Or(in, d.catalog.uploads))
+	return d.folders.CollectionUploads(ctx, cmp.Or(in, d.catalog.uploads))
 }
 
 // fileProblem is an error about a file or a collection as clients get it; nil for others.
@@ -190,11 +190,11 @@ func fileProblem(err error) *Problem {
 	case errors.As(err, &unreadable):
 		return problem(http.StatusUnprocessableEntity, "unreadable_file", "%v", err)
 	case errors.As(err, &refused):
-		return problem(http.StatusForbidden, "bad_address", "%v", refused).in("url")
+		return problem(http.StatusForbidden, "bad_address", "%v", refused).withField("url")
 	case errors.Is(err, ingest.ErrCollection):
 		return invalidField("collection", "bad_collection", "%v", err)
 	case errors.Is(err, retrieve.ErrTaken):
-		return problem(http.StatusConflict, "collection_exists", "another collection has this name").in("collection")
+		return problem(http.StatusConflict, "collection_exists", "another collection has this name").withField("collection")
 	case errors.Is(err, ingest.ErrNoDrawing):
 		return problem(http.StatusNotFound, "not_drawn",
 			"the pages of this document cannot be drawn: that needs a PDF file and PDFium; see 'ibid doctor'")
@@ -207,14 +207,14 @@ func fileProblem(err error) *Problem {
 	return nil
 }
 
-// upload returns the upload that an address spells: those that it belongs to, its name
+// findUpload returns the upload that an address spells: those that it belongs to, its name
 // there, and the id of its document.
-func (d *documents) upload(c echo.Context) (in Uploads, name, id string, err error) {
+func (d *documents) findUpload(c echo.Context) (in Uploads, name, id string, err error) {
 	if id, _, err = parseLink(c.Request().URL, "/api/documents/"); err != nil {
 		return nil, "", "", err
 	}
 	root, name, _ := strings.Cut(id, "/")
-	in, _, err = d.folders.Of(c.Request().Context(), root)
+	in, _, err = d.folders.RootUploads(c.Request().Context(), root)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && name == "" {
 		err = ingest.ErrNotUploaded
 	}
@@ -223,7 +223,7 @@ func (d *documents) upload(c echo.Context) (in Uploads, name, id string, err err
 
 func changeProblem(name string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrInvalid) {
-		return problem(http.StatusNotFound, "document_not_found", "there is no file %.200q: it may have been deleted", name).because(err)
+		return problem(http.StatusNotFound, "document_not_found", "there is no file %.200q: it may have been deleted", name).withCause(err)
 	}
 	return err
 }
@@ -243,8 +243,8 @@ const (
 	maxTags  = 50
 )
 
-// labelsIn are those in a query: one tag for each tag.
-func labelsIn(q url.Values) (l labels) {
+// parseLabels returns the labels in a query: one tag for each tag.
+func parseLabels(q url.Values) (l labels) {
 	if tags, given := q["tag"]; given {
 		tags = slices.DeleteFunc(tags, func(tag string) bool { return tag == "" })
 		l.Tags = &tags
@@ -297,8 +297,8 @@ func checkLabel(name, value string) error {
 	return nil
 }
 
-// label changes the labels of an upload, which is read again.
-func (d *documents) label(c echo.Context, l labels) error {
+// setLabels changes the labels of an upload, which is read again.
+func (d *documents) setLabels(c echo.Context, l labels) error {
 	meta, err := l.check()
 	if err != nil {
 		return err
@@ -309,18 +309,18 @@ func (d *documents) label(c echo.Context, l labels) error {
 func (d *documents) reread(c echo.Context) error { return d.readAgain(c, nil) }
 
 func (d *documents) readAgain(c echo.Context, meta map[string]string) error {
-	uploads, name, _, err := d.upload(c)
+	uploads, name, _, err := d.findUpload(c)
 	if err != nil {
 		return err
 	}
 	change, err := uploads.Reread(c.Request().Context(), name, meta)
-	return send(c, http.StatusOK, change, changeProblem(name, err))
+	return sendValue(c, http.StatusOK, change, changeProblem(name, err))
 }
 
 // remove deletes an upload, and the records of the answers that quote it unless the
 // query has answers=keep.
 func (d *documents) remove(c echo.Context) error {
-	uploads, name, id, err := d.upload(c)
+	uploads, name, id, err := d.findUpload(c)
 	if err != nil {
 		return err
 	}
@@ -330,7 +330,7 @@ func (d *documents) remove(c echo.Context) error {
 	if c.QueryParam("answers") != "keep" && (err == nil || errors.Is(err, fs.ErrNotExist)) {
 		err = errors.Join(err, d.runs.ledger.ForgetQuoting(ctx, id))
 	}
-	return done(c, changeProblem(name, err))
+	return sendNoContent(c, changeProblem(name, err))
 }
 
 // Originals reads the files that documents were read from.
@@ -338,14 +338,14 @@ type Originals interface {
 	// Original returns the bytes of a document's file. The error is or wraps
 	// [ingest.ErrChanged], [ingest.ErrElsewhere] or [fs.ErrNotExist].
 	Original(ctx context.Context, doc *ingest.Document) ([]byte, error)
-	// Here is false for a document whose file is known to be on another server.
-	Here(ctx context.Context, doc *ingest.Document) bool
+	// IsLocal is false for a document whose file is known to be on another server.
+	IsLocal(ctx context.Context, doc *ingest.Document) bool
 }
 
 // originalProblem is an error of reading a document's file, which may have disappeared.
 func originalProblem(err error) error {
 	if errors.Is(err, fs.ErrNotExist) && !errors.Is(err, ingest.ErrElsewhere) {
-		return problem(http.StatusNotFound, "original_not_found", "the document's file is no longer in its folder").because(err)
+		return problem(http.StatusNotFound, "original_not_found", "the document's file is no longer in its folder").withCause(err)
 	}
 	return fmt.Errorf("reading the file of a document: %w", err)
 }
@@ -400,8 +400,8 @@ func (d *documents) originalLink(doc *ingest.Document, x excerpt) string {
 
 // A Drawer draws pages of documents as they look in print.
 type Drawer interface {
-	// Draws reports whether it can draw pages of a format.
-	Draws(ctx context.Context, format string) bool
+	// CanDraw reports whether it can draw pages of a format.
+	CanDraw(ctx context.Context, format string) bool
 	// DrawPage draws a page, counted from 1, as a PNG of the given width in pixels,
 	// with the words of the quote marked. The error is or wraps [ingest.ErrNoDrawing],
 	// [ingest.ErrChanged], [fs.ErrNotExist] or an [*ingest.UnreadableError].
@@ -432,7 +432,7 @@ func (d *documents) sendDrawn(c echo.Context, doc *ingest.Document, r textRange)
 			return invalid("bad_width", "width is %.40q: give a number of pixels from %d to %d", v, minDrawn, maxDrawn)
 		}
 	}
-	if !d.drawer.Draws(c.Request().Context(), doc.Format) {
+	if !d.drawer.CanDraw(c.Request().Context(), doc.Format) {
 		return ingest.ErrNoDrawing
 	}
 	page, err := pageOf(doc, number)
@@ -462,16 +462,16 @@ func (d *documents) sendDrawn(c echo.Context, doc *ingest.Document, r textRange)
 	return c.Blob(http.StatusOK, "image/png", png)
 }
 
-// A drawnLink leads to a drawn page.
-type drawnLink struct {
+// A drawnPage leads to a drawn page.
+type drawnPage struct {
 	Page int    `json:"page"`
 	Link string `json:"link"`
 }
 
 // drawnLinks are the pages that the viewer shows: those of the quoted words, or
 // the one at a place in the text, also instead of those.
-func (d *documents) drawnLinks(c echo.Context, doc *ingest.Document, x excerpt, instead bool) (links []drawnLink) {
-	if len(doc.Pages) == 0 || !d.drawer.Draws(c.Request().Context(), doc.Format) {
+func (d *documents) drawnLinks(c echo.Context, doc *ingest.Document, x excerpt, instead bool) (links []drawnPage) {
+	if len(doc.Pages) == 0 || !d.drawer.CanDraw(c.Request().Context(), doc.Format) {
 		return nil
 	}
 	for _, p := range doc.Pages {
@@ -487,7 +487,7 @@ func (d *documents) drawnLinks(c echo.Context, doc *ingest.Document, x excerpt, 
 			q.Set("start", strconv.Itoa(x.Start))
 			q.Set("end", strconv.Itoa(x.End))
 		}
-		links = append(links, drawnLink{p.Number, Link(d.pages.prefix(), doc.ID, 0, 0) + "?" + q.Encode()})
+		links = append(links, drawnPage{p.Number, Link(d.pages.prefix(), doc.ID, 0, 0) + "?" + q.Encode()})
 	}
 	return links
 }

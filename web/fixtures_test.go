@@ -243,11 +243,11 @@ type oneFolder struct {
 	Uploads
 }
 
-func (f oneFolder) Into(_ context.Context, collection string) (Uploads, error) {
+func (f oneFolder) CollectionUploads(_ context.Context, collection string) (Uploads, error) {
 	return f.Uploads, ingest.CheckCollection(collection)
 }
 
-func (f oneFolder) Of(_ context.Context, root string) (Uploads, string, error) {
+func (f oneFolder) RootUploads(_ context.Context, root string) (Uploads, string, error) {
 	if root != "uploads" {
 		return nil, "", fs.ErrNotExist
 	}
@@ -262,7 +262,7 @@ func (noSites) SiteStates() []SiteState { return nil }
 // noDrawer is a server without PDFium.
 type noDrawer struct{ Drawer }
 
-func (noDrawer) Draws(context.Context, string) bool { return false }
+func (noDrawer) CanDraw(context.Context, string) bool { return false }
 
 // noUpstream is a server without a model.
 type noUpstream struct{ Upstream }

@@ -76,9 +76,9 @@ type people struct {
 	logger  *slog.Logger
 }
 
-// named returns the name and the groups that a trusted proxy sends; "" if it names
+// proxyIdentity returns the name and the groups that a trusted proxy sends; "" if it names
 // nobody. Those of other senders are ignored, and logged without their words.
-func (p *people) named(c echo.Context) (name, in string, _ error) {
+func (p *people) proxyIdentity(c echo.Context) (name, in string, _ error) {
 	if p == nil {
 		return "", "", nil
 	}
@@ -104,7 +104,7 @@ func (p *people) named(c echo.Context) (name, in string, _ error) {
 
 // identify returns the holder of a name that a trusted proxy sent.
 func (p *people) identify(name, groups string) (*holder, error) {
-	h := p.granted(name, strings.Split(groups, ","))
+	h := p.grantedHolder(name, strings.Split(groups, ","))
 	if h == nil {
 		return nil, problem(http.StatusForbidden, "no_group",
 			"%q is signed in, but is in no group that may use this server: ask its operator", name)
@@ -126,13 +126,13 @@ func (p *people) trusts(remote string) bool {
 	return err == nil && slices.ContainsFunc(p.proxies, func(n netip.Prefix) bool { return n.Contains(a) })
 }
 
-// granted returns the holder for a name in groups, nil if none of them may do anything.
+// grantedHolder returns the holder for a name in groups, nil if none of them may do anything.
 // What one group may write, another that only reads does not extend.
-func (p *people) granted(name string, groups []string) *holder {
+func (p *people) grantedHolder(name string, groups []string) *holder {
 	for i := range groups {
 		groups[i] = strings.TrimSpace(groups[i])
 	}
-	var reads, writes reached
+	var reads, writes collectionUnion
 	key := retrieve.Key{ID: "user:" + name, Name: name}
 	for _, g := range p.Grants {
 		if g.Group != "*" && !slices.Contains(groups, g.Group) {
@@ -144,26 +144,26 @@ func (p *people) granted(name string, groups []string) *holder {
 		}
 		key.Settings = key.Settings || g.Settings
 	}
-	if !reads.some {
+	if !reads.nonempty {
 		return nil
 	}
-	key.Write, key.Collections = writes.some, reads.collections
+	key.Write, key.Collections = writes.nonempty, reads.collections
 	return &holder{key: &key, person: true, writes: writes.collections}
 }
 
-// reached adds up the collections of grants; none means all where there are some.
-type reached struct {
-	some        bool
+// collectionUnion adds up the collections of grants; none means all where there are some.
+type collectionUnion struct {
+	nonempty    bool
 	collections []string
 }
 
-func (r *reached) add(collections []string) {
-	switch all := r.some && len(r.collections) == 0; {
+func (r *collectionUnion) add(collections []string) {
+	switch all := r.nonempty && len(r.collections) == 0; {
 	case all:
 	case len(collections) == 0:
 		r.collections = nil
 	default:
 		r.collections = append(r.collections, collections...)
 	}
-	r.some = true
+	r.nonempty = true
 }

@@ -22,7 +22,7 @@ import (
 type holder struct {
 	key     *retrieve.Key
 	session *[sha256.Size]byte // nil for a caller that sent the key itself
-	until   time.Time          // when its key or session expires; zero: never
+	expires time.Time          // when its key or session expires; zero: never
 	// person means that a proxy named the caller, who has no key of the keyring; writes
 	// are then the collections to change, none for all.
 	person bool
@@ -138,7 +138,7 @@ func (k *keyring) byKey(key string) (*holder, error) {
 	if found == nil {
 		return nil, nil
 	}
-	c := &holder{key: found, until: found.Expires}
+	c := &holder{key: found, expires: found.Expires}
 	return c, c.expired(time.Now())
 }
 
@@ -153,15 +153,15 @@ func (k *keyring) bySession(token string) (*holder, error) {
 	if !ok || held == nil {
 		return nil, nil
 	}
-	c := &holder{key: held, session: &digest, until: s.Started.Add(retrieve.MaxSessionAge)}
-	if !held.Expires.IsZero() && held.Expires.Before(c.until) {
-		c.until = held.Expires
+	c := &holder{key: held, session: &digest, expires: s.Started.Add(retrieve.MaxSessionAge)}
+	if !held.Expires.IsZero() && held.Expires.Before(c.expires) {
+		c.expires = held.Expires
 	}
 	return c, c.expired(time.Now())
 }
 
 func (h *holder) expired(now time.Time) error {
-	if h.until.IsZero() || now.Before(h.until) {
+	if h.expires.IsZero() || now.Before(h.expires) {
 		return nil
 	}
 	return keyExpired(h.key.Name)
@@ -172,8 +172,8 @@ func keyExpired(name string) *Problem {
 		"enter the key again", name)
 }
 
-// whyEnded returns why a holder's key or session is no longer valid.
-func (k *keyring) whyEnded(h *holder, now time.Time) error {
+// checkHolder returns an error if a holder's key or session is no longer valid.
+func (k *keyring) checkHolder(h *holder, now time.Time) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	held := k.keys[h.key.ID]
@@ -195,10 +195,10 @@ func unauthorized(code, format string, args ...any) *Problem {
 	return &Problem{Status: http.StatusUnauthorized, Code: code, Detail: fmt.Sprintf(format, args...)}
 }
 
-// untilRevoked returns a context that ends when its holder's key is revoked or
+// withRevocation returns a context that ends when its holder's key is revoked or
 // expires, or its session ends, with the reason as its cause. For work that
 // outlives its request, pass a context without the request's cancellation.
-func (k *keyring) untilRevoked(ctx context.Context) (context.Context, context.CancelFunc) {
+func (k *keyring) withRevocation(ctx context.Context) (context.Context, context.CancelFunc) {
 	by := holderFrom(ctx)
 	ctx, cancel := context.WithCancelCause(ctx)
 	if by.person {
@@ -211,7 +211,7 @@ func (k *keyring) untilRevoked(ctx context.Context) (context.Context, context.Ca
 		}
 		if err := k.refresh(ctx, freshFor); err != nil {
 			cancel(err)
-		} else if err := k.whyEnded(by, time.Now()); err != nil {
+		} else if err := k.checkHolder(by, time.Now()); err != nil {
 			cancel(err)
 		} else {
 			time.AfterFunc(checkEvery, check)
@@ -224,8 +224,8 @@ func (k *keyring) untilRevoked(ctx context.Context) (context.Context, context.Ca
 	}
 }
 
-// noteUse stores that a key was used, every [noteEvery].
-func (k *keyring) noteUse(ctx context.Context, key *retrieve.Key) {
+// recordUse stores that a key was used, every [noteEvery].
+func (k *keyring) recordUse(ctx context.Context, key *retrieve.Key) {
 	now := time.Now()
 	k.mu.Lock()
 	before, held := k.used[key.ID] // a person has no key here

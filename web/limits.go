@@ -29,77 +29,77 @@ const (
 	maxCallers = 10_000
 )
 
-// A pace says how often callers may do something: so many times at once, and again as
+// A rateLimit says how often callers may do something: so many times at once, and again as
 // the minute passes. The zero value is ready to use.
-type pace struct {
-	mu    sync.Mutex           // guards what follows
-	free  map[string]time.Time // when the caller may do it as often as at first
-	swept time.Time
-	under map[string]int // how often callers do it right now
+type rateLimit struct {
+	mu     sync.Mutex           // guards what follows
+	freeAt map[string]time.Time // when the caller may do it as often as at first
+	swept  time.Time
+	active map[string]int // how often callers do it right now
 }
 
 // begin counts what a caller does until end is called; false if that is too much at a time.
-func (p *pace) begin(who string, most int) bool {
+func (p *rateLimit) begin(who string, most int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.under[who] >= most {
+	if p.active[who] >= most {
 		return false
 	}
-	if p.under == nil {
-		p.under = map[string]int{}
+	if p.active == nil {
+		p.active = map[string]int{}
 	}
-	p.under[who]++
+	p.active[who]++
 	return true
 }
 
-func (p *pace) end(who string) {
+func (p *rateLimit) end(who string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.under[who]--; p.under[who] == 0 {
-		delete(p.under, who)
+	if p.active[who]--; p.active[who] == 0 {
+		delete(p.active, who)
 	}
 }
 
 // take counts one more for a caller, who may do most in a minute, or returns for how
 // long to wait. No most, 0, has no limit.
-func (p *pace) take(who string, most int, now time.Time) (wait time.Duration) {
+func (p *rateLimit) take(who string, most int, now time.Time) (wait time.Duration) {
 	if most <= 0 {
 		return 0
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	who = p.counted(who, now)
-	free := p.free[who]
+	who = p.countedName(who, now)
+	free := p.freeAt[who]
 	if free.Before(now) {
 		free = now
 	}
 	free = free.Add(time.Minute / time.Duration(most))
 	if wait = free.Sub(now.Add(time.Minute)); wait <= 0 {
-		p.free[who] = free
+		p.freeAt[who] = free
 		return 0
 	}
 	return wait
 }
 
 // giveBack takes back one take.
-func (p *pace) giveBack(who string, most int, now time.Time) {
+func (p *rateLimit) giveBack(who string, most int, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	who = p.counted(who, now)
-	p.free[who] = p.free[who].Add(-time.Minute / time.Duration(most))
+	who = p.countedName(who, now)
+	p.freeAt[who] = p.freeAt[who].Add(-time.Minute / time.Duration(most))
 }
 
-// counted returns the name that a caller is counted under: its own, or one for all the
+// countedName returns the name that a caller is counted under: its own, or one for all the
 // rest when there are too many. p.mu is held.
-func (p *pace) counted(who string, now time.Time) string {
+func (p *rateLimit) countedName(who string, now time.Time) string {
 	if now.Sub(p.swept) >= time.Minute {
-		maps.DeleteFunc(p.free, func(_ string, free time.Time) bool { return !free.After(now) })
+		maps.DeleteFunc(p.freeAt, func(_ string, free time.Time) bool { return !free.After(now) })
 		p.swept = now
 	}
-	if p.free == nil {
-		p.free = map[string]time.Time{}
+	if p.freeAt == nil {
+		p.freeAt = map[string]time.Time{}
 	}
-	if _, known := p.free[who]; !known && len(p.free) >= maxCallers {
+	if _, known := p.freeAt[who]; !known && len(p.freeAt) >= maxCallers {
 		return ""
 	}
 	return who
@@ -134,12 +134,12 @@ func setRetryAfter(c echo.Context, wait time.Duration) {
 // are rejected rather than queued.
 type limiter struct {
 	slots          chan struct{}
-	asked          *pace
+	questions      *rateLimit
 	rate, userRate int // in a minute; 0: no limit
 }
 
 func newLimiter(most, rate, userRate int) limiter {
-	return limiter{make(chan struct{}, most), new(pace), rate, min(userRate, rate)}
+	return limiter{make(chan struct{}, most), new(rateLimit), rate, min(userRate, rate)}
 }
 
 type addressKey struct{}
@@ -152,7 +152,7 @@ func withAddress(c echo.Context) {
 	}
 }
 
-func (l limiter) bounded(next echo.HandlerFunc) echo.HandlerFunc {
+func (l limiter) limitHandler(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		s, err := l.acquire(c.Request().Context())
 		if err != nil {
@@ -167,9 +167,9 @@ func (l limiter) bounded(next echo.HandlerFunc) echo.HandlerFunc {
 // A slot is the right of a caller to one question, until release is called.
 type slot struct {
 	limiter
-	who     string // empty: a caller without limits
-	divided bool   // it is counted for a user
-	release func()
+	caller      string // empty: a caller without limits
+	userCounted bool   // it is counted for a user
+	release     func()
 }
 
 // slotKey is the key of the slot in the context of a request.
@@ -184,24 +184,24 @@ func (l limiter) acquire(ctx context.Context) (*slot, error) {
 	var whose string
 	switch {
 	case caller != nil:
-		s.who, whose = "key "+caller.key.ID, "key"
-		if !l.asked.begin(s.who, max(1, cap(l.slots)/2)) {
+		s.caller, whose = "key "+caller.key.ID, "key"
+		if !l.questions.begin(s.caller, max(1, cap(l.slots)/2)) {
 			return nil, tooMany("too_many_questions", 2*time.Second, "too many questions of this key are being answered already: ask again in "+
 				"a moment")
 		}
-		s.release = func() { l.asked.end(s.who) }
+		s.release = func() { l.questions.end(s.caller) }
 	case address != "":
-		s.who, whose = "address "+networkOf(address), "address"
+		s.caller, whose = "address "+networkOf(address), "address"
 	}
-	if s.who != "" {
-		if wait := l.asked.take(s.who, l.rate, now); wait > 0 {
+	if s.caller != "" {
+		if wait := l.questions.take(s.caller, l.rate, now); wait > 0 {
 			s.release()
 			return nil, tooMany("too_fast", wait, "this %s has asked %d questions in a minute: ask again after the time in Retry-After",
 				whose, l.rate)
 		}
 	}
 	if caller != nil {
-		if err := s.divide(caller.user); err != nil {
+		if err := s.countUser(caller.user); err != nil {
 			s.release()
 			return nil, err
 		}
@@ -218,16 +218,16 @@ func (l limiter) acquire(ctx context.Context) (*slot, error) {
 	}
 }
 
-// divide counts the question for a user of the caller, too, so that no user asks all that the
+// countUser counts the question for a user of the caller, too, so that no user asks all that the
 // caller may. A question that fails for this is none of the caller's.
-func (s *slot) divide(user string) error {
-	if s == nil || s.who == "" || user == "" || s.divided {
+func (s *slot) countUser(user string) error {
+	if s == nil || s.caller == "" || user == "" || s.userCounted {
 		return nil
 	}
-	s.divided = true
+	s.userCounted = true
 	now := time.Now()
-	if wait := s.asked.take(s.who+"\x00"+user[:min(len(user), maxUserName)], s.userRate, now); wait > 0 {
-		s.asked.giveBack(s.who, s.rate, now)
+	if wait := s.questions.take(s.caller+"\x00"+user[:min(len(user), maxUserName)], s.userRate, now); wait > 0 {
+		s.questions.giveBack(s.caller, s.rate, now)
 		return tooMany("too_fast", wait, "this user has asked %d questions in a minute: ask again after the time in Retry-After", s.userRate)
 	}
 	return nil

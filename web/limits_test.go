@@ -118,20 +118,20 @@ func TestTrustedProxy(t *testing.T) {
 // TestPaceBounded checks that the memory for callers has a limit, and that callers over
 // the limit are counted together.
 func TestPaceBounded(t *testing.T) {
-	var all pace
+	var all rateLimit
 	now := time.Unix(1_700_000_000, 0)
 	for n := range 3 * maxCallers {
 		all.take(strconv.Itoa(n), MaxTries, now)
 	}
-	if len(all.free) > maxCallers+1 {
-		t.Errorf("%d callers are kept", len(all.free))
+	if len(all.freeAt) > maxCallers+1 {
+		t.Errorf("%d callers are kept", len(all.freeAt))
 	}
 	if over, below := all.take("another", MaxTries, now), all.take("0", MaxTries, now); over == 0 || below != 0 {
 		t.Errorf("a caller over the limit waits %v, one below it %v", over, below)
 	}
 	now = now.Add(time.Minute)
-	if wait := all.take("another", MaxTries, now); wait != 0 || len(all.free) != 1 {
-		t.Errorf("after a minute it waits %v, and %d are kept", wait, len(all.free))
+	if wait := all.take("another", MaxTries, now); wait != 0 || len(all.freeAt) != 1 {
+		t.Errorf("after a minute it waits %v, and %d are kept", wait, len(all.freeAt))
 	}
 	for range MaxTries {
 		all.take("full", MaxTries, now)

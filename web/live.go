@@ -49,7 +49,7 @@ type liveAnswer struct {
 	background      bool             // continue without a reader
 	recorder        *replay.Recorder // nil for one that cannot be resumed
 	incomplete      bool             // the owner's
-	cut             bool             // the client wanted no more: nobody resumes it
+	stoppedByClient bool             // the client wanted no more: nobody resumes it
 	cancel          context.CancelCauseFunc
 	answers         *Answers
 
@@ -180,7 +180,7 @@ func (l *liveAnswer) markSettled(resumable, inMemory bool) {
 	}
 }
 
-func (l *liveAnswer) toStore(p *packer, keep time.Duration) retrieve.Record {
+func (l *liveAnswer) storedRecord(p *packer, keep time.Duration) retrieve.Record {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := l.Record
@@ -272,8 +272,8 @@ func (a *Answers) get(id string) *liveAnswer {
 	return a.live[id]
 }
 
-// all are the answers in memory: those under way, and some that have ended.
-func (a *Answers) all() []*liveAnswer {
+// list returns the answers in memory: those under way, and some that have ended.
+func (a *Answers) list() []*liveAnswer {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.Collect(maps.Values(a.live))
@@ -327,15 +327,15 @@ func (a *answering) storeLater(ctx context.Context, l *liveAnswer, err error) {
 	if !q.writing {
 		q.writing, q.changed = true, make(chan struct{})
 		go func() {
-			for batch := q.next(); batch != nil; batch = q.next() {
+			for batch := q.nextBatch(); batch != nil; batch = q.nextBatch() {
 				a.storeOutcomes(batch)
 			}
 		}()
 	}
 }
 
-// next returns the next batch; nil ends the writing.
-func (q *outcomeQueue) next() []*endedAnswer {
+// nextBatch returns the next batch; nil ends the writing.
+func (q *outcomeQueue) nextBatch() []*endedAnswer {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n := min(len(q.waiting), maxBatch)
@@ -371,7 +371,7 @@ func (a *answering) storeOutcomes(batch []*endedAnswer) {
 	defer cancel()
 	for _, o := range batch {
 		o.lost = o.l.recorder.Lost(ctx)
-		o.ended = o.l.recorder.Conclude(ctx, o.err, o.l.cut)
+		o.ended = o.l.recorder.Conclude(ctx, o.err, o.l.stoppedByClient)
 	}
 	if a.finish(ctx, batch) != nil {
 		for i, o := range batch {
@@ -405,7 +405,7 @@ func (a *answering) finish(ctx context.Context, batch []*endedAnswer) error {
 	for _, o := range batch {
 		o.gone = o.l.recorder.Lost(ctx)
 		if o.l.keep && o.l.ID != "" && a.keep > 0 && !o.gone {
-			records, recorded = append(records, o.l.toStore(&a.live.outcomes.packer, a.keep)), append(recorded, o)
+			records, recorded = append(records, o.l.storedRecord(&a.live.outcomes.packer, a.keep)), append(recorded, o)
 		}
 		if o.ended && o.l.recorder != nil {
 			jobs = append(jobs, o.l.ID)

@@ -42,7 +42,7 @@ func ServeMCP(ctx context.Context, o Options, collections []string, in io.ReadCl
 	o.Indexing = func() (int, int, bool) { return 0, 0, true }
 	o.setDefaults()
 	if len(collections) > 0 {
-		o.narrow()
+		o.restrictToKeys()
 		ctx = context.WithValue(ctx, holderKey{},
 			&holder{key: &retrieve.Key{Collections: collections}})
 	}
@@ -154,7 +154,7 @@ func (m *mcpServer) receive(next mcp.MethodHandler) mcp.MethodHandler {
 		case "tools/call":
 			s, err := m.limiter.acquire(ctx)
 			if err != nil {
-				return m.toolFailed(ctx, err), nil
+				return m.toolError(ctx, err), nil
 			}
 			defer s.release()
 		}
@@ -162,8 +162,8 @@ func (m *mcpServer) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-func (m *mcpServer) toolFailed(ctx context.Context, err error) *mcp.CallToolResult {
-	p := m.problem(ctx, "tool", err)
+func (m *mcpServer) toolError(ctx context.Context, err error) *mcp.CallToolResult {
+	p := m.problemIn(ctx, "tool", err)
 	text := p.Detail
 	if p.Request != "" {
 		text += " (request " + p.Request + ")"
@@ -218,7 +218,7 @@ type mcpClosest struct {
 }
 
 func (m *mcpServer) ask(ctx context.Context, req *mcp.CallToolRequest, in mcpQuestion) (*mcp.CallToolResult, *mcpAnswer, error) {
-	asked, err := m.asked(ctx, in)
+	asked, err := m.askEvents(ctx, in)
 	return m.answer(ctx, req, askKind, asked, err)
 }
 
@@ -241,23 +241,23 @@ func (m *mcpServer) answer(ctx context.Context, req *mcp.CallToolRequest, kind s
 	err error) (*mcp.CallToolResult, *mcpAnswer, error) {
 	var a cite.Answer
 	if err == nil {
-		events = m.numbered(ctx, kind, events, m.citingAt(mcpRequestFrom(ctx).base))
+		events = m.numberCitations(ctx, kind, events, m.citeOptionsAt(mcpRequestFrom(ctx).base))
 		a, err = cite.Collect(tee(events, reportProgress(ctx, req)))
 	}
 	if err != nil {
-		return m.toolFailed(ctx, fmt.Errorf("answering: %w", err)), nil, nil
+		return m.toolError(ctx, fmt.Errorf("answering: %w", err)), nil, nil
 	}
 	out := &mcpAnswer{Answered: a.Answered, Incomplete: a.Incomplete, Reason: a.Reason, Text: a.Text, Sources: []mcpSource{},
 		Citations: a.Citations, Nearest: []mcpPassage{}, Closest: []mcpClosest{}, Warnings: a.Warnings, Indexing: m.indexing()}
 	var links []mcp.Content
 	for _, source := range a.Sources {
 		out.Sources = append(out.Sources, mcpSource{source, resourceOf(source.Document)})
-		links = append(links, linkTo(source.Document, source.Title))
+		links = append(links, resourceLink(source.Document, source.Title))
 	}
 	for i, c := range a.Closest {
 		out.Closest = append(out.Closest, mcpClosest{c, resourceOf(c.Document)})
 		if !slices.ContainsFunc(a.Closest[:i], func(before answer.Closest) bool { return before.Document == c.Document }) {
-			links = append(links, linkTo(c.Document, c.Title))
+			links = append(links, resourceLink(c.Document, c.Title))
 		}
 	}
 	for _, p := range a.Nearest {
@@ -272,12 +272,12 @@ func (m *mcpServer) answer(ctx context.Context, req *mcp.CallToolRequest, kind s
 	return result, out, nil
 }
 
-// linkTo leads to a document among the resources.
-func linkTo(document, title string) *mcp.ResourceLink {
+// resourceLink returns a link to a document among the resources.
+func resourceLink(document, title string) *mcp.ResourceLink {
 	return &mcp.ResourceLink{URI: resourceOf(document), Name: document, Title: oneLine(title), MIMEType: "text/plain"}
 }
 
-func (m *mcpServer) asked(ctx context.Context, in mcpQuestion) (iter.Seq2[answer.Event, error], error) {
+func (m *mcpServer) askEvents(ctx context.Context, in mcpQuestion) (iter.Seq2[answer.Event, error], error) {
 	if err := checkQuestion(&in.Question, 0); err != nil {
 		return nil, err
 	}
@@ -287,7 +287,7 @@ func (m *mcpServer) asked(ctx context.Context, in mcpQuestion) (iter.Seq2[answer
 	if err := m.catalog.requireDocuments(ctx); err != nil {
 		return nil, err
 	}
-	filter, err := m.catalog.scope(ctx, in.Filter, in.Collection)
+	filter, err := m.catalog.collectionFilter(ctx, in.Filter, in.Collection)
 	return m.asker.Ask(ctx, answer.Question{Text: in.Question, History: in.History, Filter: filter}), err
 }
 
@@ -365,8 +365,8 @@ type mcpQuery struct {
 	Filter retrieve.Filter `json:"filter,omitzero" jsonschema:"which documents to search; leave it out for all"`
 }
 
-// mcpFound is the result of the tool search.
-type mcpFound struct {
+// mcpSearchResult is the result of the tool search.
+type mcpSearchResult struct {
 	Passages []mcpPassage `json:"passages"`
 	Warnings []string     `json:"warnings"`
 	Indexing Indexing     `json:"indexing" jsonschema:"how much of the library was read"`
@@ -397,20 +397,20 @@ func passageFor(ctx context.Context, p retrieve.Passage) mcpPassage {
 	return out
 }
 
-func (m *mcpServer) search(ctx context.Context, _ *mcp.CallToolRequest, in mcpQuery) (*mcp.CallToolResult, *mcpFound, error) {
+func (m *mcpServer) search(ctx context.Context, _ *mcp.CallToolRequest, in mcpQuery) (*mcp.CallToolResult, *mcpSearchResult, error) {
 	// The question first: it may be wrong whatever the library has.
 	err := checkQuestion(&in.Question, in.TopK)
 	if err == nil {
 		err = m.catalog.requireDocuments(ctx)
 	}
-	var found searched
+	var found searchResult
 	if err == nil {
 		found, err = m.find(ctx, searchRequest{Question: in.Question, TopK: integer(in.TopK), Collection: in.Collection, Filter: in.Filter})
 	}
 	if err != nil {
-		return m.toolFailed(ctx, err), nil, nil
+		return m.toolError(ctx, err), nil, nil
 	}
-	out := &mcpFound{Passages: []mcpPassage{}, Warnings: append([]string{}, found.Warnings...), Indexing: found.Indexing}
+	out := &mcpSearchResult{Passages: []mcpPassage{}, Warnings: append([]string{}, found.Warnings...), Indexing: found.Indexing}
 	var b strings.Builder
 	for i, passage := range found.Passages {
 		p := passageFor(ctx, passage)
@@ -429,7 +429,7 @@ func (m *mcpServer) search(ctx context.Context, _ *mcp.CallToolRequest, in mcpQu
 	for _, p := range out.Passages {
 		if !linked[p.Document] {
 			linked[p.Document] = true
-			result.Content = append(result.Content, linkTo(p.Document, p.Title))
+			result.Content = append(result.Content, resourceLink(p.Document, p.Title))
 		}
 	}
 	return result, out, nil

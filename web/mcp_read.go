@@ -38,7 +38,7 @@ func (m *mcpServer) listDocuments(ctx context.Context, p *mcp.ListResourcesParam
 	}
 	all, err := m.catalog.Documents(ctx, retrieve.Filter{})
 	if err != nil {
-		return nil, m.resourceFailed(ctx, fmt.Errorf("listing the documents: %w", err))
+		return nil, m.resourceError(ctx, fmt.Errorf("listing the documents: %w", err))
 	}
 	list := &mcp.ListResourcesResult{Resources: []*mcp.Resource{}, Cacheable: mcp.Cacheable{CacheScope: "private"}}
 	page, more := pageAfter(all, after, mcpPageSize)
@@ -53,8 +53,8 @@ func (m *mcpServer) listDocuments(ctx context.Context, p *mcp.ListResourcesParam
 	return list, nil
 }
 
-// mcpPageOf are the arguments of the tool list_documents.
-type mcpPageOf struct {
+// mcpListQuery are the arguments of the tool list_documents.
+type mcpListQuery struct {
 	Filter retrieve.Filter `json:"filter,omitzero" jsonschema:"which documents to list; leave it out for all"`
 	After  string          `json:"after,omitempty" jsonschema:"the last id of the page before"`
 }
@@ -76,18 +76,18 @@ type mcpListing struct {
 	More        bool          `json:"more" jsonschema:"true when others follow: ask for those after the last id"`
 }
 
-func (m *mcpServer) listTool(ctx context.Context, _ *mcp.CallToolRequest, in mcpPageOf) (*mcp.CallToolResult, *mcpListing, error) {
-	filter, err := m.catalog.scope(ctx, in.Filter, "")
+func (m *mcpServer) listTool(ctx context.Context, _ *mcp.CallToolRequest, in mcpListQuery) (*mcp.CallToolResult, *mcpListing, error) {
+	filter, err := m.catalog.collectionFilter(ctx, in.Filter, "")
 	var all []retrieve.DocumentInfo
 	if err == nil {
 		all, err = m.catalog.Documents(ctx, filter)
 	}
-	var known listedCollections
+	var known collectionList
 	if err == nil {
 		known, err = m.catalog.collections(ctx)
 	}
 	if err != nil {
-		return m.toolFailed(ctx, fmt.Errorf("listing the documents: %w", err)), nil, nil
+		return m.toolError(ctx, fmt.Errorf("listing the documents: %w", err)), nil, nil
 	}
 	out := &mcpListing{Collections: known.Collections, Documents: []mcpDocument{}}
 	var b strings.Builder
@@ -133,7 +133,7 @@ func (m *mcpServer) complete(ctx context.Context, r *mcp.CompleteRequest) (*mcp.
 	}
 	all, err := m.catalog.Documents(ctx, retrieve.Filter{})
 	if err != nil {
-		return nil, m.resourceFailed(ctx, fmt.Errorf("listing the documents: %w", err))
+		return nil, m.resourceError(ctx, fmt.Errorf("listing the documents: %w", err))
 	}
 	c, words := &out.Completion, strings.ToLower(r.Params.Argument.Value)
 	var within []string
@@ -152,8 +152,8 @@ func (m *mcpServer) complete(ctx context.Context, r *mcp.CompleteRequest) (*mcp.
 	return out, nil
 }
 
-func (m *mcpServer) resourceFailed(ctx context.Context, err error) error {
-	p := m.problem(ctx, "tool", err)
+func (m *mcpServer) resourceError(ctx context.Context, err error) error {
+	p := m.problemIn(ctx, "tool", err)
 	code := int64(jsonrpc.CodeInternalError)
 	if p.Status < 500 {
 		code = jsonrpc.CodeInvalidParams
@@ -175,7 +175,7 @@ func (m *mcpServer) readDocument(ctx context.Context, req *mcp.ReadResourceReque
 		return nil, mcp.ResourceNotFoundError(req.Params.URI)
 	}
 	if err != nil {
-		return nil, m.resourceFailed(ctx, fmt.Errorf("reading a document: %w", err))
+		return nil, m.resourceError(ctx, fmt.Errorf("reading a document: %w", err))
 	}
 	text := d.Text
 	if len(text) > maxResource {
@@ -220,7 +220,7 @@ const (
 func (m *mcpServer) readSource(ctx context.Context, _ *mcp.CallToolRequest, in mcpPlace) (*mcp.CallToolResult, *mcpText, error) {
 	out, err := m.textAt(ctx, in)
 	if err != nil {
-		return m.toolFailed(ctx, fmt.Errorf("reading a source: %w", err)), nil, nil
+		return m.toolError(ctx, fmt.Errorf("reading a source: %w", err)), nil, nil
 	}
 	head := fmt.Sprintf("%s (%s), bytes %d-%d of %d", rewrite.EscapeTitle(out.Title), escapeName(out.Document),
 		out.Start, out.End, out.Bytes)
@@ -253,11 +253,11 @@ func (m *mcpServer) textAt(ctx context.Context, in mcpPlace) (*mcpText, error) {
 		out.Link = Link(base, d.ID, from, to)
 	}
 	if from == to || in.Page > 0 {
-		out.Text = withoutMarks(d.Text[lo:hi])
+		out.Text = stripMarks(d.Text[lo:hi])
 		return out, nil
 	}
-	out.Quoted = withoutMarks(d.Text[from:to])
-	out.Text = withoutMarks(d.Text[lo:from]) + "⟦" + out.Quoted + "⟧" + withoutMarks(d.Text[to:hi])
+	out.Quoted = stripMarks(d.Text[from:to])
+	out.Text = stripMarks(d.Text[lo:from]) + "⟦" + out.Quoted + "⟧" + stripMarks(d.Text[to:hi])
 	return out, nil
 }
 
@@ -282,7 +282,7 @@ func (in mcpPlace) markedRange(d *ingest.Document) (from, to int, err error) {
 	return runeStart(d.Text, in.Start), runeEnd(d.Text, in.End), nil
 }
 
-// withoutMarks is text that contains neither ⟦ nor ⟧.
-func withoutMarks(text string) string {
+// stripMarks returns text that contains neither ⟦ nor ⟧.
+func stripMarks(text string) string {
 	return strings.NewReplacer("⟦", "[", "⟧", "]").Replace(text)
 }

@@ -79,8 +79,8 @@ func (m *Metrics) handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: 10 * time.Second})
 }
 
-// Synced counts a file that a sync visited.
-func (m *Metrics) Synced(c ingest.Change) {
+// CountFile counts a file that a sync visited.
+func (m *Metrics) CountFile(c ingest.Change) {
 	m.files.WithLabelValues(string(c.Action)).Inc()
 }
 
@@ -91,7 +91,7 @@ func measure(m *Metrics, routes accessTable) echo.MiddlewareFunc {
 			start := time.Now()
 			err := next(c)
 			route, method := "other", "other"
-			if _, ok := routes.ofRequest(c); ok {
+			if _, ok := routes.lookupRequest(c); ok {
 				route, method = c.Path(), c.Request().Method
 			}
 			m.requests.WithLabelValues(route, method).Observe(time.Since(start).Seconds())
@@ -174,20 +174,20 @@ func (c stateCollector) Collect(out chan<- prometheus.Metric) {
 	put(prometheus.CounterValue, "reader_deaths_total", "Child processes that died reading a file.", float64(f.ReaderDeaths))
 }
 
-// Model returns a model whose calls are measured; nil for nil.
-func (m *Metrics) Model(model answer.Model) answer.Model {
+// MeasureModel returns a model whose calls are measured; nil for nil.
+func (m *Metrics) MeasureModel(model answer.Model) answer.Model {
 	if model == nil {
 		return nil
 	}
-	return observedModel{model, m}
+	return measuredModel{model, m}
 }
 
-type observedModel struct {
+type measuredModel struct {
 	answer.Model
 	m *Metrics
 }
 
-func (w observedModel) Complete(ctx context.Context, p answer.Prompt) iter.Seq2[answer.Piece, error] {
+func (w measuredModel) Complete(ctx context.Context, p answer.Prompt) iter.Seq2[answer.Piece, error] {
 	return func(yield func(answer.Piece, error) bool) {
 		role, start := string(p.Role), time.Now()
 		var used answer.Tokens

@@ -94,9 +94,10 @@ func TestMetricsOfCanceledAnswers(t *testing.T) {
 	a := &answering{metrics: m}
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-w.begun; cancel() }()
-	for range a.numbered(ctx, askKind, w.Ask(ctx, answer.Question{Text: "stall"}), cite.Options{}) {
+	for range a.numberCitations(ctx, askKind, w.Ask(ctx, answer.Question{Text: "stall"}), cite.Options{}) {
 	}
-	for range a.numbered(t.Context(), askKind, newScript(newShelf()).Ask(t.Context(), answer.Question{Text: "pizza"}), cite.Options{}) {
+	asked := newScript(newShelf()).Ask(t.Context(), answer.Question{Text: "pizza"})
+	for range a.numberCitations(t.Context(), askKind, asked, cite.Options{}) {
 		break
 	}
 	if n := scraped(t, m.handler())["ibid_answers_total{kind=ask,outcome=canceled}"]; n != 2 {
@@ -114,7 +115,7 @@ func (f modelFunc) Complete(ctx context.Context, p answer.Prompt) iter.Seq2[answ
 // TestMetricsOfModels counts calls, tokens and failures.
 func TestMetricsOfModels(t *testing.T) {
 	m := NewMetrics()
-	model := m.Model(modelFunc(func(_ context.Context, p answer.Prompt) iter.Seq2[answer.Piece, error] {
+	model := m.MeasureModel(modelFunc(func(_ context.Context, p answer.Prompt) iter.Seq2[answer.Piece, error] {
 		return func(yield func(answer.Piece, error) bool) {
 			if p.User == "fail" {
 				yield(answer.Piece{Usage: answer.Tokens{Prompt: 5, Requests: 3}}, &openai.Error{Kind: openai.RateLimited})
@@ -127,7 +128,7 @@ func TestMetricsOfModels(t *testing.T) {
 			yield(answer.Piece{Finish: "stop", Usage: used}, nil)
 		}
 	}))
-	if m.Model(nil) != nil {
+	if m.MeasureModel(nil) != nil {
 		t.Error("nil became a model")
 	}
 	call := func(role answer.Role, user string, whole bool) (got []answer.Piece, err error) {

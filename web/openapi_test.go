@@ -221,7 +221,7 @@ func (c *comparison) compare(t reflect.Type) string {
 			c.t.Errorf("%s of the schema %s is not in the code", member, name)
 		}
 	}
-	if strict(t) != "" && schema["additionalProperties"] != false {
+	if unknownMemberCode(t) != "" && schema["additionalProperties"] != false {
 		c.t.Errorf("the schema %s allows other members", name)
 	}
 	return name
@@ -565,17 +565,17 @@ const (
 // schemaRoots are the types that openapi.json refers to. Those inside them follow.
 func schemaRoots() []any {
 	return []any{
-		Problem{}, v1Error{}, askRequest{}, summarizeRequest{}, answered{}, answeredBatch{}, searchRequest{}, searched{},
+		Problem{}, v1Error{}, askRequest{}, summarizeRequest{}, answered{}, answeredBatch{}, searchRequest{}, searchResult{},
 		feedbackRequest{}, feedbackEntry{},
-		listedFeedback{}, backgroundRequest{}, recordPage{}, answerRecord{}, listedConversations{}, shownConversation{},
-		namedConversation{}, listing{},
+		feedbackList{}, runRequest{}, runList{}, answerRecord{}, listedConversations{}, shownConversation{},
+		namedConversation{}, documentList{},
 		shownDocument{}, ingest.Change{}, addedDocument{},
-		citeRequest{}, citeText{}, citePrompt{}, rewrite.Result{}, listedCollections{}, namedCollection{},
-		listedSuggestions{}, addedSample{},
+		citeRequest{}, citePiece{}, citePrompt{}, rewrite.Result{}, collectionList{}, namedCollection{},
+		suggestionList{}, addedSample{},
 		settingsRequest{}, settingsTest{}, partRequest{}, ShownSettings{},
-		liveness{}, readiness{}, labels{}, chatRequest{}, completionRequest{}, completion{}, responsesRequest{}, responseItem{},
+		liveness{}, readiness{}, labels{}, chatRequest{}, completionRequest{}, chatCompletion{}, responseRequest{}, responseItem{},
 		response{}, v1Files{},
-		vectorStores{}, vectorSearchRequest{}, vectorsFound{}, v1Models{}, v1Model{},
+		vectorStoreList{}, vectorSearchRequest{}, vectorSearchResult{}, v1Models{}, v1Model{},
 		answer.Retrieved{}, answer.Judged{}, answer.Draft{}, cite.Revised{}, textEvent{}, cite.Cited{}, cite.Quoted{}, answer.Unanswered{},
 		answer.Fallback{}, answer.Incomplete{},
 		answer.Warning{}, answer.Usage{}, protectedResource{}, blockEvent{}, markdownEvent{}, queued{},
@@ -599,10 +599,10 @@ func (oneSite) AddSite(_ context.Context, address, _ string) (ingest.Root, error
 // made has the collection that was made for uploads.
 type made struct{ UploadFolders }
 
-func (made) Into(_ context.Context, name string) (Uploads, error) {
+func (made) CollectionUploads(_ context.Context, name string) (Uploads, error) {
 	return nil, ingest.CheckCollection(name)
 }
-func (made) Of(context.Context, string) (Uploads, string, error) {
+func (made) RootUploads(context.Context, string) (Uploads, string, error) {
 	return nil, "", fs.ErrNotExist
 }
 func (made) Roots(context.Context) ([]ingest.Root, error) { return nil, nil }

@@ -25,7 +25,7 @@ func (f files) Original(_ context.Context, d *ingest.Document) ([]byte, error) {
 	return []byte(data), nil
 }
 
-func (f files) Here(_ context.Context, d *ingest.Document) bool { return f[d.ID] != "elsewhere" }
+func (f files) IsLocal(_ context.Context, d *ingest.Document) bool { return f[d.ID] != "elsewhere" }
 
 // TestDrawn checks that a drawn page that a browser has is not drawn again.
 func TestDrawn(t *testing.T) {

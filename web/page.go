@@ -53,7 +53,7 @@ func serveStatic(c echo.Context) error {
 	return serveContent(c, body)
 }
 
-func compressed(next echo.HandlerFunc) echo.HandlerFunc {
+func compressReplies(next echo.HandlerFunc) echo.HandlerFunc {
 	return middleware.GzipWithConfig(middleware.GzipConfig{
 		Skipper: func(c echo.Context) bool { return c.Request().Header.Get("Range") != "" },
 	})(next)
@@ -81,8 +81,8 @@ func loadPages(a address, version string, keyed bool) (*pages, error) {
 	}
 	p.languages = language.NewMatcher(tags)
 	for _, name := range []string{"home", "viewer", "documents", "problem", "key"} {
-		t, err := template.New("frame.html").Funcs(template.FuncMap{"link": Link, "size": size, "sentence": asSentence}).
-			Funcs(books[0].functions()).ParseFS(embedded, "templates/frame.html", "templates/"+name+".html")
+		t, err := template.New("frame.html").Funcs(template.FuncMap{"link": Link, "size": formatSize, "sentence": asSentence}).
+			Funcs(books[0].templateFuncs()).ParseFS(embedded, "templates/frame.html", "templates/"+name+".html")
 		if err != nil {
 			return nil, fmt.Errorf("reading the page %s: %w", name, err)
 		}
@@ -90,7 +90,7 @@ func loadPages(a address, version string, keyed bool) (*pages, error) {
 			if p.byName[i][name], err = t.Clone(); err != nil {
 				return nil, err
 			}
-			p.byName[i][name].Funcs(book.functions())
+			p.byName[i][name].Funcs(book.templateFuncs())
 		}
 	}
 	return p, nil
@@ -175,7 +175,7 @@ func (p viewerPage) Fetched() bool { return ingest.IsAddress(p.Original) }
 
 type documentsPage struct {
 	frame
-	listing
+	documentList
 	Next      string // query of the next page; empty on the last
 	MayChange bool   // the caller may add and delete documents
 	Caller    string // callerMark
@@ -225,7 +225,7 @@ func (p *pages) send(c echo.Context, status int, name string, data any) error {
 	return c.Blob(status, echo.MIMETextHTMLCharsetUTF8, b.Bytes())
 }
 
-func size(n int) string {
+func formatSize(n int) string {
 	switch {
 	case n < 1000:
 		return fmt.Sprintf("%d B", n)
@@ -324,9 +324,9 @@ func loadPhrasebooks() ([]*phrasebook, error) {
 	return books, nil
 }
 
-// text returns a text with its values, given as names and values: text("Page {n}",
+// translate returns a text with its values, given as names and values: text("Page {n}",
 // "n", 3). The value n chooses the plural form.
-func (b *phrasebook) text(english string, values ...any) string {
+func (b *phrasebook) translate(english string, values ...any) string {
 	form := plural.Other
 	var replacements []string
 	for i := 0; i+1 < len(values); i += 2 {
@@ -345,9 +345,9 @@ func (b *phrasebook) text(english string, values ...any) string {
 	return strings.NewReplacer(replacements...).Replace(text)
 }
 
-// functions are what the templates call to write in this language.
-func (b *phrasebook) functions() template.FuncMap {
-	return template.FuncMap{"t": b.text, "language": b.tag.String, "direction": b.direction,
+// templateFuncs returns what the templates call to write in this language.
+func (b *phrasebook) templateFuncs() template.FuncMap {
+	return template.FuncMap{"t": b.translate, "language": b.tag.String, "direction": b.direction,
 		"phrases": func() json.RawMessage { return b.source }}
 }
 

@@ -55,18 +55,18 @@ func problem(status int, code, format string, args ...any) *Problem {
 	return &Problem{Status: status, Code: code, Detail: fmt.Sprintf(format, args...)}
 }
 
-// in names the member of the request body that is wrong.
-func (p *Problem) in(field string) *Problem {
+// withField names the member of the request body that is wrong.
+func (p *Problem) withField(field string) *Problem {
 	p.Field = field
 	return p
 }
 
-func (p *Problem) because(err error) *Problem {
+func (p *Problem) withCause(err error) *Problem {
 	p.cause = err
 	return p
 }
 
-func (p *Problem) after(wait time.Duration) *Problem {
+func (p *Problem) withRetryAfter(wait time.Duration) *Problem {
 	p.retryAfter = wait
 	return p
 }
@@ -82,7 +82,7 @@ func invalid(code, format string, args ...any) *Problem {
 }
 
 func invalidField(field, code, format string, args ...any) *Problem {
-	return invalid(code, format, args...).in(field)
+	return invalid(code, format, args...).withField(field)
 }
 
 // problemFor is the table from errors to what clients get. The words of an error
@@ -145,7 +145,7 @@ func problemFor(err error) *Problem {
 }
 
 func questionProblem(err *answer.QuestionError) *Problem {
-	p := problem(http.StatusBadRequest, "bad_"+err.Code, "%v", err).in(err.Code)
+	p := problem(http.StatusBadRequest, "bad_"+err.Code, "%v", err).withField(err.Code)
 	switch err.Code {
 	case "empty":
 		p.Code, p.Field = "empty_question", "question"
@@ -157,7 +157,7 @@ func questionProblem(err *answer.QuestionError) *Problem {
 
 // modelProblem passes on a model's error, which contains neither key nor prompt.
 func modelProblem(err *openai.Error) *Problem {
-	p := problem(http.StatusBadGateway, "model_"+string(err.Kind), "%v", err).after(err.RetryAfter)
+	p := problem(http.StatusBadGateway, "model_"+string(err.Kind), "%v", err).withRetryAfter(err.RetryAfter)
 	if err.Kind == openai.TimedOut {
 		p.Status = http.StatusGatewayTimeout
 	}
@@ -223,10 +223,10 @@ func (r errorReplies) handle(err error, c echo.Context) {
 		strings.Contains(req.Header.Get(echo.HeaderAccept), "text/html")
 	switch {
 	case isV1(req):
-		status, e := toV1(p)
+		status, e := v1ErrorOf(p)
 		failed = reply(c, status, e)
 	case page && p.Status == http.StatusUnauthorized:
-		failed = r.key.askFirst(c, p)
+		failed = r.key.requireKey(c, p)
 	case page:
 		failed = r.pages.send(c, p.Status, "problem", problemPage{frame: r.pages.frame(p.Title), Problem: p})
 	default:
@@ -237,8 +237,8 @@ func (r errorReplies) handle(err error, c echo.Context) {
 	}
 }
 
-// encoded is a value of a type that can always be encoded, as JSON.
-func encoded(v any) []byte {
+// mustEncode returns a value of a type that can always be encoded, as JSON.
+func mustEncode(v any) []byte {
 	data, err := json.Marshal(v)
 	if err != nil {
 		panic(err)
@@ -246,8 +246,8 @@ func encoded(v any) []byte {
 	return data
 }
 
-// decoded is a value that this server encoded, now or in a record.
-func decoded[T any](data []byte) (v T, err error) {
+// decodeStored returns a value that this server encoded, now or in a record.
+func decodeStored[T any](data []byte) (v T, err error) {
 	if err = json.Unmarshal(data, &v); err != nil {
 		err = fmt.Errorf("reading a record: %w", err)
 	}
@@ -258,16 +258,16 @@ func reply(c echo.Context, status int, v any) error {
 	return replyAs(c, status, echo.MIMEApplicationJSON, v)
 }
 
-// send replies with a value, unless there is an error.
-func send(c echo.Context, status int, v any, err error) error {
+// sendValue replies with a value, unless there is an error.
+func sendValue(c echo.Context, status int, v any, err error) error {
 	if err != nil {
 		return err
 	}
 	return reply(c, status, v)
 }
 
-// done replies with nothing, unless there is an error.
-func done(c echo.Context, err error) error {
+// sendNoContent replies with nothing, unless there is an error.
+func sendNoContent(c echo.Context, err error) error {
 	if err != nil {
 		return err
 	}

@@ -48,9 +48,9 @@ type quoteRef struct {
 	day   time.Time // when it was given
 }
 
-// recall adds the words of the quote, and their day, from the record in ?run=, if
+// loadQuote adds the words of the quote, and their day, from the record in ?run=, if
 // the caller may see that.
-func (d *documents) recall(c echo.Context, q *quoteRef) error {
+func (d *documents) loadQuote(c echo.Context, q *quoteRef) error {
 	id := c.QueryParam("run")
 	if id == "" || q.Hash == "" {
 		return nil
@@ -62,7 +62,7 @@ func (d *documents) recall(c echo.Context, q *quoteRef) error {
 	if err != nil || record.Ended == nil || record.Answer == nil {
 		return err
 	}
-	a, err := decoded[cite.Answer](record.Answer)
+	a, err := decodeStored[cite.Answer](record.Answer)
 	for _, c := range a.Citations {
 		if hashQuote(c.Quote) == q.Hash {
 			q.words, q.day = c.Quote, *record.Ended
@@ -115,7 +115,7 @@ func (q quoteRef) locate(d *ingest.Document, r textRange, words string) (now tex
 		return textRange{Start: at, End: at + r.End - r.Start}, quoteMoved
 	}
 	from, to := runeStart(d.Text, r.Start-nearby), runeEnd(d.Text, r.End+nearby)
-	if start, end := likest(d.Text[from:to], words); end > start {
+	if start, end := mostSimilar(d.Text[from:to], words); end > start {
 		return textRange{Start: from + start, End: from + end}, quoteChanged
 	}
 	if words != "" {
@@ -180,9 +180,9 @@ func beginsWord(text string, at int) bool {
 // that of the quote.
 const likeness = .5
 
-// likest returns the part of a text that has most of the words, in a range as
+// mostSimilar returns the part of a text that has most of the words, in a range as
 // long as theirs; an empty one if there is none with half of them.
-func likest(text, words string) (start, end int) {
+func mostSimilar(text, words string) (start, end int) {
 	sought := map[string]int{}
 	n := 0
 	for _, w := range wordsOf(words) {
@@ -238,8 +238,8 @@ type renames struct {
 	all []retrieve.DocumentInfo
 }
 
-// first returns the first document that f holds for, nil for none.
-func (l *renames) first(ctx context.Context, f func(retrieve.DocumentInfo) bool) (doc *ingest.Document, err error) {
+// findFirst returns the first document that f holds for, nil for none.
+func (l *renames) findFirst(ctx context.Context, f func(retrieve.DocumentInfo) bool) (doc *ingest.Document, err error) {
 	if l.all == nil {
 		if l.all, err = l.Documents(ctx, retrieve.Filter{}); err != nil {
 			return nil, fmt.Errorf("looking for a renamed document: %w", err)
@@ -251,20 +251,20 @@ func (l *renames) first(ctx context.Context, f func(retrieve.DocumentInfo) bool)
 	return doc, err
 }
 
-// formerly returns the document that had an id before it was renamed, nil if there is
+// findByFormerID returns the document that had an id before it was renamed, nil if there is
 // none. Another document may have the id now.
-func (l *renames) formerly(ctx context.Context, id string) (*ingest.Document, error) {
-	return l.first(ctx, func(d retrieve.DocumentInfo) bool { return slices.Contains(ingest.FormerIDs(d.Meta), id) })
+func (l *renames) findByFormerID(ctx context.Context, id string) (*ingest.Document, error) {
+	return l.findFirst(ctx, func(d retrieve.DocumentInfo) bool { return slices.Contains(ingest.FormerIDs(d.Meta), id) })
 }
 
-// renamed returns the document that was cited under another name: its file has the
+// findRenamed returns the document that was cited under another name: its file has the
 // digest that a link has the first characters of, or it had this id before it was
 // renamed. It returns nil if there is none.
-func (l *renames) renamed(ctx context.Context, id, digest string) (*ingest.Document, error) {
+func (l *renames) findRenamed(ctx context.Context, id, digest string) (*ingest.Document, error) {
 	if len(digest) >= linkDigest {
-		doc, err := l.first(ctx, func(d retrieve.DocumentInfo) bool { return strings.HasPrefix(d.Digest, digest) })
+		doc, err := l.findFirst(ctx, func(d retrieve.DocumentInfo) bool { return strings.HasPrefix(d.Digest, digest) })
 		if doc == nil && err == nil {
-			doc, err = l.formerly(ctx, id)
+			doc, err = l.findByFormerID(ctx, id)
 		}
 		return doc, err
 	}
@@ -302,12 +302,12 @@ func (l *renames) setStates(ctx context.Context, a *cite.Answer) error {
 	return nil
 }
 
-// cited returns the document that was cited under an id, and how a quote is in it: perhaps
+// findCited returns the document that was cited under an id, and how a quote is in it: perhaps
 // under another name, also where another file has its own now.
-func (l *renames) cited(ctx context.Context, id, digest string, stateOf func(*ingest.Document) quoteState) (
+func (l *renames) findCited(ctx context.Context, id, digest string, stateOf func(*ingest.Document) quoteState) (
 	doc *ingest.Document, state quoteState, err error) {
 	if doc, err = l.document(ctx, id, ""); errors.Is(err, retrieve.ErrNotFound) {
-		if now, failed := l.renamed(ctx, id, digest); now != nil || failed != nil {
+		if now, failed := l.findRenamed(ctx, id, digest); now != nil || failed != nil {
 			doc, err = now, failed
 		}
 	} else if err == nil {
@@ -315,7 +315,7 @@ func (l *renames) cited(ctx context.Context, id, digest string, stateOf func(*in
 			return doc, state, nil
 		}
 		var now *ingest.Document
-		if now, err = l.formerly(ctx, id); now == nil || stateOf(now).rank() >= state.rank() {
+		if now, err = l.findByFormerID(ctx, id); now == nil || stateOf(now).rank() >= state.rank() {
 			return doc, state, err
 		}
 		doc = now
@@ -327,7 +327,7 @@ func (l *renames) cited(ctx context.Context, id, digest string, stateOf func(*in
 }
 
 func (l *renames) setState(ctx context.Context, s *cite.Source, digest string) error {
-	doc, state, err := l.cited(ctx, s.Document, digest, func(doc *ingest.Document) quoteState { return stateIn(doc, s) })
+	doc, state, err := l.findCited(ctx, s.Document, digest, func(doc *ingest.Document) quoteState { return stateIn(doc, s) })
 	if err != nil && !errors.Is(err, retrieve.ErrNotFound) {
 		return err
 	}
@@ -359,7 +359,7 @@ func (l *renames) sourcesState(ctx context.Context, archive retrieve.Archive, id
 	if err != nil || record.Answer == nil {
 		return "", err
 	}
-	a, err := decoded[cite.Answer](record.Answer)
+	a, err := decodeStored[cite.Answer](record.Answer)
 	if err == nil {
 		err = l.setStates(ctx, &a)
 	}

@@ -173,7 +173,7 @@ func TestQuoteStates(t *testing.T) {
 			} else if x := into[shownDocument](t, w, 200); x.State != c.page || x.Missing != (c.page == quoteChanged || c.page == quoteGone) {
 				t.Errorf("the link: state %q, missing %v", x.State, x.Missing)
 			}
-			a, err := decoded[cite.Answer](recorded)
+			a, err := decodeStored[cite.Answer](recorded)
 			must(t, err)
 			must(t, (&renames{catalog: &catalog{Library: now}}).setStates(t.Context(), &a))
 			if s := a.Sources[0]; s.State != string(c.records) || (s.Now == "club/fees.md") != strings.HasPrefix(c.name, "renamed") {

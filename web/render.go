@@ -49,30 +49,30 @@ func newMarkdown() *markdown {
 			// when it may already be shown.
 			parser.WithBlockParsers(
 				util.Prioritized(parser.NewThematicBreakParser(), 200),
-				util.Prioritized(shallow{parser.NewListParser()}, 300),
+				util.Prioritized(nestingLimit{parser.NewListParser()}, 300),
 				util.Prioritized(parser.NewListItemParser(), 400),
 				util.Prioritized(parser.NewCodeBlockParser(), 500),
 				util.Prioritized(parser.NewATXHeadingParser(), 600),
 				util.Prioritized(parser.NewFencedCodeBlockParser(), 700),
-				util.Prioritized(shallow{parser.NewBlockquoteParser()}, 800),
+				util.Prioritized(nestingLimit{parser.NewBlockquoteParser()}, 800),
 				util.Prioritized(parser.NewParagraphParser(), 1000)),
 			parser.WithInlineParsers(
-				util.Prioritized(thrifty{parser.NewCodeSpanParser()}, 100),
+				util.Prioritized(delimiterLimit{parser.NewCodeSpanParser()}, 100),
 				util.Prioritized(citations{}, 200),
 				util.Prioritized(formulas{}, 300),
-				util.Prioritized(thrifty{parser.NewEmphasisParser()}, 500),
-				util.Prioritized(thrifty{extension.NewStrikethroughParser()}, 600)),
+				util.Prioritized(delimiterLimit{parser.NewEmphasisParser()}, 500),
+				util.Prioritized(delimiterLimit{extension.NewStrikethroughParser()}, 600)),
 			parser.WithParagraphTransformers(
-				util.Prioritized(narrow{extension.NewTableParagraphTransformer()}, 200))),
+				util.Prioritized(tableLimit{extension.NewTableParagraphTransformer()}, 200))),
 		words: parser.NewParser(
 			parser.WithBlockParsers(
-				util.Prioritized(plainOnly{parser.NewListParser(), regexp.MustCompile(`^(?:-|\d{1,3}[.)]) `)}, 300),
+				util.Prioritized(plainBlock{parser.NewListParser(), regexp.MustCompile(`^(?:-|\d{1,3}[.)]) `)}, 300),
 				util.Prioritized(parser.NewListItemParser(), 400),
-				util.Prioritized(plainOnly{parser.NewFencedCodeBlockParser(), regexp.MustCompile("^ {0,3}```")}, 700),
+				util.Prioritized(plainBlock{parser.NewFencedCodeBlockParser(), regexp.MustCompile("^ {0,3}```")}, 700),
 				util.Prioritized(plainLines{parser.NewParagraphParser()}, 1000)),
 			parser.WithInlineParsers(util.Prioritized(citations{}, 200))),
 		renderer: renderer.NewRenderer(renderer.WithNodeRenderers(
-			util.Prioritized(ours{}, 100),
+			util.Prioritized(nodeRenderer{}, 100),
 			util.Prioritized(extension.NewTableHTMLRenderer(
 				extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute),
 				extension.WithTableHTMLOptions(writer)), 500),
@@ -159,11 +159,11 @@ func (m *markdown) parse(p piece) (nodes []ast.Node, starts []int) {
 // maxDepth is how deep lists and quotes nest; a list is two levels.
 const maxDepth = 16
 
-// shallow limits the nesting of containers: every line is matched against all that
+// nestingLimit limits the nesting of containers: every line is matched against all that
 // are open.
-type shallow struct{ parser.BlockParser }
+type nestingLimit struct{ parser.BlockParser }
 
-func (s shallow) Open(parent ast.Node, reader text.Reader, pc parser.Context) (ast.Node, parser.State) {
+func (s nestingLimit) Open(parent ast.Node, reader text.Reader, pc parser.Context) (ast.Node, parser.State) {
 	n := 0
 	for up := parent; up != nil; up = up.Parent() {
 		n++
@@ -174,14 +174,14 @@ func (s shallow) Open(parent ast.Node, reader text.Reader, pc parser.Context) (a
 	return s.BlockParser.Open(parent, reader, pc)
 }
 
-// plainOnly are blocks of plain pieces, in no other and where a line begins so: "+", "*" and
+// plainBlock parses blocks of plain pieces, in no other and where a line begins so: "+", "*" and
 // years begin no list.
-type plainOnly struct {
+type plainBlock struct {
 	parser.BlockParser
 	begins *regexp.Regexp
 }
 
-func (p plainOnly) Open(parent ast.Node, reader text.Reader, pc parser.Context) (ast.Node, parser.State) {
+func (p plainBlock) Open(parent ast.Node, reader text.Reader, pc parser.Context) (ast.Node, parser.State) {
 	if line, _ := reader.PeekLine(); parent.Kind() != ast.KindDocument || !p.begins.Match(line) {
 		return nil, parser.NoChildren
 	}
@@ -196,19 +196,19 @@ func (plainLines) CanAcceptIndentedLine() bool { return true }
 // maxDelimiters is how many runs of *, _, ~ or ` of a paragraph are parsed.
 const maxDelimiters = 200
 
-// thrifty parses the first delimiters of a paragraph and leaves the others as text:
+// delimiterLimit parses the first delimiters of a paragraph and leaves the others as text:
 // matching them takes quadratic time.
-type thrifty struct{ parser.InlineParser }
+type delimiterLimit struct{ parser.InlineParser }
 
-type spending struct {
+type delimiterCount struct {
 	parent ast.Node
 	count  int
 }
 
-func (t thrifty) Parse(parent ast.Node, block text.Reader, pc parser.Context) ast.Node {
-	s, _ := pc.Get(spentKey).(*spending)
+func (t delimiterLimit) Parse(parent ast.Node, block text.Reader, pc parser.Context) ast.Node {
+	s, _ := pc.Get(spentKey).(*delimiterCount)
 	if s == nil || s.parent != parent {
-		s = &spending{parent: parent}
+		s = &delimiterCount{parent: parent}
 		pc.Set(spentKey, s)
 	}
 	if s.count >= maxDelimiters {
@@ -218,11 +218,11 @@ func (t thrifty) Parse(parent ast.Node, block text.Reader, pc parser.Context) as
 	return t.InlineParser.Parse(parent, block, pc)
 }
 
-// narrow makes no table that has many more cells than bytes: short rows are filled
+// tableLimit makes no table that has many more cells than bytes: short rows are filled
 // up to the width of the first.
-type narrow struct{ parser.ParagraphTransformer }
+type tableLimit struct{ parser.ParagraphTransformer }
 
-func (n narrow) Transform(node *ast.Paragraph, reader text.Reader, pc parser.Context) {
+func (n tableLimit) Transform(node *ast.Paragraph, reader text.Reader, pc parser.Context) {
 	size, width := 0, 0
 	for _, line := range node.Lines().Sliced(0, node.Lines().Len()) {
 		size += line.Len()
@@ -360,8 +360,8 @@ func (p piece) breaksFormula(line []byte, offset int) bool {
 	return false
 }
 
-// doubted is the first doubtful part of source[start:end]; empty without one.
-func (p piece) doubted(start, end int) (int, int) {
+// firstDoubt returns the first doubtful part of source[start:end]; empty without one.
+func (p piece) firstDoubt(start, end int) (int, int) {
 	i := sort.Search(len(p.doubts), func(i int) bool { return p.doubts[i].TextEnd > p.at+start })
 	if i == len(p.doubts) {
 		return end, end
@@ -370,10 +370,10 @@ func (p piece) doubted(start, end int) (int, int) {
 	return a, max(a, min(end, p.doubts[i].TextEnd-p.at))
 }
 
-// ours renders the nodes that the library does not know or renders differently.
-type ours struct{}
+// nodeRenderer renders the nodes that the library does not know or renders differently.
+type nodeRenderer struct{}
 
-func (ours) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
+func (nodeRenderer) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 	r.Register(kindCitation, renderCitation)
 	r.Register(kindFormula, func(util.BufWriter, []byte, ast.Node, bool) (ast.WalkStatus, error) { return ast.WalkContinue, nil })
 	r.Register(ast.KindText, renderText)
@@ -408,7 +408,7 @@ func renderText(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast
 		}
 	}
 	for rest := t.Segment; rest.Len() > 0; {
-		a, z := pieceOf(n).doubted(rest.Start, rest.Stop)
+		a, z := pieceOf(n).firstDoubt(rest.Start, rest.Stop)
 		sure := rest.WithStop(a)
 		write(w, sure.Value(source))
 		if rest = rest.WithStart(a); a < z {
@@ -500,15 +500,15 @@ type rendering struct {
 	starts   []int       // of the final blocks
 	open     int         // where the open block begins
 	rendered int         // length of the text at the last rendering
-	shown    string      // the open block as it was sent last
+	lastSent string      // the open block as it was sent last
 }
 
 func newRendering(m *markdown, draft int) *rendering {
 	return &rendering{markdown: m, draft: draft, numbers: map[int]int{}}
 }
 
-// whole renders an answer that has ended.
-func (m *markdown) whole(a cite.Answer) (string, error) {
+// renderAnswer renders an answer that has ended.
+func (m *markdown) renderAnswer(a cite.Answer) (string, error) {
 	numbers := map[int]int{}
 	for _, p := range a.Places {
 		numbers[p.Start] = p.Number
@@ -569,7 +569,7 @@ func (r *rendering) advance(end bool) ([]blockEvent, error) {
 		}
 		out = append(out, blockEvent{r.draft, len(r.starts), p.html, true})
 		r.starts = append(r.starts, from+p.start)
-		r.shown = ""
+		r.lastSent = ""
 	}
 	if end {
 		r.open = len(r.text)
@@ -579,8 +579,8 @@ func (r *rendering) advance(end bool) ([]blockEvent, error) {
 	if err != nil {
 		return nil, err
 	}
-	if html != r.shown {
-		r.shown = html
+	if html != r.lastSent {
+		r.lastSent = html
 		out = append(out, blockEvent{r.draft, len(r.starts), html, false})
 	}
 	return out, nil
@@ -595,7 +595,7 @@ func (r *rendering) markedBlocks(doubts []cite.Unsupported) ([]blockEvent, error
 			end = r.starts[i+1]
 		}
 		block := r.piece(start, end, doubts)
-		if from, to := block.doubted(0, end-start); from == to {
+		if from, to := block.firstDoubt(0, end-start); from == to {
 			continue
 		}
 		html, err := r.markdown.html(block)
@@ -629,7 +629,7 @@ func (p *pageStream) beforeEvent(kind string, data []byte) error {
 	if kind != "done" {
 		return nil
 	}
-	a, err := decoded[cite.Answer](data)
+	a, err := decodeStored[cite.Answer](data)
 	if err != nil {
 		return err
 	}
@@ -644,7 +644,7 @@ func (p *pageStream) afterEvent(kind string, data []byte) error {
 	if kind != "text" && kind != "draft" && kind != revisionKind {
 		return nil
 	}
-	e, err := decoded[struct {
+	e, err := decodeStored[struct {
 		textEvent
 		Step  int
 		Final bool

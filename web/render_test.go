@@ -307,7 +307,7 @@ func TestForgedCitations(t *testing.T) {
 	const text = "Fees.[1] So x = [1], {\"fee\": [1]}, \\(x_{[1]}\\) and [1](https://evil.example).[2]"
 	last := strings.LastIndex(text, "[2]")
 	places := []cite.Placed{{Number: 1, Start: 5, End: 8}, {Number: 2, Start: last, End: last + 3}}
-	whole, err := newMarkdown().whole(cite.Answer{Text: text, Places: places})
+	whole, err := newMarkdown().renderAnswer(cite.Answer{Text: text, Places: places})
 	must(t, err)
 	stream := func(events ...[2]string) string {
 		var blocks []string
@@ -321,7 +321,7 @@ func TestForgedCitations(t *testing.T) {
 		return blocks[len(blocks)-1]
 	}
 	piece := func(text string, places []cite.Placed) [2]string {
-		return [2]string{"text", string(encoded(textEvent{Text: answer.Text{Text: text}, Places: places}))}
+		return [2]string{"text", string(mustEncode(textEvent{Text: answer.Text{Text: text}, Places: places}))}
 	}
 	first, second, done := [2]string{"cited", `{"number":1}`}, [2]string{"cited", `{"number":2}`}, [2]string{"done", "{}"}
 	now := stream(first, piece(text[:5], nil), piece(text[5:20], places[:1]), piece(text[20:last], []cite.Placed{}),
@@ -396,9 +396,9 @@ func TestRows(t *testing.T) {
 	for start := 0; start < len(d.Text); start = lineEnd(d.Text, start) {
 		d.Sections = append(d.Sections, ingest.Section{Start: start, End: lineEnd(d.Text, start), Anchor: "row=1"})
 	}
-	want := []block{{Kind: "text", Runs: []span{{Text: "name: Acorn"}}},
-		{Kind: "text", At: 12, Runs: []span{{Text: "name: Bramble", Mark: true, First: true}}},
-		{Kind: "text", At: 26, Runs: []span{{Text: "name: Conker"}}}}
+	want := []block{{Kind: "text", Runs: []blockRun{{Text: "name: Acorn"}}},
+		{Kind: "text", At: 12, Runs: []blockRun{{Text: "name: Bramble", Mark: true, First: true}}},
+		{Kind: "text", At: 26, Runs: []blockRun{{Text: "name: Conker"}}}}
 	if diff := cmp.Diff(want, excerptOf(d, textRange{Start: 12, End: 25}).Blocks); diff != "" {
 		t.Error(diff)
 	}

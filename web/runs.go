@@ -34,9 +34,9 @@ func callerID(c echo.Context) string {
 	return ""
 }
 
-// A backgroundRequest is the body of POST /api/runs: that of POST /api/ask, or that of
+// A runRequest is the body of POST /api/runs: that of POST /api/ask, or that of
 // POST /api/summarize in a member of its own. Run resumes either.
-type backgroundRequest struct {
+type runRequest struct {
 	askRequest
 	Summarize *summarizeRequest `json:"summarize,omitempty"`
 }
@@ -71,7 +71,7 @@ type answerRecord struct {
 
 func recordOf(r retrieve.Record) *answerRecord {
 	record := &answerRecord{by: r.By, Shared: r.Shared, ID: r.ID, Kind: kindName(r.Kind), State: r.State, Request: r.Spec, Started: r.Started,
-		Question: strings.TrimSpace(askedIn(r.Spec).Question)}
+		Question: strings.TrimSpace(storedQuestion(r.Spec).Question)}
 	if !r.Ended.IsZero() {
 		record.Ended = &r.Ended
 	}
@@ -109,17 +109,17 @@ func (r *runHandlers) setAddresses(c echo.Context, record *answerRecord) {
 	record.Events, record.URL = r.base(c)+"/api/runs/"+record.ID, r.base(c)+"/?run="+record.ID
 }
 
-func (r *runHandlers) begin(c echo.Context, request backgroundRequest) error {
+func (r *runHandlers) begin(c echo.Context, request runRequest) error {
 	t, err := r.taskOf(c, request)
 	if err != nil {
 		return err
 	}
 	ctx, done := context.WithoutCancel(c.Request().Context()), func() {}
 	if r.keys != nil {
-		ctx, done = r.keys.untilRevoked(ctx)
+		ctx, done = r.keys.withRevocation(ctx)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	l, err := r.answering.begin(c, t, true, cancel)
+	l, err := r.answering.beginRun(c, t, true, cancel)
 	if err != nil {
 		cancel(nil)
 		done()
@@ -128,7 +128,7 @@ func (r *runHandlers) begin(c echo.Context, request backgroundRequest) error {
 	s := c.Get(slotKey).(*slot) // which the run has until it ends
 	release := s.release
 	s.release = func() {}
-	record, citing := l.snapshot(), r.citing(c)
+	record, citing := l.snapshot(), r.citeOptions(c)
 	go func() {
 		defer r.live.background.Done()
 		defer func() {
@@ -140,7 +140,7 @@ func (r *runHandlers) begin(c echo.Context, request backgroundRequest) error {
 					slog.Any("error", v), slog.String("stack", string(debug.Stack())))
 			}
 		}()
-		_, _, err := r.work(ctx, l, t, citing, nil, nil)
+		_, _, err := r.runTask(ctx, l, t, citing, nil, nil)
 		r.logRun(ctx, l, err)
 	}()
 	r.setAddresses(c, record)
@@ -167,7 +167,7 @@ func (r *runHandlers) logRun(ctx context.Context, l *liveAnswer, err error) {
 	r.logger.LogAttrs(ctx, level, "run", attrs...)
 }
 
-func (r *runHandlers) taskOf(c echo.Context, request backgroundRequest) (task, error) {
+func (r *runHandlers) taskOf(c echo.Context, request runRequest) (task, error) {
 	if request.Summarize != nil {
 		if request.Summarize.Record == nil {
 			request.Summarize.Record = request.Record
@@ -194,7 +194,7 @@ func runNotFound(id string) *Problem {
 func runElsewhere(r *answerRecord) *Problem {
 	return problem(http.StatusConflict, "run_elsewhere",
 		"another server works on the run (%s): follow or stop it there, or wait until it ends for its record",
-		retrieve.WhoIs(r.worker)).after(time.Second)
+		retrieve.WhoIs(r.worker)).withRetryAfter(time.Second)
 }
 
 // find returns the record of a run, and the run itself if this server has it in memory.
@@ -214,7 +214,7 @@ func (r *runHandlers) find(c echo.Context, id string) (*liveAnswer, *answerRecor
 	if mine && unfinished.worker != "" {
 		return nil, unfinished, nil
 	}
-	stored, err := r.stored(ctx, id)
+	stored, err := r.loadRecord(ctx, id)
 	if mine && isProblem(err, "run_not_found") {
 		return nil, unfinished, nil
 	}
@@ -238,8 +238,8 @@ func (r *runHandlers) find(c echo.Context, id string) (*liveAnswer, *answerRecor
 	return nil, record, nil
 }
 
-// stored returns a record from the store.
-func (r *runHandlers) stored(ctx context.Context, id string) (retrieve.Record, error) {
+// loadRecord returns a record from the store.
+func (r *runHandlers) loadRecord(ctx context.Context, id string) (retrieve.Record, error) {
 	record, err := r.ledger.Record(ctx, id)
 	switch {
 	case errors.Is(err, retrieve.ErrNotFound):
@@ -259,7 +259,7 @@ func (r *runHandlers) findUnfinished(ctx context.Context, id string) (*answerRec
 	case err != nil:
 		return nil, fmt.Errorf("looking for a run: %w", err)
 	}
-	request, err := decoded[storedRequest](stored.Spec)
+	request, err := decodeStored[storedRequest](stored.Spec)
 	if err != nil || request.Request == nil {
 		return nil, err
 	}
@@ -294,7 +294,7 @@ func (r *runHandlers) show(c echo.Context) error {
 		return err
 	}
 	if wantsEvents(c.Request()) {
-		return r.follow(c, l, record)
+		return r.followRun(c, l, record)
 	}
 	return r.replyRecord(c, record)
 }
@@ -302,7 +302,7 @@ func (r *runHandlers) show(c echo.Context) error {
 func (r *runHandlers) replyRecord(c echo.Context, record *answerRecord) error {
 	r.setAddresses(c, record)
 	if record.Answer != nil {
-		whole, err := decoded[answered](record.Answer)
+		whole, err := decodeStored[answered](record.Answer)
 		if err == nil && record.Ended != nil {
 			err = (&renames{catalog: r.catalog}).setStates(c.Request().Context(), &whole.Answer)
 		}
@@ -312,15 +312,15 @@ func (r *runHandlers) replyRecord(c echo.Context, record *answerRecord) error {
 		if err != nil {
 			return err
 		}
-		record.Answer = encoded(whole)
+		record.Answer = mustEncode(whole)
 	}
 	return reply(c, http.StatusOK, record)
 }
 
-// follow sends the events of a run that the reader does not have yet, and further
+// followRun sends the events of a run that the reader does not have yet, and further
 // ones as they occur. A reader that has all events of a run that has ended gets a
 // 204, which stops browsers from reconnecting.
-func (r *runHandlers) follow(c echo.Context, l *liveAnswer, record *answerRecord) error {
+func (r *runHandlers) followRun(c echo.Context, l *liveAnswer, record *answerRecord) error {
 	after := func(n int) ([]event, bool, <-chan struct{}) { return record.log[n:], false, nil }
 	switch {
 	case l != nil:
@@ -377,8 +377,8 @@ func (r *runHandlers) sendEvents(c echo.Context, seen []event, wait bool, after 
 	}
 }
 
-// A recordPage is the reply of GET /api/runs.
-type recordPage struct {
+// A runList is the reply of GET /api/runs.
+type runList struct {
 	Runs []*answerRecord `json:"runs"`
 	More bool            `json:"more"`
 }
@@ -390,7 +390,7 @@ func (r *runHandlers) list(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	list, names := recordPage{Runs: []*answerRecord{}}, renames{catalog: r.catalog}
+	list, names := runList{Runs: []*answerRecord{}}, renames{catalog: r.catalog}
 	ctx, after := c.Request().Context(), c.QueryParam("after")
 	for stored, err := range r.records(ctx, callerID(c)) {
 		if err != nil {
@@ -455,7 +455,7 @@ func (r *runHandlers) stop(c echo.Context) error {
 	if c.QueryParam("forget") != "true" {
 		return r.replyRecord(c, record)
 	}
-	return done(c, r.forget(ctx, id, l))
+	return sendNoContent(c, r.forget(ctx, id, l))
 }
 
 // forget deletes what is stored of a run that has ended, and what is in memory. The log of
@@ -494,10 +494,10 @@ func (r *runHandlers) share(c echo.Context) error {
 			return fmt.Errorf("waiting for a record: %w", err)
 		}
 	}
-	stored, err := r.stored(ctx, id)
+	stored, err := r.loadRecord(ctx, id)
 	if err == nil && stored.Shared != (c.Request().Method == http.MethodPut) {
 		stored.Shared = !stored.Shared
 		err = r.ledger.KeepRecord(ctx, stored)
 	}
-	return done(c, err)
+	return sendNoContent(c, err)
 }

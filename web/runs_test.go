@@ -406,10 +406,10 @@ func TestRunReplay(t *testing.T) {
 	if got, want := l.records[id].Documents, []string{"club/guide.pdf", "club/handbook/mooring.md"}; !slices.Equal(got, want) {
 		t.Errorf("documents %v, want %v", got, want)
 	}
-	if list := into[recordPage](t, call(h, "GET", "/api/runs?limit=2", ""), 200); len(list.Runs) != 2 || !list.More ||
+	if list := into[runList](t, call(h, "GET", "/api/runs?limit=2", ""), 200); len(list.Runs) != 2 || !list.More ||
 		list.Runs[1].ID == id || list.Runs[0].Answer != nil {
 		t.Errorf("%+v", list)
-	} else if list := into[recordPage](t, call(h, "GET", "/api/runs?limit=2&after="+list.Runs[1].ID, ""), 200); len(list.Runs) != 1 ||
+	} else if list := into[runList](t, call(h, "GET", "/api/runs?limit=2&after="+list.Runs[1].ID, ""), 200); len(list.Runs) != 1 ||
 		list.More || list.Runs[0].ID != id {
 		t.Errorf("%+v", list)
 	}

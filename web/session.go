@@ -87,7 +87,7 @@ func (f *keyForm) beginSession(c echo.Context) error {
 	r := c.Request()
 	r.Body = http.MaxBytesReader(c.Response(), r.Body, maxForm)
 	if err := r.ParseForm(); err != nil {
-		return refuse(c, invalid("bad_form", "the form cannot be read: send it again").because(err))
+		return refuse(c, invalid("bad_form", "the form cannot be read: send it again").withCause(err))
 	}
 	form := r.PostForm
 	next := f.localPath(form.Get("next"))
@@ -108,13 +108,13 @@ func (f *keyForm) beginSession(c echo.Context) error {
 	if err != nil {
 		return fmt.Errorf("beginning a session: %w", err)
 	}
-	f.keys.noteUse(ctx, caller.key)
+	f.keys.recordUse(ctx, caller.key)
 	if err := f.keys.refresh(ctx, 0); err != nil { // for the next request to find the session
 		return err
 	}
 	age := retrieve.MaxSessionAge
-	if !caller.until.IsZero() {
-		age = min(age, time.Until(caller.until))
+	if !caller.expires.IsZero() {
+		age = min(age, time.Until(caller.expires))
 	}
 	f.setCookie(c, token, age)
 	return c.Redirect(http.StatusSeeOther, next)
@@ -146,8 +146,8 @@ func (a address) localPath(next string) string {
 	return u.String()
 }
 
-// askFirst shows the form in place of a page that needs a key.
-func (f *keyForm) askFirst(c echo.Context, p *Problem) error {
+// requireKey shows the form in place of a page that needs a key.
+func (f *keyForm) requireKey(c echo.Context, p *Problem) error {
 	r := c.Request()
 	page := keyPage{frame: f.pages.frame("Key"), Problem: p, Next: f.localPath("")}
 	switch r.Method {

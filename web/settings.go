@@ -16,15 +16,15 @@ import (
 type Settings interface {
 	// Show returns what is in use and the choices.
 	Show(ctx context.Context) (ShownSettings, error)
-	// Using returns what is in use.
-	Using(ctx context.Context) Choices
+	// Current returns what is in use.
+	Current(ctx context.Context) Choices
 	// Change stores choices and uses them from now on. A nil key leaves that of the
 	// endpoint as it is, an empty one removes it.
 	Change(ctx context.Context, c Choices, key *string) error
 	// Test tries an endpoint and its model, with its stored key if key is nil.
 	Test(ctx context.Context, c Choices, key *string) ([]Finding, error)
-	// Get begins to get an optional part.
-	Get(ctx context.Context, part string) error
+	// GetPart begins to get an optional part.
+	GetPart(ctx context.Context, part string) error
 }
 
 // Choices are the settings that people choose.
@@ -136,7 +136,7 @@ func BadSetting(field, format string, args ...any) error {
 // FixedSetting is the error of a change to a setting that a flag fixes.
 func FixedSetting(field, flag string) error {
 	return problem(http.StatusConflict, "setting_fixed",
-		"%s is fixed by %s, or its variable: start the server without it to choose here", field, flag).in(field)
+		"%s is fixed by %s, or its variable: start the server without it to choose here", field, flag).withField(field)
 }
 
 // UnstoredSetting is the error of a change to a library that may only be read.
@@ -147,7 +147,7 @@ func UnstoredSetting() error {
 
 // UnavailablePart is the error of a part that cannot be got.
 func UnavailablePart(format string, args ...any) error {
-	return problem(http.StatusConflict, "part_unavailable", format, args...).in("part")
+	return problem(http.StatusConflict, "part_unavailable", format, args...).withField("part")
 }
 
 // settingsHandlers serve the settings.
@@ -167,11 +167,11 @@ func (h *settingsHandlers) show(c echo.Context) error {
 }
 
 func (h *settingsHandlers) change(c echo.Context) error {
-	next, key, err := h.read(c)
+	next, key, err := h.readRequest(c)
 	if err != nil {
 		return err
 	}
-	before := h.settings.Using(c.Request().Context())
+	before := h.settings.Current(c.Request().Context())
 	if err := h.settings.Change(c.Request().Context(), next, key); err != nil {
 		return err
 	}
@@ -182,7 +182,7 @@ func (h *settingsHandlers) change(c echo.Context) error {
 }
 
 func (h *settingsHandlers) test(c echo.Context) error {
-	next, key, err := h.read(c)
+	next, key, err := h.readRequest(c)
 	if err != nil {
 		return err
 	}
@@ -202,7 +202,7 @@ func (h *settingsHandlers) getPart(c echo.Context) error {
 	if err := decodeSetting(c, &r); err != nil {
 		return err
 	}
-	if err := h.settings.Get(c.Request().Context(), r.Part); err != nil {
+	if err := h.settings.GetPart(c.Request().Context(), r.Part); err != nil {
 		return err
 	}
 	return h.show(c)
@@ -218,29 +218,29 @@ func decodeSetting(c echo.Context, into any) error {
 	return err
 }
 
-// read reads a request for a change or a test, and returns what is chosen after it.
-func (h *settingsHandlers) read(c echo.Context) (next Choices, key *string, err error) {
+// readRequest reads a request for a change or a test, and returns what is chosen after it.
+func (h *settingsHandlers) readRequest(c echo.Context) (next Choices, key *string, err error) {
 	var r settingsRequest
 	if err := decodeSetting(c, &r); err != nil {
 		return next, nil, err
 	}
-	using := h.settings.Using(c.Request().Context())
-	if next, err = r.over(using); err != nil {
+	using := h.settings.Current(c.Request().Context())
+	if next, err = r.applyTo(using); err != nil {
 		return next, nil, err
 	}
 	// An endpoint that is in use was permitted before, by a flag or with the code.
 	inUse := using.Model != "" && next.BaseURL == using.BaseURL
-	if h.code != "" && next.Model != "" && !inUse && !onThisMachine(next.BaseURL) &&
+	if h.code != "" && next.Model != "" && !inUse && !isLocalEndpoint(next.BaseURL) &&
 		subtle.ConstantTimeCompare([]byte(strings.ToUpper(strings.TrimSpace(r.Code))), []byte(h.code)) != 1 {
 		return next, nil, problem(http.StatusForbidden, "code_needed",
 			"%s is on another machine, which would get your questions and passages of your documents: "+
-				"give the code that 'ibid serve' printed when it started", next.BaseURL).in("code")
+				"give the code that 'ibid serve' printed when it started", next.BaseURL).withField("code")
 	}
 	return next, r.Key, nil
 }
 
-// over returns what is chosen after a request.
-func (r *settingsRequest) over(c Choices) (Choices, error) {
+// applyTo returns what is chosen after a request.
+func (r *settingsRequest) applyTo(c Choices) (Choices, error) {
 	for _, s := range []struct {
 		to    *string
 		field string
@@ -275,9 +275,9 @@ func (r *settingsRequest) over(c Choices) (Choices, error) {
 	return c, nil
 }
 
-// onThisMachine reports whether an endpoint is spelled as one of this machine. A name
+// isLocalEndpoint reports whether an endpoint is spelled as one of this machine. A name
 // that leads here is not: it can lead elsewhere later.
-func onThisMachine(endpoint string) bool {
+func isLocalEndpoint(endpoint string) bool {
 	u, err := url.Parse(endpoint)
 	return err == nil && isLoopback(u.Hostname())
 }

@@ -41,7 +41,7 @@ func (p *panel) Show(context.Context) (ShownSettings, error) {
 	return s, nil
 }
 
-func (p *panel) Using(context.Context) Choices {
+func (p *panel) Current(context.Context) Choices {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.using
@@ -61,7 +61,7 @@ func (p *panel) Test(_ context.Context, c Choices, key *string) ([]Finding, erro
 	return []Finding{{Check: "endpoint", State: "failed", Detail: "it is down", Next: "start it"}}, nil
 }
 
-func (p *panel) Get(_ context.Context, part string) error {
+func (p *panel) GetPart(_ context.Context, part string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.got = append(p.got, part)

@@ -94,7 +94,7 @@ type markdownEvent struct {
 
 func (s *eventStream) send(e event) error {
 	if s.markdown && e.kind == "done" {
-		whole, err := decoded[cite.Answer](e.data)
+		whole, err := decodeStored[cite.Answer](e.data)
 		if err == nil {
 			err = s.writeEvent("markdown", markdownEvent{asMarkdown(whole, true)})
 		}
@@ -102,11 +102,11 @@ func (s *eventStream) send(e event) error {
 			return err
 		}
 	}
-	return s.pass(e, s.writeOne)
+	return s.writeWithBlocks(e, s.writeOne)
 }
 
-// pass writes an event, with the blocks before and after it.
-func (s *eventStream) pass(e event, write func(event) error) (err error) {
+// writeWithBlocks writes an event, with the blocks before and after it.
+func (s *eventStream) writeWithBlocks(e event, write func(event) error) (err error) {
 	if s.page == nil && e.kind == revisionKind {
 		return nil // others read what lasts
 	}
@@ -135,7 +135,7 @@ func (s *eventStream) sendBlocks(had []event) error {
 		if (e.kind == "draft" || e.kind == revisionKind) && writing {
 			continue
 		}
-		if err := s.pass(e, func(event) error { return nil }); err != nil {
+		if err := s.writeWithBlocks(e, func(event) error { return nil }); err != nil {
 			return err
 		}
 	}
@@ -185,7 +185,7 @@ func (s *eventStream) begin(status int) {
 	s.w.WriteHeader(status)
 }
 
-func (s *eventStream) begun() bool {
+func (s *eventStream) hasBegun() bool {
 	if s == nil {
 		return false
 	}

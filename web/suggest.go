@@ -45,8 +45,8 @@ type suggestions struct {
 	cached  atomic.Int64
 }
 
-// listedSuggestions is the reply of GET /api/suggestions.
-type listedSuggestions struct {
+// suggestionList is the reply of GET /api/suggestions.
+type suggestionList struct {
 	// Questions are from headings and definitions, with ?model=1 by the model, none if it
 	// fails. Quotes answer each of them.
 	Questions []string `json:"questions"`
@@ -81,7 +81,7 @@ func (s *suggestions) list(c echo.Context) error {
 		questions, err = s.find(ctx, f, all, byModel)
 		if byModel && err != nil && ctx.Err() == nil { // the page has those without it
 			s.logger.Warn("the model wrote no questions to try", "error", err)
-			return reply(c, http.StatusOK, listedSuggestions{[]string{}, true})
+			return reply(c, http.StatusOK, suggestionList{[]string{}, true})
 		}
 		if err != nil {
 			return err
@@ -91,7 +91,7 @@ func (s *suggestions) list(c echo.Context) error {
 		}
 		s.lists.Store(key, questions)
 	}
-	return reply(c, http.StatusOK, listedSuggestions{questions.([]string), writer != ""})
+	return reply(c, http.StatusOK, suggestionList{questions.([]string), writer != ""})
 }
 
 // A suggestion is a question, and the part of a document whose beginning should answer
@@ -132,7 +132,7 @@ func (s *suggestions) find(ctx context.Context, f retrieve.Filter, all []retriev
 			candidates = append(candidates, suggestion{text: text})
 		}
 	} else {
-		candidates = inTurn([][]suggestion{inTurn(kinds[0]), inTurn(kinds[1]), inTurn(kinds[2])})
+		candidates = interleave([][]suggestion{interleave(kinds[0]), interleave(kinds[1]), interleave(kinds[2])})
 	}
 	found, tried := []string{}, map[string]bool{}
 	for _, q := range candidates {
@@ -140,7 +140,7 @@ func (s *suggestions) find(ctx context.Context, f retrieve.Filter, all []retriev
 			continue
 		}
 		tried[q.text] = true
-		ok, err := s.answers(ctx, q, f)
+		ok, err := s.isAnswered(ctx, q, f)
 		if err != nil {
 			return nil, fmt.Errorf("trying the suggestion %q: %w", q.text, err)
 		}
@@ -154,8 +154,8 @@ func (s *suggestions) find(ctx context.Context, f retrieve.Filter, all []retriev
 	return found, nil
 }
 
-// inTurn returns the first of each list, then their second ones and so on.
-func inTurn(lists [][]suggestion) (all []suggestion) {
+// interleave returns the first of each list, then their second ones and so on.
+func interleave(lists [][]suggestion) (all []suggestion) {
 	for turn, more := 0, true; more; turn++ {
 		more = false
 		for _, list := range lists {
@@ -170,9 +170,9 @@ func inTurn(lists [][]suggestion) (all []suggestion) {
 // firstLabel is the label of the first source of a quoted answer, after its words.
 var firstLabel = regexp.MustCompile(`(?s)^(.*?)\[(\d+)\]`)
 
-// answers reports whether the documents answer a question, first with the first statement
+// isAnswered reports whether the documents answer a question, first with the first statement
 // of the part that it is about.
-func (s *suggestions) answers(ctx context.Context, q suggestion, f retrieve.Filter) (bool, error) {
+func (s *suggestions) isAnswered(ctx context.Context, q suggestion, f retrieve.Filter) (bool, error) {
 	var kept []retrieve.Passage
 	text := ""
 	for e, err := range s.asker.Ask(ctx, answer.Question{Text: q.text, Strategy: "extract", Filter: f}) {
@@ -272,7 +272,7 @@ func questionsOf(d *ingest.Document) [3][]suggestion {
 // addSample uploads the sample library. It replies with the outcome for each file.
 func (d *documents) addSample(c echo.Context) error {
 	sample := addedSample{}
-	uploads, err := d.folders.Into(c.Request().Context(), d.catalog.uploads)
+	uploads, err := d.folders.CollectionUploads(c.Request().Context(), d.catalog.uploads)
 	if err != nil {
 		return err
 	}
@@ -288,7 +288,7 @@ func (d *documents) addSample(c echo.Context) error {
 		sample.Files = append(sample.Files, change)
 		return err
 	})
-	return send(c, http.StatusCreated, sample, err)
+	return sendValue(c, http.StatusCreated, sample, err)
 }
 
 // addedSample is the reply of POST /api/sample.

@@ -32,7 +32,7 @@ func TestSuggestions(t *testing.T) {
 	for query, want := range map[string]string{"": "What about “Winter storage”?",
 		"?model=1": "What is the mooring fee?"} {
 		for range 2 {
-			got := into[listedSuggestions](t, call(h, "GET", "/api/suggestions"+query, ""), 200)
+			got := into[suggestionList](t, call(h, "GET", "/api/suggestions"+query, ""), 200)
 			if !got.Model || !slices.Equal(got.Questions, []string{want}) {
 				t.Errorf("%q: %+v, want %q", query, got, want)
 			}
@@ -46,7 +46,7 @@ func TestSuggestions(t *testing.T) {
 		o.Model = func(context.Context) string { return "scripted" }
 		o.Suggest = func(context.Context, []retrieve.Passage, int) ([]string, error) { return nil, errBroken }
 	})
-	if got := into[listedSuggestions](t, call(h, "GET", "/api/suggestions?model=1", ""), 200); !got.Model || len(got.Questions) > 0 {
+	if got := into[suggestionList](t, call(h, "GET", "/api/suggestions?model=1", ""), 200); !got.Model || len(got.Questions) > 0 {
 		t.Errorf("of a broken model: %+v", got)
 	}
 }
@@ -82,7 +82,7 @@ func TestSuggestionsOfDocuments(t *testing.T) {
 		"What about “Winter storage”?", "What about “Before you sail”?", "What about “Getting Started”?"}
 	var asked []string
 	kinds := questionsOf(lib[0])
-	for _, q := range inTurn(kinds[:]) {
+	for _, q := range interleave(kinds[:]) {
 		asked = append(asked, q.text)
 	}
 	if !slices.Equal(asked, all) {
@@ -107,7 +107,7 @@ func TestSuggestionsOfDocuments(t *testing.T) {
 		}
 	})
 	want := []string{"How is it paid?", "What is a painter?", "Was ist ein Palstek?", "Was gibt es zu „Gebühren und Fristen“?"}
-	got := into[listedSuggestions](t, call(h, "GET", "/api/suggestions?document=a/rules.md&document=b/preise.md", ""), 200)
+	got := into[suggestionList](t, call(h, "GET", "/api/suggestions?document=a/rules.md&document=b/preise.md", ""), 200)
 	if !slices.Equal(got.Questions, want) {
 		t.Errorf("suggested %q, want %q", got.Questions, want)
 	}

@@ -73,7 +73,7 @@ var v1Codes = map[string]string{
 	"question_too_long":                   "context_length_exceeded", "model_" + string(openai.ContextLength): "context_length_exceeded",
 }
 
-func toV1(p *Problem) (status int, e v1Error) {
+func v1ErrorOf(p *Problem) (status int, e v1Error) {
 	status = p.Status
 	code, param := cmp.Or(v1Codes[p.Code], p.Code), p.Field
 	switch p.Field {
@@ -111,15 +111,15 @@ func badValue(param, format string, args ...any) *Problem {
 	return invalidField(param, "invalid_value", format, args...)
 }
 
-// relaysTo reports whether the caller may ask the model itself by a name.
-func (o *openAI) relaysTo(c echo.Context, name string) bool {
+// mayRelay reports whether the caller may ask the model itself by a name.
+func (o *openAI) mayRelay(c echo.Context, name string) bool {
 	caller := holderFrom(c.Request().Context())
 	return o.relays && name != "" && name == o.upstream.Model() && (caller == nil || caller.key.Relay)
 }
 
-func noModel(name string) *Problem {
+func modelNotFound(name string) *Problem {
 	return problem(http.StatusNotFound, "model_not_found",
-		"there is no model %.200q here: GET /v1/models lists the models", name).in("model")
+		"there is no model %.200q here: GET /v1/models lists the models", name).withField("model")
 }
 
 // A v1Model is a model as the OpenAI API lists it.
@@ -149,7 +149,7 @@ func (o *openAI) listModels(c echo.Context) error {
 			list = append(list, modelOf(everything+"/"+in.Name, "ibid"))
 		}
 	}
-	if name := o.upstream.Model(); o.relaysTo(c, name) {
+	if name := o.upstream.Model(); o.mayRelay(c, name) {
 		list = append(list, modelOf(name, "upstream"))
 	}
 	return reply(c, http.StatusOK, v1Models{"list", list})
@@ -159,25 +159,25 @@ func (o *openAI) listModels(c echo.Context) error {
 func (o *openAI) showModel(c echo.Context) error {
 	id, _, err := parseLink(c.Request().URL, "/v1/models/")
 	if err != nil || id == "" {
-		return noModel(c.Param("*"))
+		return modelNotFound(c.Param("*"))
 	}
 	owner := "ibid"
 	_, itself, err := o.collectionOf(c, id)
 	if itself {
 		owner = "upstream"
 	}
-	return send(c, http.StatusOK, modelOf(id, owner), err)
+	return sendValue(c, http.StatusOK, modelOf(id, owner), err)
 }
 
 // checkCollection fails unless a collection exists and the caller may see it.
 func (o *openAI) checkCollection(c echo.Context, collection string) error {
 	ctx := c.Request().Context()
-	reached, err := o.catalog.reaches(ctx, collection)
+	reached, err := o.catalog.maySee(ctx, collection)
 	if err == nil && reached {
 		err = o.catalog.checkCollection(ctx, collection)
 	}
 	if err == nil && !reached || isProblem(err, "unknown_collection") {
-		return noModel(everything + "/" + collection)
+		return modelNotFound(everything + "/" + collection)
 	}
 	return err
 }
@@ -212,23 +212,23 @@ func (o *openAI) chat(c echo.Context) error {
 
 // completionRequest is the body of POST /v1/completions, except for what is ignored.
 type completionRequest struct {
-	Model         string        `json:"model"`
-	Prompt        stringList    `json:"prompt"`
-	Stream        bool          `json:"stream"`
-	StreamOptions streamOptions `json:"stream_options"`
-	N             *integer      `json:"n"`
-	BestOf        *integer      `json:"best_of"`
-	Echo          bool          `json:"echo"`
-	Suffix        string        `json:"suffix"`
-	Logprobs      *integer      `json:"logprobs"`
-	MaxTokens     *integer      `json:"max_tokens"`
+	Model         string            `json:"model"`
+	Prompt        stringList        `json:"prompt"`
+	Stream        bool              `json:"stream"`
+	StreamOptions chatStreamOptions `json:"stream_options"`
+	N             *integer          `json:"n"`
+	BestOf        *integer          `json:"best_of"`
+	Echo          bool              `json:"echo"`
+	Suffix        string            `json:"suffix"`
+	Logprobs      *integer          `json:"logprobs"`
+	MaxTokens     *integer          `json:"max_tokens"`
 }
 
 // completions answers a prompt without a conversation.
 func (o *openAI) completions(c echo.Context) error {
 	var r completionRequest
 	if _, err := decode(c, &r); err != nil {
-		return inField("prompt", err)
+		return renameField("prompt", err)
 	}
 	collection, itself, err := o.collectionOf(c, r.Model)
 	switch many := func(n *integer) bool { return n != nil && *n != 1 }; {
@@ -246,18 +246,18 @@ func (o *openAI) completions(c echo.Context) error {
 		return badValue("prompt", "prompt has %d texts: it is the question, a text or a list with one text", len(r.Prompt))
 	}
 	a := v1Ask{model: r.Model, question: askRequest{Question: r.Prompt[0], Collection: collection}, stream: r.Stream}
-	if a.maxTokens, err = leastTokens(map[string]*integer{"max_tokens": r.MaxTokens}); err != nil {
+	if a.maxTokens, err = minTokens(map[string]*integer{"max_tokens": r.MaxTokens}); err != nil {
 		return err
 	}
-	return inField("prompt", o.answer(c, &a, &chatEncoder{plain: true, includeUsage: r.StreamOptions.IncludeUsage}))
+	return renameField("prompt", o.answer(c, &a, &chatEncoder{plain: true, includeUsage: r.StreamOptions.IncludeUsage}))
 }
 
 func onlyChat(model string) error {
 	return badValue("model", "%q is the model without documents, for POST /v1/chat/completions alone: use %q here", model, everything)
 }
 
-// inField names the member of a request that has the question, in an error about it.
-func inField(name string, err error) error {
+// renameField names the member of a request that has the question in an error about it.
+func renameField(name string, err error) error {
 	if p := (*Problem)(nil); errors.As(err, &p) && (p.Field == "messages" || p.Field == "question" || p.Field == "history") {
 		named := *p
 		named.Field = name
@@ -268,7 +268,7 @@ func inField(name string, err error) error {
 
 // relay passes the unchanged request on to the model, and its reply back as it arrives.
 func (o *openAI) relay(c echo.Context, body []byte) error {
-	body, err := o.withModel(body)
+	body, err := o.setModel(body)
 	if err != nil {
 		return err
 	}
@@ -303,8 +303,8 @@ func (o *openAI) relay(c echo.Context, body []byte) error {
 }
 
 func v1ErrorEvent(p *Problem) []byte {
-	_, e := toV1(p)
-	return event{data: encoded(e)}.append(nil)
+	_, e := v1ErrorOf(p)
+	return event{data: mustEncode(e)}.append(nil)
 }
 
 // relayProblem is problemFor for a request of the client's own: if the model
@@ -319,14 +319,14 @@ func relayProblem(err error) error {
 	return fmt.Errorf("passing a request on to the model: %w", err)
 }
 
-// withModel names the model once in a body: the model's server could read another
+// setModel names the model once in a body: the model's server could read another
 // name than was checked.
-func (o *openAI) withModel(body []byte) ([]byte, error) {
+func (o *openAI) setModel(body []byte) ([]byte, error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(body, &members); err != nil {
 		return nil, fmt.Errorf("reading a request again: %w", err)
 	}
 	maps.DeleteFunc(members, func(name string, _ json.RawMessage) bool { return strings.EqualFold(name, "model") })
-	members["model"] = encoded(o.upstream.Model())
+	members["model"] = mustEncode(o.upstream.Model())
 	return json.Marshal(members)
 }

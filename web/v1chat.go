@@ -17,25 +17,25 @@ import (
 // chatRequest is the body of POST /v1/chat/completions, except for what is ignored:
 // clients cannot change how the model is asked, by temperature for instance.
 type chatRequest struct {
-	Model               string            `json:"model"`
-	Messages            []chatMessage     `json:"messages"`
-	Stream              bool              `json:"stream"`
-	StreamOptions       streamOptions     `json:"stream_options"`
-	N                   *integer          `json:"n"`
-	MaxTokens           *integer          `json:"max_tokens"`
-	MaxCompletionTokens *integer          `json:"max_completion_tokens"`
-	Logprobs            bool              `json:"logprobs"`
-	Tools               []v1Tool          `json:"tools"`
-	ToolChoice          json.RawMessage   `json:"tool_choice"`
-	Functions           []json.RawMessage `json:"functions"`
-	FunctionCall        json.RawMessage   `json:"function_call"`
-	Modalities          []string          `json:"modalities"`
-	ResponseFormat      responseFormat    `json:"response_format"`
+	Model               string             `json:"model"`
+	Messages            []chatMessage      `json:"messages"`
+	Stream              bool               `json:"stream"`
+	StreamOptions       chatStreamOptions  `json:"stream_options"`
+	N                   *integer           `json:"n"`
+	MaxTokens           *integer           `json:"max_tokens"`
+	MaxCompletionTokens *integer           `json:"max_completion_tokens"`
+	Logprobs            bool               `json:"logprobs"`
+	Tools               []v1Tool           `json:"tools"`
+	ToolChoice          json.RawMessage    `json:"tool_choice"`
+	Functions           []json.RawMessage  `json:"functions"`
+	FunctionCall        json.RawMessage    `json:"function_call"`
+	Modalities          []string           `json:"modalities"`
+	ResponseFormat      chatResponseFormat `json:"response_format"`
 	// Store false means that no record of the answer is kept.
 	Store *bool `json:"store"`
 }
 
-type streamOptions struct {
+type chatStreamOptions struct {
 	// IncludeUsage adds a last chunk with the usage, and without a choice.
 	IncludeUsage bool `json:"include_usage"`
 }
@@ -48,8 +48,8 @@ type chatMessage struct {
 
 // content is the text of a message, and the types of its parts that are no text.
 type content struct {
-	text   string
-	others []string
+	text       string
+	otherTypes []string
 }
 
 func (t *content) UnmarshalJSON(b []byte) error {
@@ -75,7 +75,7 @@ func (t *content) UnmarshalJSON(b []byte) error {
 		if p.Type == "text" || p.Type == "input_text" || p.Type == "output_text" {
 			texts = append(texts, p.Text)
 		} else {
-			t.others = append(t.others, p.Type)
+			t.otherTypes = append(t.otherTypes, p.Type)
 		}
 	}
 	t.text = strings.Join(texts, "\n")
@@ -100,7 +100,7 @@ func conversation(messages []chatMessage) (q askRequest, _ error) {
 		case "user":
 			last = i
 		case "system", "developer":
-			if text := withoutContext(m.Content.text); text != "" {
+			if text := stripContext(m.Content.text); text != "" {
 				style = append(style, text)
 			}
 		case "assistant", "tool", "function":
@@ -112,11 +112,11 @@ func conversation(messages []chatMessage) (q askRequest, _ error) {
 		return q, badValue("messages", "there is no user message: the last one is the question")
 	}
 	asked := messages[last].Content
-	if len(asked.others) > 0 {
+	if len(asked.otherTypes) > 0 {
 		return q, invalidField("messages", "unsupported_content", "a part of the question has the type %.40q: only text is supported; "+
-			"add documents to the library and ask about them", asked.others[0])
+			"add documents to the library and ask about them", asked.otherTypes[0])
 	}
-	if q.Question = withoutContext(asked.text); q.Question == "" {
+	if q.Question = stripContext(asked.text); q.Question == "" {
 		return q, badValue("messages", "the last user message is empty: it is the question")
 	}
 	q.Style = strings.Join(style, "\n\n")
@@ -129,7 +129,7 @@ func conversation(messages []chatMessage) (q askRequest, _ error) {
 		}
 		text := m.Content.text
 		if m.Role == "assistant" {
-			text = withoutSources(text)
+			text = stripSources(text)
 		}
 		text = strings.TrimSpace(text)
 		if text = text[:runeStart(text, room)]; text != "" {
@@ -148,9 +148,9 @@ var (
 	queryForm   = regexp.MustCompile(`(?s)^\s*<user_query>(.*?)</user_query>(.*)$`)
 )
 
-// withoutContext is the text of a message without the sources of the client: answers come
+// stripContext returns the text of a message without the sources of the client: answers come
 // from the documents of the library alone.
-func withoutContext(text string) string {
+func stripContext(text string) string {
 	if at := contextForm.FindStringIndex(text); at != nil {
 		before, rest := text[:at[0]], text[at[1]:]
 		if found := queryForm.FindStringSubmatch(rest); found != nil {
@@ -194,32 +194,32 @@ func (r *chatRequest) ask() (a v1Ask, err error) {
 		}
 	}
 	a = v1Ask{model: r.Model, stream: r.Stream}
-	a.maxTokens, err = leastTokens(map[string]*integer{"max_tokens": r.MaxTokens, "max_completion_tokens": r.MaxCompletionTokens})
+	a.maxTokens, err = minTokens(map[string]*integer{"max_tokens": r.MaxTokens, "max_completion_tokens": r.MaxCompletionTokens})
 	if err != nil {
 		return a, err
 	}
 	if a.output, err = outputOf(r.ResponseFormat, "response_format", r.Tools, r.ToolChoice); err != nil {
 		return a, err
 	}
-	if a.question, err = conversation(a.withoutFeedback(r.Messages)); err != nil {
+	if a.question, err = conversation(a.stripFeedback(r.Messages)); err != nil {
 		return a, err
 	}
 	a.question.Record = r.Store
-	if a.unlisted = a.stream && fromOpenWebUI(r.Tools); a.unlisted {
-		a.before = ownSources(r.Messages)
+	if a.clientListsSources = a.stream && isOpenWebUI(r.Tools); a.clientListsSources {
+		a.clientSources = ownSources(r.Messages)
 	}
 	return a, nil
 }
 
-// fromOpenWebUI reports whether a request comes from the page of Open WebUI, which
+// isOpenWebUI reports whether a request comes from the page of Open WebUI, which
 // offers a tool of its own with every question. It lists the sources of a stream
 // by its events.
-func fromOpenWebUI(tools []v1Tool) bool {
+func isOpenWebUI(tools []v1Tool) bool {
 	return slices.ContainsFunc(tools, func(t v1Tool) bool { return t.Function != nil && t.Function.Name == "get_current_timestamp" })
 }
 
-// leastTokens is how many tokens the answer may have by the members of a request; 0 for any number.
-func leastTokens(limits map[string]*integer) (least int, _ error) {
+// minTokens returns how many tokens the answer may have by the members of a request; 0 for any number.
+func minTokens(limits map[string]*integer) (least int, _ error) {
 	for name, n := range limits {
 		switch {
 		case n == nil:
@@ -236,9 +236,9 @@ func leastTokens(limits map[string]*integer) (least int, _ error) {
 // sign of it.
 const uncited = "\n\n(No source bears this out.)"
 
-// withoutSources removes from an earlier answer what was added for the client: the
+// stripSources removes from an earlier answer what was added for the client: the
 // links of its numbers, and the list of sources at its end.
-func withoutSources(text string) string {
+func stripSources(text string) string {
 	text = strings.TrimSuffix(strings.TrimRight(text, " \n"), uncited)
 	list := regexp.MustCompile(`(?:\n+- \[\d+\] [^\n]*)+\s*$`)
 	link := regexp.MustCompile(`\[(\[\d+\])\]\([^)\s]*\)`)
@@ -247,7 +247,7 @@ func withoutSources(text string) string {
 
 // The replies of POST /v1/chat/completions and POST /v1/completions.
 type (
-	completion struct {
+	chatCompletion struct {
 		ID      string       `json:"id"`
 		Object  string       `json:"object"`
 		Created int64        `json:"created"`
@@ -260,35 +260,35 @@ type (
 	}
 	chatChoice struct {
 		Index   int        `json:"index"`
-		Message *chatSaid  `json:"message,omitempty"`
+		Message *chatReply `json:"message,omitempty"`
 		Delta   *chatDelta `json:"delta,omitempty"`
 		// Text is in the replies of POST /v1/completions.
 		Text   *string `json:"text,omitempty"`
 		Probs  any     `json:"logprobs"` // null: never known
 		Finish *string `json:"finish_reason"`
 	}
-	chatSaid struct {
+	chatReply struct {
 		Role    string  `json:"role"`
 		Content *string `json:"content"` // null with a call or a refusal
 		// Refusal says that the documents do not answer, where the answer cannot say so because it should be JSON.
-		Refusal     *string      `json:"refusal"`
-		Annotations []annotation `json:"annotations"`
-		ToolCalls   []toolCall   `json:"tool_calls,omitempty"`
+		Refusal     *string          `json:"refusal"`
+		Annotations []chatAnnotation `json:"annotations"`
+		ToolCalls   []toolCall       `json:"tool_calls,omitempty"`
 	}
 	chatDelta struct {
-		Role        string       `json:"role,omitempty"`
-		Content     *string      `json:"content,omitempty"`
-		Refusal     *string      `json:"refusal,omitempty"`
-		Annotations []annotation `json:"annotations,omitempty"`
-		ToolCalls   []toolCall   `json:"tool_calls,omitempty"`
+		Role        string           `json:"role,omitempty"`
+		Content     *string          `json:"content,omitempty"`
+		Refusal     *string          `json:"refusal,omitempty"`
+		Annotations []chatAnnotation `json:"annotations,omitempty"`
+		ToolCalls   []toolCall       `json:"tool_calls,omitempty"`
 	}
 	chatUsage struct {
-		Prompt     int           `json:"prompt_tokens"`
-		Completion int           `json:"completion_tokens"`
-		Total      int           `json:"total_tokens"`
-		Details    *usageDetails `json:"completion_tokens_details,omitempty"`
+		Prompt     int               `json:"prompt_tokens"`
+		Completion int               `json:"completion_tokens"`
+		Total      int               `json:"total_tokens"`
+		Details    *chatUsageDetails `json:"completion_tokens_details,omitempty"`
 	}
-	usageDetails struct {
+	chatUsageDetails struct {
 		Reasoning int `json:"reasoning_tokens"`
 	}
 	// chatSources are the sources in other forms that clients know: addresses by
@@ -338,7 +338,7 @@ type chatEncoder struct {
 	began        bool
 }
 
-func (e *chatEncoder) head(r *v1Reply, object string) completion {
+func (e *chatEncoder) head(r *v1Reply, object string) chatCompletion {
 	id := "chatcmpl-"
 	switch {
 	case e.plain:
@@ -346,10 +346,10 @@ func (e *chatEncoder) head(r *v1Reply, object string) completion {
 	case r.out != nil:
 		object += ".chunk"
 	}
-	return completion{ID: id + r.requestID, Object: object, Created: r.created.Unix(), Model: r.asked.model}
+	return chatCompletion{ID: id + r.requestID, Object: object, Created: r.created.Unix(), Model: r.asked.model}
 }
 
-func (e *chatEncoder) piece(r *v1Reply, text string) error {
+func (e *chatEncoder) sendPiece(r *v1Reply, text string) error {
 	if e.plain {
 		return e.send(r, chatChoice{Text: &text}, nil)
 	}
@@ -361,7 +361,7 @@ func (e *chatEncoder) piece(r *v1Reply, text string) error {
 	return e.send(r, chatChoice{Delta: &d}, nil)
 }
 
-func (e *chatEncoder) send(r *v1Reply, choice chatChoice, more func(*completion)) error {
+func (e *chatEncoder) send(r *v1Reply, choice chatChoice, more func(*chatCompletion)) error {
 	chunk := e.head(r, "chat.completion")
 	chunk.Choices = []chatChoice{choice}
 	if more != nil {
@@ -370,22 +370,22 @@ func (e *chatEncoder) send(r *v1Reply, choice chatChoice, more func(*completion)
 	return r.send("", chunk)
 }
 
-func (e *chatEncoder) whole(r *v1Reply) any {
+func (e *chatEncoder) wholeReply(r *v1Reply) any {
 	out := e.head(r, "chat.completion")
 	text, usage := r.content.String(), r.usage
-	choice := chatChoice{Finish: &r.why}
+	choice := chatChoice{Finish: &r.finishReason}
 	if e.plain {
 		choice.Text = &text
 	} else {
-		choice.Message = &chatSaid{Role: "assistant", Annotations: append([]annotation{}, r.annotations...)}
-		choice.Message.Content, choice.Message.Refusal, choice.Message.ToolCalls = r.said()
+		choice.Message = &chatReply{Role: "assistant", Annotations: append([]chatAnnotation{}, r.annotations...)}
+		choice.Message.Content, choice.Message.Refusal, choice.Message.ToolCalls = r.messageParts()
 	}
 	out.Choices, out.Usage, out.chatSources = []chatChoice{choice}, &usage, sourcesOf(r.shown, r.sources)
 	return out
 }
 
-// said is what the message of a reply has: a text, a refusal, or a call of a tool.
-func (r *v1Reply) said() (text, refusal *string, calls []toolCall) {
+// messageParts returns what the message of a reply has: a text, a refusal, or a call of a tool.
+func (r *v1Reply) messageParts() (text, refusal *string, calls []toolCall) {
 	said := r.content.String()
 	switch {
 	case r.refused:
@@ -396,32 +396,32 @@ func (r *v1Reply) said() (text, refusal *string, calls []toolCall) {
 	return &said, nil, nil
 }
 
-// end sends the sources and the end of a stream.
-func (e *chatEncoder) end(r *v1Reply) error {
+// sendEnd sends the sources and the end of a stream.
+func (e *chatEncoder) sendEnd(r *v1Reply) error {
 	if !e.began && !e.plain {
 		d := chatDelta{Role: "assistant"}
-		d.Content, d.Refusal, d.ToolCalls = r.said()
+		d.Content, d.Refusal, d.ToolCalls = r.messageParts()
 		if err := e.send(r, chatChoice{Delta: &d}, nil); err != nil {
 			return err
 		}
 	}
 	sources := sourcesOf(r.shown, r.sources)
-	last := chatChoice{Finish: &r.why}
+	last := chatChoice{Finish: &r.finishReason}
 	if e.plain {
 		last.Text = new(string)
 	} else {
 		last.Delta = &chatDelta{}
-		if !r.asked.unlisted { // Open WebUI would show the titles as quotes, next to those of the events
+		if !r.asked.clientListsSources { // Open WebUI would show the titles as quotes, next to those of the events
 			last.Delta.Annotations = r.annotations
 		}
 		// Open WebUI has the title of a source from what comes first.
 		for _, s := range sources.Sources {
-			if err := e.send(r, chatChoice{Delta: &chatDelta{}}, func(c *completion) { c.Event = &uiEvent{"source", s} }); err != nil {
+			if err := e.send(r, chatChoice{Delta: &chatDelta{}}, func(c *chatCompletion) { c.Event = &uiEvent{"source", s} }); err != nil {
 				return err
 			}
 		}
 	}
-	if err := e.send(r, last, func(c *completion) { c.chatSources = sources }); err != nil {
+	if err := e.send(r, last, func(c *chatCompletion) { c.chatSources = sources }); err != nil {
 		return err
 	}
 	if e.includeUsage {
@@ -434,7 +434,7 @@ func (e *chatEncoder) end(r *v1Reply) error {
 	return r.out.write([]byte("data: [DONE]\n\n"))
 }
 
-func (*chatEncoder) fail(r *v1Reply, p *Problem) error { return r.out.write(v1ErrorEvent(p)) }
+func (*chatEncoder) sendError(r *v1Reply, p *Problem) error { return r.out.write(v1ErrorEvent(p)) }
 
 func titleOf(c cite.Cited) string {
 	return cmp.Or(oneLine(c.Title), rewrite.VisibleName(c.Document))

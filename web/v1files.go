@@ -66,7 +66,7 @@ func (o *openAI) listFiles(c echo.Context) error {
 	}
 	if id := c.QueryParam("after"); id != "" {
 		if after = documentOf(id); after == "" {
-			return noFile(id).in("after")
+			return fileNotFound(id).withField("after")
 		}
 	}
 	all, err := o.catalog.Documents(c.Request().Context(), retrieve.Filter{})
@@ -95,7 +95,7 @@ func fileOf(document string, bytes int) v1File {
 	return v1File{fileID(document), "file", bytes, 0, document, "assistants", "processed"}
 }
 
-func noFile(id string) *Problem {
+func fileNotFound(id string) *Problem {
 	return problem(http.StatusNotFound, "not_found", "there is no file %.60q", id)
 }
 
@@ -104,7 +104,7 @@ func (o *openAI) showFile(c echo.Context) error {
 	d, err := o.catalog.Document(c.Request().Context(), documentOf(c.Param("id")))
 	switch {
 	case errors.Is(err, retrieve.ErrNotFound):
-		return noFile(c.Param("id")).in("file_id")
+		return fileNotFound(c.Param("id")).withField("file_id")
 	case err != nil:
 		return fmt.Errorf("reading a document: %w", err)
 	}
@@ -130,8 +130,8 @@ type vectorFiles struct {
 	Total      int `json:"total"`
 }
 
-// vectorStores is the reply of GET /v1/vector_stores, which has all of them.
-type vectorStores struct {
+// vectorStoreList is the reply of GET /v1/vector_stores, which has all of them.
+type vectorStoreList struct {
 	Object  string        `json:"object"`
 	Data    []vectorStore `json:"data"`
 	HasMore bool          `json:"has_more"` // false
@@ -149,7 +149,7 @@ func (o *openAI) stores(c echo.Context) ([]vectorStore, error) {
 
 func (o *openAI) listStores(c echo.Context) error {
 	list, err := o.stores(c)
-	return send(c, http.StatusOK, vectorStores{"list", list, false}, err)
+	return sendValue(c, http.StatusOK, vectorStoreList{"list", list, false}, err)
 }
 
 func (o *openAI) showStore(c echo.Context) error {
@@ -160,7 +160,7 @@ func (o *openAI) showStore(c echo.Context) error {
 	id, err := url.PathUnescape(c.Param("id"))
 	i := slices.IndexFunc(list, func(s vectorStore) bool { return err == nil && s.ID == id })
 	if i < 0 {
-		return noStore(c.Param("id"))
+		return storeNotFound(c.Param("id"))
 	}
 	return reply(c, http.StatusOK, list[i])
 }
@@ -217,8 +217,8 @@ func (s *stringList) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// vectorsFound is the reply of POST /v1/vector_stores/COLLECTION/search.
-type vectorsFound struct {
+// vectorSearchResult is the reply of POST /v1/vector_stores/COLLECTION/search.
+type vectorSearchResult struct {
 	Object   string        `json:"object"`
 	Query    []string      `json:"search_query"`
 	Data     []vectorFound `json:"data"`
@@ -255,11 +255,11 @@ type (
 func (o *openAI) searchVectors(c echo.Context) error {
 	store, err := url.PathUnescape(c.Param("id"))
 	if err != nil {
-		return noStore(c.Param("id"))
+		return storeNotFound(c.Param("id"))
 	}
 	var r vectorSearchRequest
 	if _, err := decode(c, &r); err != nil {
-		return inField("query", err)
+		return renameField("query", err)
 	}
 	if len(r.Filters) > 0 && string(r.Filters) != "null" {
 		return unsupported("filters", noFilters)
@@ -277,9 +277,9 @@ func (o *openAI) searchVectors(c echo.Context) error {
 	search := searchRequest{Question: strings.Join(r.Query, "\n"), TopK: integer(most), Collection: store}
 	found, err := o.find(c.Request().Context(), search)
 	if err != nil {
-		return inField("query", err)
+		return renameField("query", err)
 	}
-	out := vectorsFound{Object: "vector_store.search_results.page", Query: append([]string{}, r.Query...), Data: []vectorFound{}}
+	out := vectorSearchResult{Object: "vector_store.search_results.page", Query: append([]string{}, r.Query...), Data: []vectorFound{}}
 	for _, p := range found.Passages {
 		if p.Score < r.Ranking.Least {
 			continue
@@ -294,12 +294,12 @@ func (o *openAI) searchVectors(c echo.Context) error {
 func (o *openAI) checkStore(c echo.Context, name string) error {
 	err := o.checkCollection(c, name)
 	if name == "" || isProblem(err, "model_not_found") {
-		return noStore(name)
+		return storeNotFound(name)
 	}
 	return err
 }
 
-func noStore(name string) *Problem {
+func storeNotFound(name string) *Problem {
 	return problem(http.StatusNotFound, "not_found", "there is no vector store %.200q here: its id is the name of a collection, and "+
-		"GET /v1/vector_stores lists those", name).in("vector_store_id")
+		"GET /v1/vector_stores lists those", name).withField("vector_store_id")
 }

@@ -23,17 +23,17 @@ import (
 // A jsonOutput is an answer that should be JSON: the text of the reply, or the
 // arguments of the only tool that may be called.
 type jsonOutput struct {
-	name   string // of the schema or the tool
-	tool   bool
-	param  string // that asks for it
-	raw    json.RawMessage
-	schema *jsonschema.Resolved
-	among  []*jsonOutput // tools, one of which the model chooses; nil if there is one alone
+	name    string // of the schema or the tool
+	tool    bool
+	param   string // that asks for it
+	raw     json.RawMessage
+	schema  *jsonschema.Resolved
+	choices []*jsonOutput // tools, one of which the model chooses; nil if there is one alone
 }
 
-// responseFormat is the form of an answer. In the Responses API the members of
+// chatResponseFormat is the form of an answer. In the Responses API the members of
 // json_schema are its own.
-type responseFormat struct {
+type chatResponseFormat struct {
 	Type       string       `json:"type"` // "text", "json_object" or "json_schema"
 	JSONSchema *namedSchema `json:"json_schema,omitempty"`
 	namedSchema
@@ -95,7 +95,7 @@ func (t *v1Tool) function() toolFunction {
 
 // outputOf returns the JSON that a request asks for, by its format or by the tool
 // that it says to call; nil for text.
-func outputOf(f responseFormat, param string, tools []v1Tool, choice json.RawMessage) (*jsonOutput, error) {
+func outputOf(f chatResponseFormat, param string, tools []v1Tool, choice json.RawMessage) (*jsonOutput, error) {
 	chosen, err := chosenTools(tools, choice)
 	if err != nil {
 		return nil, err
@@ -113,7 +113,7 @@ func outputOf(f responseFormat, param string, tools []v1Tool, choice json.RawMes
 	case 1:
 		return among[0], nil
 	default:
-		return &jsonOutput{tool: true, param: "tool_choice", among: among}, nil
+		return &jsonOutput{tool: true, param: "tool_choice", choices: among}, nil
 	}
 	named := f.namedSchema
 	if f.JSONSchema != nil {
@@ -263,10 +263,10 @@ type chatTurn struct {
 	Content string `json:"content"`
 }
 
-// fill replaces an answer by the JSON that the model makes of it, and its citations
+// fillJSON replaces an answer by the JSON that the model makes of it, and its citations
 // by annotations of the whole. The model sees the answer and not the documents. An
 // answer without evidence is a refusal.
-func (o *openAI) fill(ctx context.Context, r *v1Reply, a cite.Answer) error {
+func (o *openAI) fillJSON(ctx context.Context, r *v1Reply, a cite.Answer) error {
 	if !a.Answered || a.Incomplete {
 		r.refused, r.annotations = true, nil
 		return nil
@@ -275,7 +275,7 @@ func (o *openAI) fill(ctx context.Context, r *v1Reply, a cite.Answer) error {
 	if style := r.asked.question.Style; style != "" { // where clients name the keys, and say what they mean
 		said.Content = "The instructions for the form of the JSON, which add nothing to what the answer says:\n" + style + "\n\n" + said.Content
 	}
-	out, err := o.choose(ctx, r.asked.output, said, &r.usage)
+	out, err := o.chooseTool(ctx, r.asked.output, said, &r.usage)
 	if err != nil {
 		return err
 	}
@@ -295,9 +295,9 @@ func (o *openAI) fill(ctx context.Context, r *v1Reply, a cite.Answer) error {
 var validationFeedback = regexp.MustCompile("(?s)^(Validation feedback:\n.+|\\d+ validation errors?:\n```json\n.+\n```)\n\n" +
 	`Fix the errors and try again\.$`)
 
-// withoutFeedback takes the replies that did not fit, each with the feedback to it, from the
+// stripFeedback takes the replies that did not fit, each with the feedback to it, from the
 // end of a conversation whose answer should be JSON: they are no questions to the documents.
-func (a *v1Ask) withoutFeedback(messages []chatMessage) []chatMessage {
+func (a *v1Ask) stripFeedback(messages []chatMessage) []chatMessage {
 	for n := len(messages); a.output != nil && n >= 3; n = len(messages) {
 		said, wrong := messages[n-2], messages[n-1]
 		if said.Role != "assistant" || wrong.Role != "user" || !validationFeedback.MatchString(wrong.Content.text) {
@@ -311,18 +311,18 @@ func (a *v1Ask) withoutFeedback(messages []chatMessage) []chatMessage {
 	return messages
 }
 
-// choose has the model choose one of the tools for an answer.
-func (o *openAI) choose(ctx context.Context, out *jsonOutput, said chatTurn, usage *chatUsage) (*jsonOutput, error) {
-	if out.among == nil {
+// chooseTool has the model choose one of the tools for an answer.
+func (o *openAI) chooseTool(ctx context.Context, out *jsonOutput, said chatTurn, usage *chatUsage) (*jsonOutput, error) {
+	if out.choices == nil {
 		return out, nil
 	}
 	var names []string
 	var forms strings.Builder
-	for _, one := range out.among {
+	for _, one := range out.choices {
 		names = append(names, one.name)
 		fmt.Fprintf(&forms, "\n\n%s:\n%s", one.name, one.raw)
 	}
-	choice, err := newOutput("choice", false, out.param, encoded(map[string]any{"type": "object", "required": []string{"name"},
+	choice, err := newOutput("choice", false, out.param, mustEncode(map[string]any{"type": "object", "required": []string{"name"},
 		"properties": map[string]any{"name": map[string]any{"enum": names}}}))
 	if err != nil {
 		return nil, err
@@ -332,8 +332,8 @@ func (o *openAI) choose(ctx context.Context, out *jsonOutput, said chatTurn, usa
 	if err != nil {
 		return nil, err
 	}
-	chosen, err := decoded[toolFunction](json.RawMessage(whole))
-	return out.among[max(0, slices.Index(names, chosen.Name))], err
+	chosen, err := decodeStored[toolFunction](json.RawMessage(whole))
+	return out.choices[max(0, slices.Index(names, chosen.Name))], err
 }
 
 // writeJSON has the model write JSON. The model may repair JSON that does not fit once.
@@ -354,7 +354,7 @@ func (o *openAI) writeJSON(ctx context.Context, turns []chatTurn, out *jsonOutpu
 		}
 		if repaired {
 			return "", problem(http.StatusUnprocessableEntity, "schema_missed",
-				"the model did not write JSON that fits the schema, and could not repair it: ask again, or with a simpler schema").because(wrong)
+				"the model did not write JSON that fits the schema, and could not repair it: ask again, or with a simpler schema").withCause(wrong)
 		}
 		repaired = true
 		turns = append(turns, chatTurn{"assistant", said}, chatTurn{"user", fmt.Sprintf("That does not fit the schema: %v\n\nReply with the "+
@@ -367,11 +367,11 @@ func (r *v1Reply) setJSON(whole string) {
 	r.content.Reset()
 	r.content.WriteString(whole)
 	if r.asked.output.tool {
-		r.why = "tool_calls"
+		r.finishReason = "tool_calls"
 	}
 	r.annotations = nil
 	for _, c := range r.shown {
-		r.annotations = append(r.annotations, annotation{"url_citation", urlCitation{End: utf8.RuneCountInString(whole), URL: c.Link,
+		r.annotations = append(r.annotations, chatAnnotation{"url_citation", urlCitation{End: utf8.RuneCountInString(whole), URL: c.Link,
 			Title: titleOf(c)}, c.Number})
 	}
 }
@@ -382,7 +382,7 @@ func (o *openAI) complete(ctx context.Context, turns []chatTurn, out *jsonOutput
 	if constrained {
 		request["response_format"] = map[string]any{"type": "json_schema", "json_schema": map[string]any{"name": out.name, "schema": out.raw}}
 	}
-	from, err := o.upstream.Chat(ctx, encoded(request))
+	from, err := o.upstream.Chat(ctx, mustEncode(request))
 	if err != nil {
 		return "", err
 	}
@@ -400,7 +400,8 @@ func (o *openAI) complete(ctx context.Context, turns []chatTurn, out *jsonOutput
 		Usage chatUsage `json:"usage"`
 	}
 	if err := json.Unmarshal(whole, &reply); err != nil || len(reply.Choices) == 0 {
-		return "", problem(http.StatusUnprocessableEntity, "schema_missed", "the model's server replied with no choice: ask again").because(err)
+		return "", problem(http.StatusUnprocessableEntity, "schema_missed", "the model's server replied with no choice: "+
+			"ask again").withCause(err)
 	}
 	usage.Prompt, usage.Completion = usage.Prompt+reply.Usage.Prompt, usage.Completion+reply.Usage.Completion
 	usage.Total = usage.Prompt + usage.Completion

@@ -20,26 +20,26 @@ import (
 
 // A v1Ask is what a request of the OpenAI API asks for, by any route.
 type v1Ask struct {
-	model     string
-	question  askRequest
-	stream    bool
-	maxTokens int         // 0 for any number
-	output    *jsonOutput // nil: the answer is text
-	feedback  []chatTurn  // of the client to JSON of an earlier reply, after that
-	unlisted  bool        // the client lists the sources itself
-	before    int         // its own, which it lists first
+	model              string
+	question           askRequest
+	stream             bool
+	maxTokens          int         // 0 for any number
+	output             *jsonOutput // nil: the answer is text
+	feedback           []chatTurn  // of the client to JSON of an earlier reply, after that
+	clientListsSources bool        // the client lists the sources itself
+	clientSources      int         // its own, which it lists first
 }
 
 // A v1Encoder writes an answer in the form of one route.
 type v1Encoder interface {
-	// piece sends a piece of a stream's text.
-	piece(r *v1Reply, text string) error
-	// end sends the rest of a stream.
-	end(r *v1Reply) error
-	// fail ends a stream that has begun with an error.
-	fail(r *v1Reply, p *Problem) error
-	// whole is the reply in one piece.
-	whole(r *v1Reply) any
+	// sendPiece sends a piece of a stream's text.
+	sendPiece(r *v1Reply, text string) error
+	// sendEnd sends the rest of a stream.
+	sendEnd(r *v1Reply) error
+	// sendError ends a stream that has begun with an error.
+	sendError(r *v1Reply, p *Problem) error
+	// wholeReply returns the reply in one piece.
+	wholeReply(r *v1Reply) any
 }
 
 // A v1Reply is the reply to a request of the OpenAI API: the answer with links, for
@@ -54,15 +54,15 @@ type v1Reply struct {
 	text      *linkedText
 	out       *eventStream // nil for a reply in one piece
 
-	content     bytes.Buffer
-	reason      string // why the answer is incomplete; empty if it is not
-	fellBack    bool
-	refused     bool   // the content says why there is no JSON
-	why         string // it ends: "stop", "length" or "tool_calls"
-	annotations []annotation
-	shown       []cite.Cited
-	sources     []cite.Source
-	usage       chatUsage
+	content      bytes.Buffer
+	reason       string // why the answer is incomplete; empty if it is not
+	fellBack     bool
+	refused      bool   // the content says why there is no JSON
+	finishReason string // it ends: "stop", "length" or "tool_calls"
+	annotations  []chatAnnotation
+	shown        []cite.Cited
+	sources      []cite.Source
+	usage        chatUsage
 }
 
 // collectionOf returns the collection that a model answers from, "" for all; itself
@@ -76,10 +76,10 @@ func (o *openAI) collectionOf(c echo.Context, model string) (collection string, 
 		return "", false, nil
 	case below && collection != "":
 		return collection, false, o.checkCollection(c, collection)
-	case o.relaysTo(c, model):
+	case o.mayRelay(c, model):
 		return "", true, nil
 	}
-	return "", false, noModel(model)
+	return "", false, modelNotFound(model)
 }
 
 // answer replies with the answer to a request, in the form of an encoder.
@@ -98,13 +98,13 @@ func (o *openAI) answer(c echo.Context, a *v1Ask, encoder v1Encoder) error {
 	t.once = true
 	ctx, cancel := context.WithCancelCause(c.Request().Context())
 	defer cancel(nil)
-	l, err := o.begin(c, t, false, cancel)
+	l, err := o.beginRun(c, t, false, cancel)
 	if err != nil {
 		return err
 	}
 	r := &v1Reply{asked: a, encoder: encoder, requestID: c.Response().Header().Get(echo.HeaderXRequestID), runID: l.ID, created: time.Now(),
 		links: o.links}
-	r.text = &linkedText{maxTokens: a.maxTokens, links: o.links, before: a.before, write: r.write, sources: map[int]cite.Cited{}}
+	r.text = &linkedText{maxTokens: a.maxTokens, links: o.links, before: a.clientSources, write: r.write, sources: map[int]cite.Cited{}}
 	if a.output != nil {
 		r.text.maxTokens = 0 // JSON cannot be cut
 	}
@@ -112,20 +112,20 @@ func (o *openAI) answer(c echo.Context, a *v1Ask, encoder v1Encoder) error {
 		r.out = newEventStream(c.Response(), cancel)
 		defer r.out.close()
 	}
-	whole, _, ended := o.work(ctx, l, t, o.citing(c), r.out, r.add)
+	whole, _, ended := o.runTask(ctx, l, t, o.citeOptions(c), r.out, r.add)
 	stopped := func() bool { // by the server: the stream still gets its end
-		return r.out.begun() && r.out.failure() == nil && errors.Is(ended, context.Canceled) && causeOf(ctx, ended) == nil
+		return r.out.hasBegun() && r.out.failure() == nil && errors.Is(ended, context.Canceled) && causeOf(ctx, ended) == nil
 	}
 	if stopped() {
 		r.reason, whole.Incomplete, ended = "the server stopped", true, nil
 	}
 	if ended == nil {
 		if ended = r.close(t.request.(askRequest), whole.Answer); ended == nil && a.output != nil {
-			ended = o.fill(ctx, r, whole.Answer)
+			ended = o.fillJSON(ctx, r, whole.Answer)
 		}
 	}
 	if stopped() { // while the model wrote the JSON
-		r.refused, r.annotations, r.why, ended = true, nil, "length", nil
+		r.refused, r.annotations, r.finishReason, ended = true, nil, "length", nil
 		r.content.WriteString("\n\n(There is no JSON: the server stopped)")
 	}
 	return r.finish(c, ended)
@@ -138,14 +138,14 @@ func (r *v1Reply) finish(c echo.Context, ended error) error {
 		return readerGone(r.out.failure())
 	case ended != nil:
 		err := fmt.Errorf("answering: %w", ended)
-		if r.out.begun() {
-			return errors.Join(err, r.encoder.fail(r, problemOf(c, err)))
+		if r.out.hasBegun() {
+			return errors.Join(err, r.encoder.sendError(r, problemOf(c, err)))
 		}
 		return err
 	case r.out == nil:
-		return reply(c, http.StatusOK, r.encoder.whole(r))
+		return reply(c, http.StatusOK, r.encoder.wholeReply(r))
 	}
-	if err := r.encoder.end(r); err != nil {
+	if err := r.encoder.sendEnd(r); err != nil {
 		return readerGone(err)
 	}
 	return nil
@@ -177,7 +177,7 @@ func (r *v1Reply) write(piece string) error {
 	if r.out == nil || r.asked.output != nil {
 		return nil
 	}
-	return r.encoder.piece(r, piece)
+	return r.encoder.sendPiece(r, piece)
 }
 
 // send sends an object as an event of a kind, or without a kind if that is empty.
@@ -191,15 +191,15 @@ func (r *v1Reply) send(kind string, v any) error {
 
 // close ends the text: with what was held back, why it is incomplete, and the list of sources.
 func (r *v1Reply) close(q askRequest, a cite.Answer) error {
-	r.why, r.sources = "stop", a.Sources
+	r.finishReason, r.sources = "stop", a.Sources
 	err := r.text.close()
 	switch {
 	case errors.Is(err, errEnough):
-		r.why, err = "length", nil
+		r.finishReason, err = "length", nil
 	case err != nil:
 		return err
 	case r.reason != "":
-		r.why = "length"
+		r.finishReason = "length"
 		err = r.text.addRaw(fmt.Sprintf("\n\n(The answer is incomplete: %s)", strings.TrimRight(rewrite.EscapeTitle(r.reason), ".")))
 	case r.fellBack:
 		err = r.text.addRaw("\n\n(Sentences of the documents are quoted in place of an answer of the model.)")
@@ -211,7 +211,7 @@ func (r *v1Reply) close(q askRequest, a cite.Answer) error {
 	switch {
 	case r.text.cut:
 	case len(r.shown) > 0:
-		if !r.asked.unlisted {
+		if !r.asked.clientListsSources {
 			err = r.text.addRaw(r.text.list(r.shown, func(int) string { return "" }))
 		}
 	case a.Answered && r.reason == "":
@@ -226,7 +226,7 @@ func (r *v1Reply) close(q askRequest, a cite.Answer) error {
 func (r *v1Reply) usageOf(q askRequest, u answer.Usage) chatUsage {
 	out := chatUsage{Prompt: u.PromptTokens, Completion: u.CompletionTokens}
 	if u.ReasoningTokens > 0 {
-		out.Details = &usageDetails{u.ReasoningTokens}
+		out.Details = &chatUsageDetails{u.ReasoningTokens}
 	}
 	if u.PromptTokens+u.CompletionTokens == 0 {
 		out.Prompt = ingest.CountTokens(q.Question) + ingest.CountTokens(q.Style)

@@ -12,32 +12,32 @@ import (
 	"ibid/cite"
 )
 
-// responsesRequest is the body of POST /v1/responses, except for what is ignored.
-type responsesRequest struct {
+// responseRequest is the body of POST /v1/responses, except for what is ignored.
+type responseRequest struct {
 	Model string `json:"model"`
 	// Input is the question, or a conversation whose last user message is the question.
 	Input        responseInput `json:"input"`
 	Instructions string        `json:"instructions"`
 	// Previous is the id of a response of the same key: its question and answer, and what
 	// came before them, are the history.
-	Previous     string          `json:"previous_response_id"`
-	Conversation json.RawMessage `json:"conversation"`
-	Prompt       json.RawMessage `json:"prompt"`
-	Background   bool            `json:"background"`
-	Stream       bool            `json:"stream"`
-	MaxTokens    *integer        `json:"max_output_tokens"`
-	Tools        []v1Tool        `json:"tools"`
-	ToolChoice   json.RawMessage `json:"tool_choice"`
-	Text         responseText    `json:"text"`
+	Previous     string             `json:"previous_response_id"`
+	Conversation json.RawMessage    `json:"conversation"`
+	Prompt       json.RawMessage    `json:"prompt"`
+	Background   bool               `json:"background"`
+	Stream       bool               `json:"stream"`
+	MaxTokens    *integer           `json:"max_output_tokens"`
+	Tools        []v1Tool           `json:"tools"`
+	ToolChoice   json.RawMessage    `json:"tool_choice"`
+	Text         responseTextFormat `json:"text"`
 	// Store false means that no record of the answer is kept.
 	Store *bool `json:"store"`
 	// Metadata is repeated in the response.
 	Metadata map[string]string `json:"metadata"`
 }
 
-// responseText says what form the text of a response has.
-type responseText struct {
-	Format responseFormat `json:"format,omitzero"`
+// responseTextFormat says what form the text of a response has.
+type responseTextFormat struct {
+	Format chatResponseFormat `json:"format,omitzero"`
 }
 
 // responseInput is a text, or a list of messages and other items.
@@ -62,9 +62,9 @@ func (in *responseInput) UnmarshalJSON(b []byte) error {
 
 // responses answers the last message of the input.
 func (o *openAI) responses(c echo.Context) error {
-	var r responsesRequest
+	var r responseRequest
 	if _, err := decode(c, &r); err != nil {
-		return inField("input", err)
+		return renameField("input", err)
 	}
 	collection, itself, err := o.collectionOf(c, r.Model)
 	given := func(v json.RawMessage) bool { return len(v) > 0 && string(v) != "null" }
@@ -89,22 +89,22 @@ func (o *openAI) responses(c echo.Context) error {
 	if a.output, err = outputOf(r.Text.Format, "text", r.Tools, r.ToolChoice); err != nil {
 		return err
 	}
-	if a.question, err = conversation(a.withoutFeedback(messages)); err != nil {
-		return inField("input", err)
+	if a.question, err = conversation(a.stripFeedback(messages)); err != nil {
+		return renameField("input", err)
 	}
 	a.question.Record = r.Store
 	if a.question.Collection, err = o.storeOf(c, r.Tools, collection); err != nil {
 		return err
 	}
-	if a.maxTokens, err = leastTokens(map[string]*integer{"max_output_tokens": r.MaxTokens}); err != nil {
+	if a.maxTokens, err = minTokens(map[string]*integer{"max_output_tokens": r.MaxTokens}); err != nil {
 		return err
 	}
-	return inField("input", o.answer(c, &a, encoder))
+	return renameField("input", o.answer(c, &a, encoder))
 }
 
 // messagesOf returns the conversation: the instructions, the previous response with
 // what came before it, and the input.
-func (o *openAI) messagesOf(c echo.Context, r *responsesRequest) ([]chatMessage, error) {
+func (o *openAI) messagesOf(c echo.Context, r *responseRequest) ([]chatMessage, error) {
 	messages := []chatMessage{{"system", content{text: r.Instructions}}}
 	if r.Previous != "" {
 		turns, err := o.turnsOf(c, r.Previous)
@@ -172,10 +172,10 @@ func (o *openAI) showResponse(c echo.Context) error {
 	}
 	if record == nil || id != "resp_"+record.ID {
 		return problem(http.StatusNotFound, "not_found",
-			"there is no response %.60q of this key: it has no record, or the record has expired", id).in("response_id")
+			"there is no response %.60q of this key: it has no record, or the record has expired", id).withField("response_id")
 	}
-	asked, err1 := decoded[askRequest](record.Request)
-	whole, err2 := decoded[cite.Answer](record.Answer)
+	asked, err1 := decodeStored[askRequest](record.Request)
+	whole, err2 := decodeStored[cite.Answer](record.Answer)
 	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
@@ -190,7 +190,7 @@ func (o *openAI) showResponse(c echo.Context) error {
 	r.text.setAnswer(whole)
 	for _, e := range record.log { // with the links that the reply had before its quotes were known
 		if e.kind == "cited" {
-			c, err := decoded[cite.Cited](e.data)
+			c, err := decodeStored[cite.Cited](e.data)
 			if err != nil {
 				return err
 			}
@@ -200,26 +200,26 @@ func (o *openAI) showResponse(c echo.Context) error {
 	if err := errors.Join(r.text.append(whole.Text), r.close(asked, whole)); err != nil {
 		return err
 	}
-	return reply(c, http.StatusOK, (&responseEncoder{request: &responsesRequest{}}).whole(r))
+	return reply(c, http.StatusOK, (&responseEncoder{request: &responseRequest{}}).wholeReply(r))
 }
 
 // The reply of POST /v1/responses.
 type (
 	response struct {
-		ID           string           `json:"id"`
-		Object       string           `json:"object"`
-		CreatedAt    int64            `json:"created_at"`
-		Status       string           `json:"status"` // "in_progress", "completed", "incomplete" or "failed"
-		Error        *responseFault   `json:"error"`
-		Missing      *responseMissing `json:"incomplete_details"`
-		Instructions *string          `json:"instructions"`
-		MaxTokens    *integer         `json:"max_output_tokens"`
-		Model        string           `json:"model"`
-		Previous     *string          `json:"previous_response_id"`
-		ToolChoice   json.RawMessage  `json:"tool_choice"`
-		Text         responseText     `json:"text"`
-		Tools        []v1Tool         `json:"tools"` // empty: none is called
-		Store        bool             `json:"store"`
+		ID           string              `json:"id"`
+		Object       string              `json:"object"`
+		CreatedAt    int64               `json:"created_at"`
+		Status       string              `json:"status"` // "in_progress", "completed", "incomplete" or "failed"
+		Error        *responseFault      `json:"error"`
+		Missing      *responseIncomplete `json:"incomplete_details"`
+		Instructions *string             `json:"instructions"`
+		MaxTokens    *integer            `json:"max_output_tokens"`
+		Model        string              `json:"model"`
+		Previous     *string             `json:"previous_response_id"`
+		ToolChoice   json.RawMessage     `json:"tool_choice"`
+		Text         responseTextFormat  `json:"text"`
+		Tools        []v1Tool            `json:"tools"` // empty: none is called
+		Store        bool                `json:"store"`
 		// Parallel is false: at most one tool is called.
 		Parallel bool              `json:"parallel_tool_calls"`
 		Metadata map[string]string `json:"metadata"`
@@ -230,7 +230,7 @@ type (
 		Code    string `json:"code"`
 		Message string `json:"message"`
 	}
-	responseMissing struct {
+	responseIncomplete struct {
 		Reason string `json:"reason"` // "max_output_tokens", whatever it is
 	}
 	// responseOutput is a message, or the call of the only tool.
@@ -245,15 +245,15 @@ type (
 		Arguments *string        `json:"arguments,omitempty"`
 	}
 	responsePart struct {
-		Type        string         `json:"type"` // "output_text" or "refusal"
-		Text        *string        `json:"text,omitempty"`
-		Annotations []responseNote `json:"annotations,omitzero"`
-		Logprobs    []string       `json:"logprobs,omitzero"` // empty
-		Refusal     *string        `json:"refusal,omitempty"`
+		Type        string               `json:"type"` // "output_text" or "refusal"
+		Text        *string              `json:"text,omitempty"`
+		Annotations []responseAnnotation `json:"annotations,omitzero"`
+		Logprobs    []string             `json:"logprobs,omitzero"` // empty
+		Refusal     *string              `json:"refusal,omitempty"`
 	}
-	// responseNote is an annotation: each number is a url_citation, whose indices count
+	// responseAnnotation is an annotation: each number is a url_citation, whose indices count
 	// characters (Unicode code points), and the first of each source a file_citation too.
-	responseNote struct {
+	responseAnnotation struct {
 		Type  string `json:"type"`
 		Start *int   `json:"start_index,omitempty"`
 		End   *int   `json:"end_index,omitempty"`
@@ -265,43 +265,43 @@ type (
 		Index    *int   `json:"index,omitempty"`
 	}
 	responseUsage struct {
-		Input         int          `json:"input_tokens"`
-		InputDetails  inputDetails `json:"input_tokens_details"`
-		Output        int          `json:"output_tokens"`
-		OutputDetails usageDetails `json:"output_tokens_details"`
-		Total         int          `json:"total_tokens"`
+		Input         int                  `json:"input_tokens"`
+		InputDetails  responseInputDetails `json:"input_tokens_details"`
+		Output        int                  `json:"output_tokens"`
+		OutputDetails chatUsageDetails     `json:"output_tokens_details"`
+		Total         int                  `json:"total_tokens"`
 	}
-	inputDetails struct {
+	responseInputDetails struct {
 		Cached int `json:"cached_tokens"` // 0: unknown
 	}
 )
 
 // responseEvent is an event of a streamed response, with the members of its type.
 type responseEvent struct {
-	Type      string          `json:"type"`
-	Sequence  int             `json:"sequence_number"`
-	Response  *response       `json:"response,omitempty"`
-	Output    *int            `json:"output_index,omitempty"`
-	ItemID    string          `json:"item_id,omitempty"`
-	Item      *responseOutput `json:"item,omitempty"`
-	Content   *int            `json:"content_index,omitempty"`
-	Part      *responsePart   `json:"part,omitempty"`
-	Delta     *string         `json:"delta,omitempty"`
-	Logprobs  []string        `json:"logprobs,omitzero"`
-	Text      *string         `json:"text,omitempty"`
-	Refusal   *string         `json:"refusal,omitempty"`
-	Arguments *string         `json:"arguments,omitempty"`
-	NoteIndex *int            `json:"annotation_index,omitempty"`
-	Note      *responseNote   `json:"annotation,omitempty"`
+	Type      string              `json:"type"`
+	Sequence  int                 `json:"sequence_number"`
+	Response  *response           `json:"response,omitempty"`
+	Output    *int                `json:"output_index,omitempty"`
+	ItemID    string              `json:"item_id,omitempty"`
+	Item      *responseOutput     `json:"item,omitempty"`
+	Content   *int                `json:"content_index,omitempty"`
+	Part      *responsePart       `json:"part,omitempty"`
+	Delta     *string             `json:"delta,omitempty"`
+	Logprobs  []string            `json:"logprobs,omitzero"`
+	Text      *string             `json:"text,omitempty"`
+	Refusal   *string             `json:"refusal,omitempty"`
+	Arguments *string             `json:"arguments,omitempty"`
+	NoteIndex *int                `json:"annotation_index,omitempty"`
+	Note      *responseAnnotation `json:"annotation,omitempty"`
 }
 
 // responseEncoder writes answers as POST /v1/responses has them.
 type responseEncoder struct {
-	request  *responsesRequest
-	sequence int
-	noted    int // annotations of the text that are sent
-	notes    []responseNote
-	begun    bool // the first events are sent
+	request   *responseRequest
+	sequence  int
+	sentNotes int // annotations of the text that are sent
+	notes     []responseAnnotation
+	begun     bool // the first events are sent
 
 	announced bool // and those of a message with a text
 }
@@ -336,20 +336,20 @@ func (r *v1Reply) name() string {
 	return r.requestID
 }
 
-func (e *responseEncoder) whole(r *v1Reply) any {
+func (e *responseEncoder) wholeReply(r *v1Reply) any {
 	e.addNotes(r)
-	return e.ended(r)
+	return e.endedResponse(r)
 }
 
-// ended is the response that has its end.
-func (e *responseEncoder) ended(r *v1Reply) *response {
+// endedResponse returns the response at its end.
+func (e *responseEncoder) endedResponse(r *v1Reply) *response {
 	status := "completed"
-	if r.why == "length" {
+	if r.finishReason == "length" {
 		status = "incomplete"
 	}
 	out := e.head(r, status)
-	if r.why == "length" {
-		out.Missing = &responseMissing{"max_output_tokens"}
+	if r.finishReason == "length" {
+		out.Missing = &responseIncomplete{"max_output_tokens"}
 	}
 	u := r.usage
 	out.Usage = &responseUsage{Input: u.Prompt, Output: u.Completion, Total: u.Total}
@@ -362,7 +362,7 @@ func (e *responseEncoder) ended(r *v1Reply) *response {
 
 // output is the only item of a response.
 func (e *responseEncoder) output(r *v1Reply, status string) responseOutput {
-	text, refusal, calls := r.said()
+	text, refusal, calls := r.messageParts()
 	switch {
 	case calls != nil:
 		return responseOutput{Type: "function_call", ID: "fc_" + r.name(), Status: status, CallID: calls[0].ID,
@@ -370,7 +370,7 @@ func (e *responseEncoder) output(r *v1Reply, status string) responseOutput {
 	case refusal != nil:
 		return e.message(r, status, responsePart{Type: "refusal", Refusal: refusal})
 	}
-	return e.message(r, status, responsePart{Type: "output_text", Text: text, Annotations: append([]responseNote{}, e.notes...),
+	return e.message(r, status, responsePart{Type: "output_text", Text: text, Annotations: append([]responseAnnotation{}, e.notes...),
 		Logprobs: []string{}})
 }
 
@@ -380,21 +380,21 @@ func (e *responseEncoder) message(r *v1Reply, status string, parts ...responsePa
 }
 
 // addNotes adds the annotations that are new in the text, and returns those.
-func (e *responseEncoder) addNotes(r *v1Reply) []responseNote {
+func (e *responseEncoder) addNotes(r *v1Reply) []responseAnnotation {
 	known := len(e.notes)
 	all := r.text.annotations
 	if r.asked.output != nil {
 		all = r.annotations
 	}
-	for ; e.noted < len(all); e.noted++ {
-		a := all[e.noted]
-		e.notes = append(e.notes, responseNote{Type: a.Type, Start: &a.URL.Start, End: &a.URL.End, URL: a.URL.URL, Title: a.URL.Title})
+	for ; e.sentNotes < len(all); e.sentNotes++ {
+		a := all[e.sentNotes]
+		e.notes = append(e.notes, responseAnnotation{Type: a.Type, Start: &a.URL.Start, End: &a.URL.End, URL: a.URL.URL, Title: a.URL.Title})
 		first := true
-		for _, earlier := range all[:e.noted] {
+		for _, earlier := range all[:e.sentNotes] {
 			first = first && earlier.number != a.number
 		}
 		if document := r.text.sources[a.number].Document; first && document != "" {
-			e.notes = append(e.notes, responseNote{Type: "file_citation", FileID: fileID(document), Filename: document, Index: &a.URL.Start})
+			e.notes = append(e.notes, responseAnnotation{Type: "file_citation", FileID: fileID(document), Filename: document, Index: &a.URL.Start})
 		}
 	}
 	return e.notes[known:]
@@ -437,7 +437,7 @@ func (e *responseEncoder) begin(r *v1Reply) error {
 	return nil
 }
 
-func (e *responseEncoder) piece(r *v1Reply, text string) error {
+func (e *responseEncoder) sendPiece(r *v1Reply, text string) error {
 	if err := e.begin(r); err != nil {
 		return err
 	}
@@ -445,7 +445,7 @@ func (e *responseEncoder) piece(r *v1Reply, text string) error {
 	var events []responseEvent
 	if !e.announced {
 		e.announced = true
-		part := responsePart{Type: "output_text", Text: new(string), Annotations: []responseNote{}, Logprobs: []string{}}
+		part := responsePart{Type: "output_text", Text: new(string), Annotations: []responseAnnotation{}, Logprobs: []string{}}
 		events = append(events, responseEvent{Type: "response.output_item.added", Item: &item},
 			responseEvent{Type: "response.content_part.added", Part: &part})
 	}
@@ -458,17 +458,17 @@ func (e *responseEncoder) piece(r *v1Reply, text string) error {
 	return e.sendAll(r, item, events...)
 }
 
-func (e *responseEncoder) end(r *v1Reply) error {
-	text, refusal, calls := r.said()
+func (e *responseEncoder) sendEnd(r *v1Reply) error {
+	text, refusal, calls := r.messageParts()
 	if err := e.begin(r); err != nil {
 		return err
 	}
 	if text != nil && (r.asked.output != nil || !e.announced) { // nothing of it is sent yet
-		if err := e.piece(r, *text); err != nil {
+		if err := e.sendPiece(r, *text); err != nil {
 			return err
 		}
 	}
-	whole := e.ended(r)
+	whole := e.endedResponse(r)
 	item := whole.Output[0]
 	first := item
 	first.Status = "in_progress"
@@ -495,12 +495,12 @@ func (e *responseEncoder) end(r *v1Reply) error {
 	return e.send(r, responseEvent{Type: "response." + whole.Status, Response: whole})
 }
 
-func (e *responseEncoder) fail(r *v1Reply, p *Problem) error {
+func (e *responseEncoder) sendError(r *v1Reply, p *Problem) error {
 	if err := e.begin(r); err != nil {
 		return err
 	}
 	out := e.head(r, "failed")
-	_, fault := toV1(p)
+	_, fault := v1ErrorOf(p)
 	code := "server_error"
 	if p.Status == http.StatusTooManyRequests {
 		code = "rate_limit_exceeded"

@@ -32,37 +32,37 @@ type chatTask struct {
 // recognized after an administrator has changed the prompts too, as long as the form of
 // the reply remains.
 var chatTasks = []chatTask{
-	{shape: formOf("title"), member: "title", most: 100, words: titleWords, rule: titleByRule},
-	{shape: formOf("tags"), member: "tags", list: 6, most: 60,
+	{shape: promptPattern("title"), member: "title", most: 100, words: titleWords, rule: titleByRule},
+	{shape: promptPattern("tags"), member: "tags", list: 6, most: 60,
 		words: "Name one to three broad and one to three narrower subjects of the conversation, in its language.",
 		rule:  func(string) any { return []string{"General"} }}, // as the page asks for where there is too little to tell
-	{shape: formOf("follow_ups"), member: "follow_ups", list: 5, most: 400,
+	{shape: promptPattern("follow_ups"), member: "follow_ups", list: 5, most: 400,
 		words: "Write three messages that the user may send next, from the user's point of view and in the user's language. The " +
 			"assistant answers from documents, and does nothing else.",
-		rule: none},
-	{shape: formOf("queries"), member: "queries", list: 3, most: 300,
+		rule: emptyList},
+	{shape: promptPattern("queries"), member: "queries", list: 3, most: 300,
 		words: "Write one to three short search queries for the question in the user's last message, in its language; none if there is none.",
 		rule: func(about string) any {
 			asked := questionsIn(about)
 			return append([]string{}, asked[max(0, len(asked)-1):]...)
 		}},
-	{shape: formOf("prompt"), member: "prompt", most: 2000, rule: titleByRule,
+	{shape: promptPattern("prompt"), member: "prompt", most: 2000, rule: titleByRule,
 		words: "Describe a picture for the conversation in detail, in its language."},
-	{shape: formOf("text"), member: "text", most: 400, rule: nothing,
+	{shape: promptPattern("text"), member: "text", most: 400, rule: emptyText,
 		words: "The user is writing what is in <text>. Write what may come next: a few words that continue it and repeat none of it."},
 	{shape: regexp.MustCompile(`(?s)^### Task:\nSummarize the conversation history that will be compacted(.*)`),
-		member: "summary", bare: true, most: 8000, rule: nothing, // the page then shortens the messages itself
+		member: "summary", bare: true, most: 8000, rule: emptyText, // the page then shortens the messages itself
 		words: "Summarize the messages that are being compacted: what was asked and answered, what the user wants, and what is still open."},
 	{shape: regexp.MustCompile(`(?s)^Your task is to reflect the speaker's likely facial expression through a fitting emoji\..*?Message: (.*)`),
 		member: "emoji", bare: true, most: 8, rule: func(string) any { return "🙂" },
 		words: "Choose the one emoji that fits the message."},
 	{shape: regexp.MustCompile(`(?s)^You have been provided with a set of responses from various models to the latest user query: (.*)`),
-		member: "reply", bare: true, most: 20_000, rule: nothing,
+		member: "reply", bare: true, most: 20_000, rule: emptyText,
 		words: "Merge the responses to the query into one. Use only what they say, and keep their numbers and links."},
 	{shape: regexp.MustCompile(`(?s)^(` + toolPrompt + `.*"tool_calls": \[\].*)`), member: "tool_calls",
-		rule: none},
+		rule: emptyList},
 	{shape: regexp.MustCompile(`(?s)^Review the completed conversation turn and decide whether long-term memory should change\.(.*)`),
-		member: "operations", rule: none},
+		member: "operations", rule: emptyList},
 	// LibreChat:
 	{shape: regexp.MustCompile(`(?s)^Provide a [^\n]*\btitle\b[^\n]*\n+Conversation:\n(.*)`), member: "title", bare: true, most: 100,
 		words: titleWords, rule: titleByRule},
@@ -73,8 +73,8 @@ const toolPrompt = "Available Tools: "
 
 const titleWords = "Write a title of two to five words for the conversation, in its language, without quotation marks and emoji."
 
-// formOf fits a prompt with a form for the reply, and the conversation after it.
-func formOf(member string) *regexp.Regexp {
+// promptPattern matches a prompt with a form for the reply, and the conversation after it.
+func promptPattern(member string) *regexp.Regexp {
 	return regexp.MustCompile(`(?s)^### Task:\n.*\{\s*"` + member + `":.*<chat_history>(.*)`)
 }
 
@@ -100,7 +100,7 @@ func taskOf(messages []chatMessage) (t *chatTask, about string) {
 // doTask replies with the result of a task.
 func (o *openAI) doTask(c echo.Context, a *v1Ask, encoder v1Encoder, t *chatTask, about string) error {
 	w := &v1Reply{asked: a, encoder: encoder, requestID: c.Response().Header().Get(echo.HeaderXRequestID), created: time.Now(),
-		text: &linkedText{}, why: "stop"}
+		text: &linkedText{}, finishReason: "stop"}
 	result := map[string]any{t.member: t.rule(about)}
 	if o.upstream.Model() != "" && t.words != "" {
 		byModel, err := o.askForTask(c.Request().Context(), t, about, &w.usage)
@@ -114,7 +114,7 @@ func (o *openAI) doTask(c echo.Context, a *v1Ask, encoder v1Encoder, t *chatTask
 	if text, _ := result[t.member].(string); t.bare {
 		w.content.WriteString(text)
 	} else {
-		w.content.Write(encoded(result))
+		w.content.Write(mustEncode(result))
 	}
 	if a.stream {
 		w.out = newEventStream(c.Response(), func(error) {})
@@ -131,7 +131,7 @@ func (o *openAI) askForTask(ctx context.Context, t *chatTask, about string, usag
 	if t.list > 0 {
 		form = map[string]any{"type": "array", "maxItems": t.list, "items": one}
 	}
-	schema := encoded(map[string]any{"type": "object", "properties": map[string]any{t.member: form}, "required": []string{t.member},
+	schema := mustEncode(map[string]any{"type": "object", "properties": map[string]any{t.member: form}, "required": []string{t.member},
 		"additionalProperties": false})
 	out, err := newOutput(t.member, false, "messages", schema)
 	if err != nil {
@@ -147,12 +147,12 @@ func (o *openAI) askForTask(ctx context.Context, t *chatTask, about string, usag
 	if err != nil {
 		return nil, fmt.Errorf("asking the model: %w", err)
 	}
-	return decoded[map[string]any](json.RawMessage(whole))
+	return decodeStored[map[string]any](json.RawMessage(whole))
 }
 
-func nothing(string) any { return "" }
+func emptyText(string) any { return "" }
 
-func none(string) any { return []string{} }
+func emptyList(string) any { return []string{} }
 
 // maxTitle is the length of a title without a model, in bytes.
 const maxTitle = 60

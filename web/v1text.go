@@ -19,10 +19,10 @@ import (
 // errEnough ends an answer at the maximum of tokens.
 var errEnough = errors.New("the answer has all that the client wants")
 
-// An annotation connects a link in the text to its source, in the form of the
+// A chatAnnotation connects a link in the text to its source, in the form of the
 // OpenAI API. Offsets count characters (Unicode code points) of the
 // message's content; the range is that of the link itself.
-type annotation struct {
+type chatAnnotation struct {
 	Type string      `json:"type"`
 	URL  urlCitation `json:"url_citation"`
 
@@ -56,7 +56,7 @@ type linkedText struct {
 	citations   []cite.Citation // of a whole answer: each number leads to its own quote
 	numbers     []cite.Placed   // that the escaper does not have yet
 	runes       int             // of the content
-	annotations []annotation
+	annotations []chatAnnotation
 }
 
 // append adds a piece of the answer. After a cut it fails with errEnough.
@@ -129,7 +129,7 @@ func (t *linkedText) sendTo(to int, last bool) error {
 		var at int
 		out, at = t.escaper.AppendNumber(t.escaper.Append(out, t.text[t.sent:n.Start]), []byte(number))
 		start := t.runes + utf8.RuneCount(out[:at])
-		t.annotations = append(t.annotations, annotation{"url_citation", urlCitation{
+		t.annotations = append(t.annotations, chatAnnotation{"url_citation", urlCitation{
 			Start: start, End: start + utf8.RuneCountInString(number), URL: c.Link, Title: titleOf(c)}, n.Number})
 		t.sent = n.End
 	}
@@ -153,7 +153,7 @@ func (t *linkedText) addRaw(piece string) error {
 func (t *linkedText) shownSources() []cite.Cited {
 	var out []cite.Cited
 	for _, c := range t.sources {
-		if slices.ContainsFunc(t.annotations, func(a annotation) bool { return a.number == c.Number }) {
+		if slices.ContainsFunc(t.annotations, func(a chatAnnotation) bool { return a.number == c.Number }) {
 			out = append(out, c)
 		}
 	}

@@ -134,7 +134,7 @@ func TestWithoutContext(t *testing.T) {
 		"What is <context> in ### Task: of <source id=1></source>?":                 "What is <context> in ### Task: of <source id=1></source>?",
 		" \n": "",
 	} {
-		if got := withoutContext(text); got != want {
+		if got := stripContext(text); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}

@@ -214,21 +214,21 @@ func (o *Options) newAsking(a address) *asking {
 
 // handlers are the parts of the server that have routes.
 type handlers struct {
-	limiter   limiter
-	pages     *pages
-	home      *homePage
-	catalog   *catalog
-	documents *documents
-	suggested *suggestions
-	asking    *asking
-	batch     *batch
-	runs      *runHandlers
-	mcp       *mcpHTTP
-	openAI    *openAI
-	settings  *settingsHandlers
-	key       *keyForm
-	metrics   *Metrics
-	health    *health
+	limiter     limiter
+	pages       *pages
+	home        *homePage
+	catalog     *catalog
+	documents   *documents
+	suggestions *suggestions
+	asking      *asking
+	batch       *batch
+	runs        *runHandlers
+	mcp         *mcpHTTP
+	openAI      *openAI
+	settings    *settingsHandlers
+	key         *keyForm
+	metrics     *Metrics
+	health      *health
 }
 
 // New makes the handler of all routes. It fails when the public URL is not an absolute
@@ -245,7 +245,7 @@ func New(o Options) (*echo.Echo, error) {
 		if o.SignIn != nil {
 			guard.people = &people{SignIn: *o.SignIn, proxies: o.TrustProxies, logger: o.Logger}
 		}
-		o.narrow()
+		o.restrictToKeys()
 	}
 	pages, err := loadPages(a, o.Version, o.Keys != nil)
 	if err != nil {
@@ -259,14 +259,14 @@ func New(o Options) (*echo.Echo, error) {
 		model: o.Model, summarize: o.Summarizer != nil}
 	o.Metrics.server.Store(&serverState{limiter, asking.catalog, o.Figures, o.Encoded, o.Logger})
 	h := &handlers{limiter: limiter, pages: pages, catalog: asking.catalog, documents: documents, asking: asking, runs: runs,
-		metrics:   o.Metrics,
-		home:      newHomePage(documents, o.KeepAnswers > 0),
-		suggested: &suggestions{asking: asking, model: o.Model, suggest: o.Suggest},
-		batch:     newBatch(asking, limiter),
-		mcp:       newMCPHTTP(&mcpServer{asking, limiter, o.Version}),
-		openAI:    &openAI{asking: asking, runs: runs, upstream: o.Upstream, relays: o.Relay, links: !o.NoLinks},
-		settings:  &settingsHandlers{o.Settings, asking.answering, o.SettingsCode},
-		key:       &keyForm{guard, pages},
+		metrics:     o.Metrics,
+		home:        newHomePage(documents, o.KeepAnswers > 0),
+		suggestions: &suggestions{asking: asking, model: o.Model, suggest: o.Suggest},
+		batch:       newBatch(asking, limiter),
+		mcp:         newMCPHTTP(&mcpServer{asking, limiter, o.Version}),
+		openAI:      &openAI{asking: asking, runs: runs, upstream: o.Upstream, relays: o.Relay, links: !o.NoLinks},
+		settings:    &settingsHandlers{o.Settings, asking.answering, o.SettingsCode},
+		key:         &keyForm{guard, pages},
 		health: &health{version: o.Version, indexing: asking.indexing, reachable: o.Reachable, detail: asking.modelDetail,
 			selfTest: o.SelfTest, encoded: o.Encoded, logger: o.Logger}}
 	return h.newRouter(&o, guard, pages)
@@ -283,7 +283,7 @@ func (h *handlers) newRouter(o *Options, guard *keyGuard, pages *pages) (*echo.E
 	e.IPExtractor = ipExtractor(o.TrustProxies)
 	e.HTTPErrorHandler = errorReplies{pages, h.key}.handle
 	// Pre: for unknown routes too.
-	e.Pre(measure(o.Metrics, guard.access), guard.stripPrefix, requestID, headers, logRequests(o.Logger, o.Metrics),
+	e.Pre(measure(o.Metrics, guard.access), guard.stripPrefix, requestID, setHeaders, logRequests(o.Logger, o.Metrics),
 		recoverPanics(o.Logger), dropSlowSenders,
 		hostCheck{guard.address, o.Addr, o.AllowHosts}.check, guard.admitOrigins(crossOrigin))
 	e.Use(guard.admit)
@@ -307,10 +307,10 @@ type route struct {
 // routes is the table of all routes, of which those for uploads and for keys may be
 // missing. HEAD is as GET.
 func (h *handlers) routes(uploads, keys bool) []route {
-	limited, counted := h.limiter.bounded, h.catalog.withPoints
+	limited, counted := h.limiter.limitHandler, h.catalog.withCodePoints
 	table := []route{
-		{"GET", "/", readers, compressed(h.home.show)},
-		{"GET", staticRoute, public, compressed(serveStatic)},
+		{"GET", "/", readers, compressReplies(h.home.show)},
+		{"GET", staticRoute, public, compressReplies(serveStatic)},
 		{"GET", "/documents", readers, h.documents.listPage},
 		{"GET", "/documents/*", readers, h.documents.viewer},
 
@@ -333,7 +333,7 @@ func (h *handlers) routes(uploads, keys bool) []route {
 		{"POST", "/api/feedback", readers, withBody(h.runs.giveFeedback)},
 		{"GET", "/api/feedback", writers, h.runs.listFeedback},
 		{"GET", "/api/collections", readers, h.catalog.showCollections},
-		{"GET", "/api/suggestions", readers, limited(h.suggested.list)},
+		{"GET", "/api/suggestions", readers, limited(h.suggestions.list)},
 		{"GET", "/api/documents", readers, h.documents.list},
 		{"GET", "/api/documents/*", readers, counted(h.documents.show)},
 		{"GET", "/api/settings", administrators, limited(h.settings.show)},
@@ -343,7 +343,7 @@ func (h *handlers) routes(uploads, keys bool) []route {
 
 		{"POST", "/mcp", readers, h.mcp.post},
 
-		{"GET", "/openapi.json", public, compressed(sendOpenAPI)},
+		{"GET", "/openapi.json", public, compressReplies(sendOpenAPI)},
 		{"GET", "/metrics", readers, h.metrics.send},
 		{"GET", "/healthz", public, h.health.live},
 		{"GET", "/readyz", public, h.health.ready},
@@ -359,7 +359,7 @@ func (h *handlers) routes(uploads, keys bool) []route {
 }
 
 func (h *handlers) openAIRoutes() []route {
-	limited := h.limiter.bounded
+	limited := h.limiter.limitHandler
 	return []route{
 		{"POST", "/v1/chat/completions", readers, limited(h.openAI.chat)},
 		{"POST", "/v1/completions", readers, limited(h.openAI.completions)},
@@ -376,11 +376,11 @@ func (h *handlers) openAIRoutes() []route {
 }
 
 func (h *handlers) uploadRoutes() []route {
-	limited := h.limiter.bounded
+	limited := h.limiter.limitHandler
 	return []route{
 		{"POST", "/api/documents", writers, limited(h.documents.add)},
 		{"POST", "/api/documents/*", writers, limited(h.documents.reread)},
-		{"PATCH", "/api/documents/*", writers, limited(withBody(h.documents.label))},
+		{"PATCH", "/api/documents/*", writers, limited(withBody(h.documents.setLabels))},
 		{"DELETE", "/api/documents/*", writers, h.documents.remove},
 		{"POST", "/api/collections", writers, withBody(h.catalog.makeCollection)},
 		{"PATCH", "/api/collections/:id", writers, withBody(h.catalog.renameCollection)},

@@ -54,7 +54,7 @@ func TestPhrasebooks(t *testing.T) {
 	must(t, err)
 	words, err := embedded.ReadFile("words.json")
 	must(t, err)
-	all, err := decoded[map[string]map[string]any](words)
+	all, err := decodeStored[map[string]map[string]any](words)
 	must(t, err)
 	for text, phrases := range all {
 		for name := range phrases {
@@ -138,7 +138,7 @@ func TestPhraseText(t *testing.T) {
 		N        int
 		Want     string
 	}](t, "testdata/rows/tables.txt", "phrases") {
-		if got := byName[c.Language].text("{n} pages", "n", c.N); got != c.Want {
+		if got := byName[c.Language].translate("{n} pages", "n", c.N); got != c.Want {
 			t.Errorf("%s, %d: %q, not %q", c.Language, c.N, got, c.Want)
 		}
 	}

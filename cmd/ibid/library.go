@@ -444,8 +444,8 @@ type originals struct {
 	shared bool   // other servers may have the files of folders
 }
 
-// Draws reports whether pages of documents of this format can be drawn.
-func (o *originals) Draws(ctx context.Context, format string) bool {
+// CanDraw reports whether pages of documents of this format can be drawn.
+func (o *originals) CanDraw(ctx context.Context, format string) bool {
 	if format != "pdf" {
 		return false
 	}
@@ -516,9 +516,9 @@ func (o *originals) find(ctx context.Context, doc *ingest.Document) (id string, 
 	return files.Find(ctx, ids...)
 }
 
-// Here reports whether this server has the file of a document, or the file
+// IsLocal reports whether this server has the file of a document, or the file
 // that it is packed in.
-func (o *originals) Here(ctx context.Context, doc *ingest.Document) bool {
+func (o *originals) IsLocal(ctx context.Context, doc *ingest.Document) bool {
 	if !o.shared {
 		return true
 	}

@@ -129,7 +129,7 @@ type server struct {
 
 	surroundings
 	lib      *openedLibrary
-	search   web.Counted
+	search   web.CountingSearcher
 	using    atomic.Pointer[models]
 	changing sync.Mutex   // held while the models in use are replaced
 	looked   atomic.Int64 // for changed settings, in Unix nanoseconds
@@ -169,7 +169,7 @@ func (srv *server) open(ctx context.Context, s surroundings) error {
 		return usageError("--relay without keys lets every program that reaches the server use the model at your cost: " +
 			"use keys (--auth on) and make one with --scope relay, or omit it")
 	}
-	srv.progress = syncProgress{onChange: srv.metrics.Synced, folders: map[string]folderProgress{}, sites: map[string]web.SiteState{},
+	srv.progress = syncProgress{onChange: srv.metrics.CountFile, folders: map[string]folderProgress{}, sites: map[string]web.SiteState{},
 		followed: map[string]*folder{}}
 	if srv.uploads, err = srv.openUploads(ctx); err != nil || srv.uploads == nil {
 		return err
@@ -223,11 +223,11 @@ func (srv *server) openUploads(ctx context.Context) (*ingest.Uploads, error) {
 
 // searcher is the index, with one search at a time for each core, or at least two.
 // Searches that mostly wait for another server have no limit.
-func (srv *server) searcher() web.Counted {
+func (srv *server) searcher() web.CountingSearcher {
 	if srv.EmbedModel != "" || srv.RerankModel != "" {
 		return srv.lib.Index
 	}
-	return web.TakeTurns(srv.lib.Index, max(2, runtime.GOMAXPROCS(0)))
+	return web.LimitSearches(srv.lib.Index, max(2, runtime.GOMAXPROCS(0)))
 }
 
 func (srv *server) handler() (http.Handler, error) {

@@ -40,7 +40,7 @@ func (srv *server) use(ctx context.Context, c chosen) error {
 		return err
 	}
 	for _, model := range []*answer.Model{&m.answerer.Model, &m.answerer.GateModel, &m.answerer.RefineModel} {
-		*model = srv.metrics.Model(*model)
+		*model = srv.metrics.MeasureModel(*model)
 	}
 	m.answerer.Retriever = srv.search
 	if m.model.Model != "" {
@@ -153,8 +153,8 @@ func (srv *server) allowsSettings() bool {
 	return srv.keys != nil || srv.local() && srv.PublicURL == "" && len(srv.AllowHost) == 0
 }
 
-// Using returns the settings in use.
-func (p *settingsPanel) Using(ctx context.Context) web.Choices {
+// Current returns the settings in use.
+func (p *settingsPanel) Current(ctx context.Context) web.Choices {
 	m := p.now(ctx)
 	return web.Choices{BaseURL: m.endpoint.BaseURL, Model: m.model.Model, Confidence: &m.model.Confidence,
 		Language: m.model.AnswerLanguage, Style: m.model.AnswerStyle}
@@ -163,7 +163,7 @@ func (p *settingsPanel) Using(ctx context.Context) web.Choices {
 // Show returns the settings in use, and the choices.
 func (p *settingsPanel) Show(ctx context.Context) (web.ShownSettings, error) {
 	m := p.now(ctx)
-	shown := web.ShownSettings{Choices: p.Using(ctx), Fixed: p.given.fixed(), Key: "none", Parts: p.parts.show(),
+	shown := web.ShownSettings{Choices: p.Current(ctx), Fixed: p.given.fixed(), Key: "none", Parts: p.parts.show(),
 		Reader: p.checkReaders(), Found: findModels(ctx, usualServers, p.Addr)}
 	switch file := keyFile(p.Data, m.endpoint.BaseURL); {
 	case m.endpoint.APIKeyFile == file:
@@ -301,8 +301,8 @@ func onPage(f web.Finding) web.Finding {
 	return f
 }
 
-// Get begins to get an optional part.
-func (p *settingsPanel) Get(_ context.Context, part string) error { return p.parts.begin(part) }
+// GetPart begins to get an optional part.
+func (p *settingsPanel) GetPart(_ context.Context, part string) error { return p.parts.begin(part) }
 
 // newSettings returns the settings of the page, and the code that an endpoint on another
 // machine needs, which it prints; nil if the page has none.

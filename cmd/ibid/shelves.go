@@ -137,8 +137,8 @@ func (srv *server) openShelf(ctx context.Context, root ingest.Root) (*ingest.Upl
 	return srv.shelves.add(srv, root, dir), nil
 }
 
-// Into returns the uploads of a collection, and makes their folder if there is none.
-func (srv *server) Into(ctx context.Context, collection string) (web.Uploads, error) {
+// CollectionUploads returns the uploads of a collection, and makes their folder if there is none.
+func (srv *server) CollectionUploads(ctx context.Context, collection string) (web.Uploads, error) {
 	srv.shelves.making.Lock()
 	defer srv.shelves.making.Unlock()
 	if collection == srv.uploads.Root.Collection {
@@ -182,9 +182,9 @@ func (srv *server) Into(ctx context.Context, collection string) (web.Uploads, er
 	return srv.openShelf(ctx, root)
 }
 
-// Of returns the uploads in a root, or a folder whose files can be read again, and the
+// RootUploads returns the uploads in a root, or a folder whose files can be read again, and the
 // collection.
-func (srv *server) Of(ctx context.Context, root string) (web.Uploads, string, error) {
+func (srv *server) RootUploads(ctx context.Context, root string) (web.Uploads, string, error) {
 	roots, err := srv.lib.Roots(ctx)
 	if err != nil {
 		return nil, "", fmt.Errorf("finding the folder %s: %w", root, err)

@@ -14,53 +14,53 @@ import (
 // turnTime is how long a search, or the reading of passages, waits for its turn.
 const turnTime = 30 * time.Second
 
-// A Counted searcher also counts terms; [retrieve.Index] is one.
-type Counted interface {
+// A CountingSearcher also counts terms; [retrieve.Index] is one.
+type CountingSearcher interface {
 	Searcher
 	answer.Counter
 }
 
-// TakeTurns makes a searcher that searches most times at once: more only slow each
+// LimitSearches makes a searcher that searches most times at once: more only slow each
 // other down, and the answers that are being written. Others wait in the order in
 // which they came, and their clients get the event "queued". It is an [answer.TurnTaker]:
 // passages are read in turn, too.
-func TakeTurns(s Counted, most int) Counted {
-	return &turns{Counted: s, free: most}
+func LimitSearches(s CountingSearcher, most int) CountingSearcher {
+	return &searchQueue{CountingSearcher: s, free: most}
 }
 
-var _ answer.TurnTaker = (*turns)(nil)
+var _ answer.TurnTaker = (*searchQueue)(nil)
 
-// turns are the searches of a searcher.
-type turns struct {
-	Counted
+// A searchQueue is a searcher whose searches wait for their turn.
+type searchQueue struct {
+	CountingSearcher
 	mu      sync.Mutex
 	free    int
 	waiting []chan struct{} // those that wait, first come first; closed when the turn has come
 }
 
-func (t *turns) Search(ctx context.Context, q retrieve.Query) ([]retrieve.Passage, error) {
+func (t *searchQueue) Search(ctx context.Context, q retrieve.Query) ([]retrieve.Passage, error) {
 	end, err := t.Turn(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer end()
-	return t.Counted.Search(ctx, q)
+	return t.CountingSearcher.Search(ctx, q)
 }
 
 // Turn waits for a turn. It tells the place, and again as it falls, once a second.
-func (t *turns) Turn(ctx context.Context) (end func(), err error) {
+func (t *searchQueue) Turn(ctx context.Context) (end func(), err error) {
 	t.mu.Lock()
 	if t.free > 0 {
 		t.free--
 		t.mu.Unlock()
-		return t.end, nil
+		return t.passTurn, nil
 	}
 	mine := make(chan struct{})
 	t.waiting = append(t.waiting, mine)
 	t.mu.Unlock()
 	defer func() {
 		if end == nil {
-			t.leave(mine)
+			t.giveUpPlace(mine)
 		}
 	}()
 	note, _ := ctx.Value(queuedKey{}).(func(int64))
@@ -74,7 +74,7 @@ func (t *turns) Turn(ctx context.Context) (end func(), err error) {
 		}
 		select {
 		case <-mine:
-			return t.end, nil
+			return t.passTurn, nil
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-tooLong:
@@ -85,14 +85,14 @@ func (t *turns) Turn(ctx context.Context) (end func(), err error) {
 }
 
 // place is 1 for the one that is next, 0 for one whose turn has come.
-func (t *turns) place(mine chan struct{}) int64 {
+func (t *searchQueue) place(mine chan struct{}) int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return int64(slices.Index(t.waiting, mine) + 1)
 }
 
-// end gives a turn that has ended to the one that is next.
-func (t *turns) end() {
+// passTurn gives a turn that has ended to the one that is next.
+func (t *searchQueue) passTurn() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.waiting) == 0 {
@@ -103,8 +103,8 @@ func (t *turns) end() {
 	t.waiting = slices.Delete(t.waiting, 0, 1)
 }
 
-// leave gives up a place, or the turn that has come meanwhile.
-func (t *turns) leave(mine chan struct{}) {
+// giveUpPlace gives up a place, or the turn that has come meanwhile.
+func (t *searchQueue) giveUpPlace(mine chan struct{}) {
 	t.mu.Lock()
 	place := slices.Index(t.waiting, mine)
 	if place >= 0 {
@@ -112,7 +112,7 @@ func (t *turns) leave(mine chan struct{}) {
 	}
 	t.mu.Unlock()
 	if place < 0 {
-		t.end()
+		t.passTurn()
 	}
 }
 

@@ -36,10 +36,10 @@ func pageAfter(all []retrieve.DocumentInfo, after string, most int) (page []retr
 
 // A foundPlace is a place in a document with the words that were looked for.
 type foundPlace struct {
-	Start int    `json:"start"`
-	End   int    `json:"end"`
-	Page  int    `json:"page,omitempty"`
-	Runs  []span `json:"runs"` // the words, marked, in the text around them
+	Start int        `json:"start"`
+	End   int        `json:"end"`
+	Page  int        `json:"page,omitempty"`
+	Runs  []blockRun `json:"runs"` // the words, marked, in the text around them
 }
 
 // findIn returns the first places with the words, in upper or lower case and with
@@ -63,7 +63,7 @@ func findIn(doc *ingest.Document, words string) []foundPlace {
 			after = after[:i]
 		}
 		found = append(found, foundPlace{at[0], at[1], doc.PageAt(at[0]),
-			[]span{{Text: before}, {Text: doc.Text[at[0]:at[1]], Mark: true}, {Text: after}}})
+			[]blockRun{{Text: before}, {Text: doc.Text[at[0]:at[1]], Mark: true}, {Text: after}}})
 	}
 	return found
 }

@@ -92,17 +92,17 @@ func (s shared) Add(context.Context, string, io.Reader, map[string]string) (inge
 func (s shared) Reread(context.Context, string, map[string]string) (ingest.Change, error) {
 	return ingest.Change{Document: "uploads/known.pdf", Action: ingest.Updated, Reason: "CANARYTEXT"}, nil
 }
-func (s shared) Into(_ context.Context, collection string) (Uploads, error) {
+func (s shared) CollectionUploads(_ context.Context, collection string) (Uploads, error) {
 	if collection == "open" {
 		return openUploads{}, nil
 	}
 	return s, nil
 }
-func (s shared) Of(ctx context.Context, root string) (Uploads, string, error) {
+func (s shared) RootUploads(ctx context.Context, root string) (Uploads, string, error) {
 	if root != "open" && root != "shut" {
 		return nil, "", fs.ErrNotExist
 	}
-	u, err := s.Into(ctx, root)
+	u, err := s.CollectionUploads(ctx, root)
 	return u, root, err
 }
 func (s shared) Roots(context.Context) ([]ingest.Root, error) {
@@ -118,11 +118,11 @@ func (s shared) SiteStates() []SiteState {
 }
 func (s shared) Remove(context.Context, string) error { return errors.New("CANARYTEXT") }
 
-func (s shared) Draws(context.Context, string) bool { return true }
+func (s shared) CanDraw(context.Context, string) bool { return true }
 func (s shared) DrawPage(context.Context, *ingest.Document, int, string, int) ([]byte, error) {
 	return []byte("CANARYDRAWN"), nil
 }
-func (s shared) Here(context.Context, *ingest.Document) bool { return true }
+func (s shared) IsLocal(context.Context, *ingest.Document) bool { return true }
 
 func (s shared) Original(context.Context, *ingest.Document) ([]byte, error) {
 	return []byte("CANARYFILE"), nil
@@ -151,7 +151,7 @@ func newSharedServer(t *testing.T) *keyed {
 }
 
 // TestOptionsAreNarrowed checks that everything in Options that reaches documents
-// respects keys. A new member fails until it is narrowed or exempt.
+// respects keys. A new member fails until it is wrapped or exempt.
 func TestOptionsAreNarrowed(t *testing.T) {
 	// These reach no documents of the library, record the key that each entry belongs to, or get
 	// documents that the library has returned.
@@ -169,10 +169,10 @@ func TestOptionsAreNarrowed(t *testing.T) {
 			v.Field(i).Set(reflect.ValueOf(s))
 		}
 	}
-	o.narrow()
+	o.restrictToKeys()
 	for i := range v.NumField() {
 		if v.Field(i).Kind() == reflect.Interface && !v.Field(i).IsNil() && v.Field(i).Elem().Type() == reflect.TypeFor[shared]() {
-			t.Errorf("%s is not narrowed", v.Type().Field(i).Name)
+			t.Errorf("%s is not wrapped", v.Type().Field(i).Name)
 		}
 	}
 }
@@ -318,7 +318,7 @@ func TestCollectionsOfKeys(t *testing.T) {
 			t.Errorf("%s: status %d: %s", path, w.Code, w.Body)
 		}
 	}
-	var list listing
+	var list documentList
 	if w := k.send(t, "GET", "/api/documents", "", "Authorization: Bearer "+limited); json.Unmarshal(w.Body.Bytes(), &list) != nil ||
 		list.Total != 1 {
 		t.Errorf("the list: %s", w.Body)
@@ -336,14 +336,14 @@ func TestCollectionsOfKeys(t *testing.T) {
 func TestNobodyReachesNothing(t *testing.T) {
 	s := newShared()
 	o := Options{Asker: s, Searcher: s, Library: s, UploadFolders: s}
-	o.narrow()
+	o.restrictToKeys()
 	ctx := t.Context()
 	_, documents := o.Library.Documents(ctx, retrieve.Filter{})
 	_, holds := o.Library.Holds(ctx, retrieve.Filter{})
 	_, document := o.Library.Document(ctx, "open/guide.pdf")
 	_, search := o.Searcher.Search(ctx, retrieve.Query{})
-	_, into := o.UploadFolders.Into(ctx, "open")
-	_, _, of := o.UploadFolders.Of(ctx, "open")
+	_, into := o.UploadFolders.CollectionUploads(ctx, "open")
+	_, _, of := o.UploadFolders.RootUploads(ctx, "open")
 	var ask error
 	for _, err := range o.Asker.Ask(ctx, answer.Question{}) {
 		ask = err
