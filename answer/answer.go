@@ -182,7 +182,7 @@ func (r *asking) answerQuestion(ctx context.Context) error {
 	if err := r.checkQuestion(); err != nil {
 		return err
 	}
-	if r.trust.Distrust != "" && !r.NoFallback && r.strategy.writes {
+	if r.trust.Distrust != "" && !r.NoFallback && r.strategy.usesModel {
 		r.distrustModel()
 	}
 	language, question := smallTalk(r.question.Text)
@@ -192,12 +192,12 @@ func (r *asking) answerQuestion(ctx context.Context) error {
 	r.question.Text = question
 	r.makeParts(ctx)
 	var err error
-	if r.finder.asked, err = r.finder.condenseQuestion(ctx, r.question, r.Retriever); err != nil {
+	if r.finder.standalone, err = r.finder.condenseQuestion(ctx, r.question, r.Retriever); err != nil {
 		return err
 	}
-	r.writer.Question = r.finder.asked
+	r.writer.Question = r.finder.standalone
 	var found []retrieve.Passage
-	if r.strategy.writes {
+	if r.strategy.usesModel {
 		found, err = r.finder.searchTranslated(ctx, r.question.TopK, r.Gate == GateOff)
 	} else {
 		found, err = r.finder.searchPassages(ctx, r.question.TopK, nil)
@@ -233,12 +233,12 @@ func (r *asking) makeParts(ctx context.Context) {
 	if r.Gate != GateOff {
 		j = r.newJudge(ctx, r.caller, r.trust)
 	}
-	if r.strategy.writes && r.Unproved != UnprovedOff {
+	if r.strategy.usesModel && r.Unproved != UnprovedOff {
 		r.writing.unproved, r.writing.judge = r.Unproved, j
 	}
 	r.gate = newGate(r.Gate, r.finder, j, r.writing.unproved != "")
 	if j != nil && r.writing.unproved != "" {
-		r.spared = sparedForProof
+		r.reservedShare = sparedForProof
 	}
 	r.setStyle()
 }
@@ -250,20 +250,20 @@ func (r *asking) answerFrom(ctx context.Context, found []retrieve.Passage) error
 		return err
 	}
 	w, kept := r.writing, keptPassages(found, judged)
-	w.widens = r.strategy.writes && !r.gate.isFinal(found)
-	if len(kept) == 0 && !(w.looksWider() && slices.ContainsFunc(judged, isDoubted)) {
+	w.mayWiden = r.strategy.usesModel && !r.gate.isFinal(found)
+	if len(kept) == 0 && !(w.canWiden() && slices.ContainsFunc(judged, isDoubted)) {
 		return r.refuseAnswer(ctx, nothingRelevant, found)
 	}
 	first := kept
-	if r.strategy.deepens && w.looksWider() {
-		first, w.deferred = r.finder.firstLook(kept)
+	if r.strategy.defersPassages && w.canWiden() {
+		first, w.deferred = r.finder.selectFirst(kept)
 	}
 	if len(first) > 0 {
 		if err = r.strategy.answerFrom(ctx, w, first); !errors.Is(err, errNoAnswer) {
 			return err
 		}
 	}
-	if w.looksWider() {
+	if w.canWiden() {
 		if err = r.lookWider(ctx, found, first); !errors.Is(err, errNoAnswer) {
 			return err
 		}
@@ -347,14 +347,14 @@ func (r *asking) refuseAnswer(ctx context.Context, reason string, nearest []retr
 		Reason: reason, Text: refusal(reason, r.question.Text), Closest: []Closest{},
 		Nearest: append([]retrieve.Passage{}, nearest[:min(len(nearest), 3)]...),
 	}
-	if r.strategy.writes {
+	if r.strategy.usesModel {
 		r.warnUnread()
 	}
 	if reason == noAnswer {
 		if e.Closest, err = r.finder.closestParts(ctx, nearest); err != nil {
 			return err
 		}
-		if !r.strategy.writes && len(e.Closest) > 0 {
+		if !r.strategy.usesModel && len(e.Closest) > 0 {
 			e.Text = refusal(uncertain, r.question.Text)
 		}
 	}
@@ -368,7 +368,7 @@ func (r *asking) refuseAnswer(ctx context.Context, reason string, nearest []retr
 func (r *asking) warnUnread() {
 	const left = "of the passages that were found, %d could not be read: "
 	calls := 0
-	for _, why := range r.unread {
+	for _, why := range r.unreadReasons {
 		if why == noCalls || why == deferred && r.callsLeft() == 0 {
 			calls++
 		}
@@ -378,9 +378,9 @@ func (r *asking) warnUnread() {
 		flags = fmt.Sprintf("--step-tokens (%d) or %s", r.writer.StepTokens, flags)
 	}
 	if calls > 0 {
-		r.warn(left+"a question has %d calls to the model at most; --strategy refine reads up to %s in each", calls, r.calls, flags)
+		r.warn(left+"a question has %d calls to the model at most; --strategy refine reads up to %s in each", calls, r.callLimit, flags)
 	}
-	if n := len(r.unread) - calls; n > 0 {
+	if n := len(r.unreadReasons) - calls; n > 0 {
 		if r.budget > 0 {
 			flags += fmt.Sprintf(" or --budget-tokens (%d)", r.budget)
 		}

@@ -30,16 +30,16 @@ type caller struct {
 	parallel int
 	started  time.Time
 
-	calls  int // that the question may cost, without those of judges; less than 0 for no limit
-	made   int // of these
-	budget int // tokens of all prompts; 0 for no limit
-	input  int // of these, written or planned
-	spared int // one part in so many of what is left of them is not for the next prompt
-	usage  Usage
+	callLimit     int // calls that the question may cost, without those of judges; less than 0 for no limit
+	callsMade     int // of these
+	budget        int // tokens of all prompts; 0 for no limit
+	input         int // of these, written or planned
+	reservedShare int // one part in so many of what is left of them is not for the next prompt
+	usage         Usage
 
 	verifying sync.WaitGroup // calls while an answer is written
 
-	same map[Prompt]int // verdicts asked for by the same prompt
+	promptCounts map[Prompt]int // verdicts asked for by the same prompt
 
 	warnedShort int // about so many passages that are shortened
 }
@@ -71,13 +71,13 @@ func (a *Answerer) newCaller(yield func(Event, error) bool, recorder *replay.Rec
 		return recorder.Nonce(name, system, user)
 	}
 	c := &caller{
-		output: &output{yield: yield, warned: map[string]bool{}, unread: map[string]string{}},
-		writer: w, recorder: recorder, same: map[Prompt]int{},
-		calls: cmp.Or(a.AnswerCalls, defaultAnswerCalls), parallel: cmp.Or(a.Parallel, defaultParallel), started: time.Now(),
-		budget: a.BudgetTokens, spared: sparedForMarks,
+		output: &output{yield: yield, warned: map[string]bool{}, unreadReasons: map[string]string{}},
+		writer: w, recorder: recorder, promptCounts: map[Prompt]int{},
+		callLimit: cmp.Or(a.AnswerCalls, defaultAnswerCalls), parallel: cmp.Or(a.Parallel, defaultParallel), started: time.Now(),
+		budget: a.BudgetTokens, reservedShare: sparedForMarks,
 	}
 	if c.budget > 0 {
-		w.Budget = func() int { return (c.budget - c.input) * (c.spared - 1) / c.spared }
+		w.Budget = func() int { return (c.budget - c.input) * (c.reservedShare - 1) / c.reservedShare }
 	}
 	return c
 }
@@ -104,14 +104,14 @@ func (c *caller) promptOf(role Role) string {
 
 // callsLeft is how many calls the budget still has.
 func (c *caller) callsLeft() int {
-	if c.calls < 0 {
+	if c.callLimit < 0 {
 		return math.MaxInt
 	}
-	return max(0, c.calls-c.made)
+	return max(0, c.callLimit-c.callsMade)
 }
 
-// affords reports whether the budget has room for so many tokens more.
-func (c *caller) affords(tokens int) bool { return c.budget <= 0 || c.input+tokens <= c.budget }
+// canAfford reports whether the budget has room for so many tokens more.
+func (c *caller) canAfford(tokens int) bool { return c.budget <= 0 || c.input+tokens <= c.budget }
 
 // leastTokens is how many tokens of the budget an answer to a question needs.
 func (c *caller) leastTokens(question string) int { return LeastBudget + c.writer.Count(question) }
@@ -177,8 +177,8 @@ func (c *caller) warnShortened() {
 	c.warnedShort = n
 }
 
-// lacksEnds says how many passages were shortened, if any.
-func (c *caller) lacksEnds() string {
+// describeShortened says how many passages were shortened, if any.
+func (c *caller) describeShortened() string {
 	n := c.writer.Shortened()
 	if n == 0 {
 		return ""
@@ -201,16 +201,16 @@ func (c *caller) emitUsage() {
 
 // A call is one request to a model, and what it cost.
 type call struct {
-	prompt   Prompt
-	count    func(text string) int
-	recorder *replay.Recorder
-	again    int // distinguishes calls with the same prompt
-	text     []byte
-	tokens   Tokens
-	planned  int  // tokens of its prompt, as part of the budget
-	made     bool // a model was called, or the journal had the reply
-	finish   string
-	yes      float64 // the chance of a yes; 0 where it is not known
+	prompt     Prompt
+	count      func(text string) int
+	recorder   *replay.Recorder
+	repetition int // distinguishes calls with the same prompt
+	text       []byte
+	tokens     Tokens
+	planned    int  // tokens of its prompt, as part of the budget
+	made       bool // a model was called, or the journal had the reply
+	finish     string
+	yes        float64 // the chance of a yes; 0 where it is not known
 	// enough is set by the consumer of the reply when the rest does not matter:
 	// the call counts as complete although its reply is cut.
 	enough  bool
@@ -234,8 +234,8 @@ func (c *caller) newVerdictCall(role Role, s prompt.Slots) (*call, error) {
 	}
 	p.MaxTokens, p.Verdict = wordTokens, true
 	k := c.newCall(p)
-	k.again = 2 * c.same[p]
-	c.same[p]++
+	k.repetition = 2 * c.promptCounts[p]
+	c.promptCounts[p]++
 	return k, nil
 }
 
@@ -250,7 +250,7 @@ func (c *call) pieces(ctx context.Context, m Model) iter.Seq2[string, error] {
 			if len(c.text) > 0 && !yield(string(c.text), nil) {
 				return
 			}
-		} else if left, err := c.request(ctx, m, yield); left {
+		} else if left, err := c.requestReply(ctx, m, yield); left {
 			return
 		} else if err != nil {
 			yield("", err)
@@ -262,8 +262,8 @@ func (c *call) pieces(ctx context.Context, m Model) iter.Seq2[string, error] {
 	}
 }
 
-// request has the model reply, and reports whether the range was left.
-func (c *call) request(ctx context.Context, m Model, yield func(string, error) bool) (left bool, err error) {
+// requestReply asks the model for the reply, and reports whether the range was left.
+func (c *call) requestReply(ctx context.Context, m Model, yield func(string, error) bool) (left bool, err error) {
 	c.made = true
 	for piece, err := range m.Complete(ctx, c.prompt) {
 		c.tokens = piece.Usage
@@ -312,7 +312,7 @@ type savedReply struct {
 // key names the call in the journal.
 func (c *call) key() string {
 	p := c.prompt
-	return replay.Key(string(p.Role), p.System, p.User, strconv.Itoa(p.MaxTokens), strconv.Itoa(c.again))
+	return replay.Key(string(p.Role), p.System, p.User, strconv.Itoa(p.MaxTokens), strconv.Itoa(c.repetition))
 }
 
 // loadReply reads the reply from the journal; one that fails has nothing.

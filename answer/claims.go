@@ -20,14 +20,14 @@ func quotesWhole(passage, statement string, quote support.Quote) bool {
 	if quote.Verdict != support.Quoted {
 		return false
 	}
-	claim := spoken(withoutNumber(statement))
+	claim := lowerWords(withoutNumber(statement))
 	if len(claim) == 0 {
 		return false
 	}
 	for s := range ingest.Sentences(passage) {
 		if s.Start < quote.End && quote.Start < s.End {
 			text := withoutNumber(passage[s.Start:s.End])
-			return !isQuestion(text) && !refersBack(claim[0]) && slices.Equal(claim, spoken(text))
+			return !isQuestion(text) && !refersBack(claim[0]) && slices.Equal(claim, lowerWords(text))
 		}
 	}
 	return false
@@ -48,7 +48,7 @@ func refersBack(word string) bool {
 }
 
 var (
-	leansOn = setOf(`it they he she this that these those such its their his her both neither otherwise then however
+	leansOn = wordSet(`it they he she this that these those such its their his her both neither otherwise then however
 	er sie es dies diese dieser dieses il elle ils elles ce cette ces el ella ellos esto`)
 	leansUnspaced = regexp.MustCompile(`^(?:[它他她这那此其彼]|[これそ][れのちう]|否则|两者|มัน|เขา|นี่|นั่น|สิ่งนี้)`)
 )
@@ -57,7 +57,7 @@ var (
 // one after the other, or the reply is whole cells of a row: "Warranty: 3 years" where the row is
 // "Property: Warranty | Value: 3 years". "Answer:" before them is not one.
 func hasInRow(text, reply string) bool {
-	words := spoken(reply)
+	words := lowerWords(reply)
 	for len(words) > 1 && aboutAnswers[retrieve.Stem(words[0])] {
 		words = words[1:]
 	}
@@ -76,14 +76,14 @@ func hasInRow(text, reply string) bool {
 		return border + strings.TrimSpace(b.String()) + border
 	}
 	said := phrase(words)
-	if strings.Contains(phrase(spoken(text)), said) {
+	if strings.Contains(phrase(lowerWords(text)), said) {
 		return true
 	}
 	var cells []string // that the reply has, with the names of their columns where it has these
 	for cell := range strings.SplitSeq(text, "|") {
 		_, value, _ := strings.Cut(cell, ": ")
 		for _, part := range []string{cell, value} {
-			if w := spoken(part); len(w) > 0 && strings.Contains(said, phrase(w)) {
+			if w := lowerWords(part); len(w) > 0 && strings.Contains(said, phrase(w)) {
 				cells = append(cells, w...)
 				break
 			}
@@ -95,12 +95,12 @@ func hasInRow(text, reply string) bool {
 // isOpening reports whether a text only prepares for an answer, as "Good question!" does, or
 // leads to a reference.
 func isOpening(text string) bool {
-	return sentence.Pointers(text) >= 0 || !slices.ContainsFunc(spoken(text), func(w string) bool { return !aboutAnswers[retrieve.Stem(w)] })
+	return sentence.Pointers(text) >= 0 || !slices.ContainsFunc(lowerWords(text), func(w string) bool { return !aboutAnswers[retrieve.Stem(w)] })
 }
 
-// spoken returns the words of a text in lower case, without punctuation at their ends and
+// lowerWords returns the words of a text in lower case, without punctuation at their ends and
 // the signs of Markdown.
-func spoken(text string) (words []string) {
+func lowerWords(text string) (words []string) {
 	for w := range strings.FieldsSeq(unmarked.Replace(strings.ToLower(text))) {
 		if w = strings.Trim(w, `.,;:!?"'“”„‘’«»()[]。，；：！？、`); w != "" {
 			words = append(words, w)
@@ -122,7 +122,7 @@ func isUnspaced(r rune) bool { return unicode.In(r, unicode.Han, unicode.Katakan
 
 func stems(text string) map[string]bool {
 	set := map[string]bool{}
-	for _, w := range spoken(text) {
+	for _, w := range lowerWords(text) {
 		set[retrieve.Stem(w)] = true
 	}
 	return set
@@ -146,9 +146,9 @@ func hasPredicate(words []string) bool {
 	return false
 }
 
-var isArticle = setOf("the a an all every no its their")
+var isArticle = wordSet("the a an all every no its their")
 
-func setOf(words string) map[string]bool {
+func wordSet(words string) map[string]bool {
 	set := map[string]bool{}
 	for w := range strings.FieldsSeq(words) {
 		set[w] = true

@@ -93,11 +93,11 @@ type Part struct {
 // each makes the whole shorter. A [*ReduceError] comes with the parts as they
 // were before the round that failed; an error of collapse is returned as it is.
 func (b Budget) Reduce(parts []Part, maxRounds int, collapse func(groups [][]Part) ([]Part, error)) ([]Part, error) {
-	for round := 0; len(parts) > 0 && b.size(sizes(parts)...) > b.Limit; {
+	for round := 0; len(parts) > 0 && b.size(tokensOf(parts)...) > b.Limit; {
 		if maxRounds > 0 && round == maxRounds {
 			return parts, &ReduceError{Kind: TooManyRounds, Round: round}
 		}
-		indices, err := b.Group(sizes(parts))
+		indices, err := b.Group(tokensOf(parts))
 		if long := (*ReduceError)(nil); errors.As(err, &long) {
 			long.Round = round + 1
 			return parts, long
@@ -119,7 +119,7 @@ func (b Budget) Reduce(parts []Part, maxRounds int, collapse func(groups [][]Par
 			next[g].Labels = labelsOf(groups[g])
 		}
 		round++
-		if b.size(sizes(next)...) >= b.size(sizes(parts)...) {
+		if b.size(tokensOf(next)...) >= b.size(tokensOf(parts)...) {
 			return parts, &ReduceError{Kind: NoProgress, Round: round}
 		}
 		parts = next
@@ -127,7 +127,7 @@ func (b Budget) Reduce(parts []Part, maxRounds int, collapse func(groups [][]Par
 	return parts, nil
 }
 
-func sizes(parts []Part) []int {
+func tokensOf(parts []Part) []int {
 	out := make([]int, len(parts))
 	for i, p := range parts {
 		out[i] = p.Tokens

@@ -29,25 +29,25 @@ type comparer struct {
 
 // A finding is what code finds about a statement.
 type finding struct {
-	quotes []support.Quote // by passage
-	near   []int           // the labels that it cites, or of all passages; the best first
-	borne  bool            // by what it cites, or by the passage found for it
-	found  int             // the label of that
-	idle   []int           // cited labels that add nothing
-	said   bool            // it is a whole sentence of the passage that Ibid would quote first
+	quotes     []support.Quote // by passage
+	nearest    []int           // the labels that it cites, or of all passages; the best first
+	supported  bool            // by what it cites, or by the passage found for it
+	foundLabel int             // the label of that
+	idle       []int           // cited labels that add nothing
+	verbatim   bool            // it is a whole sentence of the passage that Ibid would quote first
 }
 
 // findSupport compares a statement with the passages that it cites, or with all if it
 // cites none.
 func (c *comparer) findSupport(u statement.Unit) finding {
-	f := finding{quotes: make([]support.Quote, len(c.passages)), near: u.Labels()}
-	cited := len(f.near) > 0
+	f := finding{quotes: make([]support.Quote, len(c.passages)), nearest: u.Labels()}
+	cited := len(f.nearest) > 0
 	short := !cited && isShort(u)
 	for i := 0; !cited && i < len(c.passages); i++ {
-		f.near = append(f.near, i+1)
+		f.nearest = append(f.nearest, i+1)
 	}
-	evidence := make([]support.Passage, len(f.near))
-	for i, label := range f.near {
+	evidence := make([]support.Passage, len(f.nearest))
+	for i, label := range f.nearest {
 		passage := c.passages[label-1]
 		evidence[i] = support.Passage{Text: passage.Text, Title: passage.Title, Heading: passage.Heading}
 		if short {
@@ -60,44 +60,44 @@ func (c *comparer) findSupport(u statement.Unit) finding {
 		c.addSecondScores(u.Plain, f.quotes)
 	}
 	weak := func(label int) bool { return f.quotes[label-1].Verdict == support.Weak }
-	f.borne = slices.ContainsFunc(f.near, func(label int) bool { return !weak(label) })
-	if cited && len(f.near) > 1 && slices.ContainsFunc(f.near, weak) {
+	f.supported = slices.ContainsFunc(f.nearest, func(label int) bool { return !weak(label) })
+	if cited && len(f.nearest) > 1 && slices.ContainsFunc(f.nearest, weak) {
 		together := c.prover.Join(u.Plain, evidence)
-		joined := together.Support >= support.Threshold && !slices.ContainsFunc(f.near, func(label int) bool {
+		joined := together.Support >= support.Threshold && !slices.ContainsFunc(f.nearest, func(label int) bool {
 			return f.quotes[label-1].Verdict == support.Quoted // which needs no other
 		})
-		f.borne = f.borne || joined
-		for i, label := range f.near {
-			if f.borne && weak(label) && !(joined && together.Parts[i]) &&
+		f.supported = f.supported || joined
+		for i, label := range f.nearest {
+			if f.supported && weak(label) && !(joined && together.Parts[i]) &&
 				retrieve.Language(c.passages[label-1].Text) == retrieve.Language(u.Plain) {
 				f.idle = append(f.idle, label)
 			}
 		}
 	}
-	slices.SortStableFunc(f.near, func(a, b int) int { return cmp.Compare(f.quotes[b-1].Support, f.quotes[a-1].Support) })
-	if !cited && f.borne {
-		f.found = f.near[0]
+	slices.SortStableFunc(f.nearest, func(a, b int) int { return cmp.Compare(f.quotes[b-1].Support, f.quotes[a-1].Support) })
+	if !cited && f.supported {
+		f.foundLabel = f.nearest[0]
 	}
-	f.said = slices.Contains(f.near, c.best) && quotesWhole(c.passages[c.best-1].Text, u.Plain, f.quotes[c.best-1])
+	f.verbatim = slices.Contains(f.nearest, c.best) && quotesWhole(c.passages[c.best-1].Text, u.Plain, f.quotes[c.best-1])
 	return f
 }
 
 // isShort reports whether a statement has too few words to say what it is about.
 func isShort(u statement.Unit) bool {
 	const sentence = 4 // words
-	few := len(spoken(u.Plain)) < sentence && !strings.ContainsFunc(u.Plain, isUnspaced)
-	return u.Kind == statement.Aside || few && !u.Listed()
+	few := len(lowerWords(u.Plain)) < sentence && !strings.ContainsFunc(u.Plain, isUnspaced)
+	return u.Kind == statement.Aside || few && !u.IsListed()
 }
 
 // findShort compares a few words with a passage as the answer to the question, since they
 // do not say what they are about. The passage bears them out if a sentence has them word
 // for word, the better the more words of the question it has.
 func (c *comparer) findShort(plain string, passage support.Passage) support.Quote {
-	q := c.prover.Find(c.asked+" "+plain, passage)
+	q := c.prover.Find(c.standalone+" "+plain, passage)
 	q.Support, q.Verdict = q.Support/2, support.Weak
 	for s := range ingest.Sentences(passage.Text) {
 		if sentence := passage.Text[s.Start:s.End]; hasInRow(sentence, plain) {
-			near := c.prover.Find(c.asked+" "+plain, support.Passage{Text: sentence, Title: passage.Title, Heading: passage.Heading})
+			near := c.prover.Find(c.standalone+" "+plain, support.Passage{Text: sentence, Title: passage.Title, Heading: passage.Heading})
 			if borne := (1 + near.Support) / 2; borne > q.Support {
 				q = support.Quote{Span: support.Span{Start: s.Start, End: s.End}, Support: borne, Verdict: support.Supported}
 			}
@@ -172,9 +172,9 @@ func (c *comparer) statesSomething(u, next statement.Unit) bool {
 	case u.Kind == statement.Verbatim, u.Kind == statement.Trailer, sentence.IsOffer(u.Plain), isOpening(u.Plain),
 		sentence.IsRefusal(u.Plain):
 		return false
-	case len(u.Marks) > 0, !u.IsTableHead() && extract.Decides(valued(u, next), c.asked):
+	case len(u.Marks) > 0, !u.IsTableHead() && extract.Decides(wordsWithoutCounts(u, next), c.standalone):
 		return true
-	case u.Kind == statement.Lead && !u.Leads(next), u.Kind == statement.Aside && !isQuestion(u.Plain):
+	case u.Kind == statement.Lead && !u.IsLeadOf(next), u.Kind == statement.Aside && !isQuestion(u.Plain):
 		return true
 	}
 	body := strings.Trim(u.Plain, "`*_# \t")
@@ -184,18 +184,18 @@ func (c *comparer) statesSomething(u, next statement.Unit) bool {
 	case strings.ContainsAny(body, ":："): // "Parking: free"
 		return true
 	default:
-		return many && !isQuestion(body) && (strings.ContainsFunc(body, isUnspaced) || hasPredicate(spoken(body)))
+		return many && !isQuestion(body) && (strings.ContainsFunc(body, isUnspaced) || hasPredicate(lowerWords(body)))
 	}
 }
 
-// valued returns the words of a unit, but of one that introduces a list without the numbers of
-// its items, as in "the 2 steps", and without those in names, as in "R5".
-func valued(u, next statement.Unit) string {
-	if u.Kind != statement.Lead || u.IsHeading() || !next.Listed() {
+// wordsWithoutCounts returns the words of a unit. Of one that introduces a list it leaves
+// out the numbers of items, as in "the 2 steps", and those in names, as in "R5".
+func wordsWithoutCounts(u, next statement.Unit) string {
+	if u.Kind != statement.Lead || u.IsHeading() || !next.IsListed() {
 		return u.Plain
 	}
 	var words []string
-	said := spoken(u.Plain)
+	said := lowerWords(u.Plain)
 	for i, w := range said {
 		counts := i > 0 && i+1 < len(said) && aboutAnswers[retrieve.Stem(said[i+1])]
 		named := unicode.IsLetter([]rune(w)[0]) && strings.ContainsFunc(w, unicode.IsDigit)
@@ -210,7 +210,7 @@ func valued(u, next statement.Unit) string {
 // answers. In a script without spaces it estimates them by the pairs of characters: three
 // a word in Chinese and in the Kanji and Katakana of Japanese, and five in Thai.
 func (c *comparer) newWords(text string) (n int) {
-	asked, terms := stems(c.asked), retrieve.Terms(text)
+	asked, terms := stems(c.standalone), retrieve.Terms(text)
 	for stem := range stems(text) {
 		if slices.Contains(terms, stem) && !asked[stem] && !aboutAnswers[stem] {
 			n++
@@ -220,7 +220,7 @@ func (c *comparer) newWords(text string) (n int) {
 	for _, r := range text {
 		pair := string(before) + string(r)
 		switch {
-		case seen[pair] || strings.Contains(c.asked, pair) || !isUnspaced(before):
+		case seen[pair] || strings.Contains(c.standalone, pair) || !isUnspaced(before):
 		case unicode.Is(unicode.Thai, r):
 			thai++
 		case isUnspaced(r):

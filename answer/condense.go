@@ -84,7 +84,7 @@ func foundTogether(ctx context.Context, in Retriever, question, whole string, fi
 // answer keeps the language of the question. It is empty if the model fails.
 func (r *rewriter) translateQuestion(ctx context.Context, question, language string) (string, error) {
 	p, err := r.writePrompt(RoleTranslate, prompt.Slots{Language: language})
-	if err != nil || !r.affords(r.promptSize(p)+r.leastTokens(question)) {
+	if err != nil || !r.canAfford(r.promptSize(p)+r.leastTokens(question)) {
 		return "", err
 	}
 	p.MaxTokens = 2*r.writer.Count(question) + condenseTokens

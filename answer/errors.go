@@ -33,18 +33,18 @@ type failure interface {
 	RetryIn() time.Duration
 }
 
-func isUnusable(err error) bool    { return modelSays(err, failure.Unusable) }
-func passedLimit(err error) string { return modelSays(err, failure.Limit) }
+func isUnusable(err error) bool    { return failureValue(err, failure.Unusable) }
+func passedLimit(err error) string { return failureValue(err, failure.Limit) }
 
 func fallbackReason(err error) string {
 	if isWordless(err) {
 		return "model_failed"
 	}
-	return modelSays(err, failure.Fallback)
+	return failureValue(err, failure.Fallback)
 }
 
-// modelSays returns what a model's error says; nothing for any other error.
-func modelSays[T any](err error, by func(failure) T) (nothing T) {
+// failureValue returns what a model's error says; nothing for any other error.
+func failureValue[T any](err error, by func(failure) T) (nothing T) {
 	if f := failure(nil); errors.As(err, &f) {
 		return by(f)
 	}

@@ -144,7 +144,7 @@ func isElliptic(question, before string) (elliptic, short bool) {
 	words, own, rest := followUpWords[retrieve.Language(before+" "+question)], countWords(question, before), lower
 	for found := true; found; { // "and what about"
 		found = slices.ContainsFunc(words.openings, func(p string) bool {
-			after, ok := strings.CutPrefix(rest, " "+p+space(p))
+			after, ok := strings.CutPrefix(rest, " "+p+spaceAround(p))
 			if ok {
 				rest = " " + after
 			}
@@ -155,13 +155,13 @@ func isElliptic(question, before string) (elliptic, short bool) {
 	for _, idle := range words.idle {
 		lower = strings.ReplaceAll(lower, " "+idle+" ", " ")
 	}
-	refers := slices.ContainsFunc(words.references, func(p string) bool { return strings.Contains(lower, space(p)+p+space(p)) })
+	refers := slices.ContainsFunc(words.references, func(p string) bool { return strings.Contains(lower, spaceAround(p)+p+spaceAround(p)) })
 	asks := own == 1 && strings.Count(rest, " ") == 3 && !words.verbless // "Who won?"
 	return own == 0 || asks || own < 4 && (opens || refers) || own < 6 && opens && refers, own < fewWords
 }
 
-// space is around a phrase in a text, where its script has any.
-func space(phrase string) string {
+// spaceAround returns what is around a phrase in a text: a space, if its script has any.
+func spaceAround(phrase string) string {
 	if first, _ := utf8.DecodeRuneInString(phrase); unicode.In(first, unicode.Han, unicode.Hiragana, unicode.Katakana) {
 		return ""
 	}

@@ -88,7 +88,7 @@ func (g *gate) judgePassages(ctx context.Context, found []retrieve.Passage) ([]J
 			if err != nil {
 				return nil, err
 			}
-			if j.By = unjudged; g.affords(g.promptSize(c.prompt)+g.leastTokens(g.asked)) && g.judge.reserveCall(g.promptSize(c.prompt), g.share) {
+			if j.By = unjudged; g.canAfford(g.promptSize(c.prompt)+g.leastTokens(g.standalone)) && g.judge.reserveCall(g.promptSize(c.prompt), g.share) {
 				open[i], alone[i] = c, g.isForeign(p) || !hasScores(p)
 			}
 		}
@@ -112,7 +112,7 @@ func (g *gate) judgeOpen(ctx context.Context, judged []Judged, open []*call, alo
 		if open[i] != nil {
 			v = g.judge.makeCall(judging, *open[i])
 		}
-		if isUnusable(v.err) && g.judge.writes { // the same model would have to answer
+		if isUnusable(v.err) && g.judge.isWriter { // the same model would have to answer
 			cancel(callError(RoleJudge, v.err))
 		}
 		return v
@@ -151,7 +151,7 @@ func (g *gate) recordVerdict(j *Judged, v verdict, alone bool) {
 		j.Decision, j.By = v.decision, byModel
 		switch {
 		case v.decision != Irrelevant:
-		case !alone && g.judge.trust.afterNo(j.Chance) > .5:
+		case !alone && g.judge.trust.chanceAfterNo(j.Chance) > .5:
 			j.Decision, v.reason = Relevant, fmt.Sprintf("%s, but its chance of %.0f %% keeps it", saysNo, 100*j.Chance)
 		default:
 			v.reason = saysNo
@@ -163,8 +163,8 @@ func (g *gate) recordVerdict(j *Judged, v verdict, alone bool) {
 
 const saysNo = "the model says no"
 
-// SaidNo reports whether a model said no about the passage, whatever was decided.
-func (j Judged) SaidNo() bool { return j.By == byModel && strings.HasPrefix(j.Reason, saysNo) }
+// IsRejected reports whether a model said no about the passage, whatever was decided.
+func (j Judged) IsRejected() bool { return j.By == byModel && strings.HasPrefix(j.Reason, saysNo) }
 
 // isDoubted reports whether a passage was skipped that the chance alone would keep.
 func isDoubted(j Judged) bool { return j.Decision == Irrelevant && j.Chance >= surelyOff }

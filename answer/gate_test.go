@@ -84,7 +84,7 @@ func TestGate(t *testing.T) {
 // A no overrules no chance above .9, and any below.
 func TestAfterNo(t *testing.T) {
 	for chance, kept := range map[float64]bool{0: false, .2: false, .89: false, .91: true, 1: true} {
-		if got := (Trust{}).afterNo(chance) > .5; got != kept {
+		if got := (Trust{}).chanceAfterNo(chance) > .5; got != kept {
 			t.Errorf("%g: kept is %t", chance, got)
 		}
 	}

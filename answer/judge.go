@@ -31,9 +31,9 @@ type Trust struct {
 // no overrules a chance above .9, then.
 const verdictRatio = 9
 
-// afterNo is the chance of being on topic after a judge's no: its odds and the
+// chanceAfterNo is the chance of being on topic after a judge's no: its odds and the
 // verdict's multiply.
-func (t Trust) afterNo(chance float64) float64 {
+func (t Trust) chanceAfterNo(chance float64) float64 {
 	ratio := min(cmp.Or(t.Ratio, verdictRatio), verdictRatio)
 	return chance / (chance + ratio*(1-chance))
 }
@@ -51,7 +51,7 @@ const passageShare = 1. / 2
 type judge struct {
 	*caller
 	model           Model
-	writes          bool // the same model writes the answer
+	isWriter        bool // the same model writes the answer
 	trust           Trust
 	maxCalls        int           // 0 for no limit, as of the others
 	maxTokens       int           // of prompts
@@ -69,11 +69,11 @@ type judge struct {
 // time to answer.
 func (a *Answerer) newJudge(ctx context.Context, c *caller, trust Trust) *judge {
 	j := &judge{
-		caller: c, model: a.GateModel, writes: a.GateModel == nil, trust: trust,
+		caller: c, model: a.GateModel, isWriter: a.GateModel == nil, trust: trust,
 		maxCalls: max(0, cmp.Or(a.JudgeCalls, defaultJudgeCalls)), maxTokens: max(0, cmp.Or(a.JudgeTokens, defaultJudgeTokens)),
 		maxTime: cmp.Or(a.JudgeTime, defaultJudgeTime),
 	}
-	if j.writes {
+	if j.isWriter {
 		j.model = a.Model
 	}
 	if j.model == nil || trust.NoJudge || a.Gate == GateScore {
@@ -91,7 +91,7 @@ func (a *Answerer) newJudge(ctx context.Context, c *caller, trust Trust) *judge 
 // budget and from the question's. It reports false where these have no room for it.
 func (j *judge) reserveCall(tokens int, share float64) bool {
 	within := func(n, most int) bool { return most == 0 || n <= max(1, int(share*float64(most))) }
-	if !within(j.called+1, j.maxCalls) || !within(j.written+tokens, j.maxTokens) || !j.affords(tokens) {
+	if !within(j.called+1, j.maxCalls) || !within(j.written+tokens, j.maxTokens) || !j.canAfford(tokens) {
 		return false
 	}
 	j.input += tokens
@@ -144,7 +144,7 @@ func (j *judge) makeCall(ctx context.Context, c call) verdict {
 	if ctx.Err() != nil {
 		return verdict{err: ctx.Err(), late: true}
 	}
-	if err := j.whyBroken(); err != nil {
+	if err := j.brokenError(); err != nil {
 		return verdict{err: err, reason: err.Error()}
 	}
 	v := j.requestVerdict(ctx, c)
@@ -169,8 +169,8 @@ const brokenAfter = 3
 
 var errAllFailed = errors.New("every call failed")
 
-// whyBroken says why no further call is made.
-func (j *judge) whyBroken() error {
+// brokenError says why no further call is made.
+func (j *judge) brokenError() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.fatal == nil && j.maxCalls > 0 && j.failed >= brokenAfter && j.failed == j.asked {
@@ -193,7 +193,7 @@ func (j *judge) requestVerdict(ctx context.Context, first call) verdict {
 	var v verdict
 	for len(v.calls) < 2 {
 		c := first
-		c.again += len(v.calls)
+		c.repetition += len(v.calls)
 		v.calls = append(v.calls, &c)
 		var reply judgement
 		v.err = nil
@@ -232,7 +232,7 @@ func (j *judge) requestVerdict(ctx context.Context, first call) verdict {
 // so this is the only place that honors the wait; the client has checked it
 // against the time limit of a call.
 func worthRetrying(ctx context.Context, err error) bool {
-	wait := modelSays(err, failure.RetryIn)
+	wait := failureValue(err, failure.RetryIn)
 	if wait < 0 || wait == 0 && isUnusable(err) {
 		return false
 	}

@@ -20,7 +20,7 @@ type mapping struct {
 	passages []retrieve.Passage
 	batches  []prompt.Batch
 	reply    int         // the most tokens of a reply; 0 for any
-	read     func(*Part) // reads more than text from a reply; nil where there is no more
+	readMore func(*Part) // reads more than text from a reply; nil where there is no more
 
 	steps   int
 	failed  error // what went wrong last
@@ -55,13 +55,13 @@ func (m *mapping) makeParts(ctx context.Context) (parts []Part, err error) {
 			return nil, err
 		}
 		tokens += m.promptSize(p)
-		if i == 0 && !m.affords(tokens) {
+		if i == 0 && !m.canAfford(tokens) {
 			return nil, prompt.ErrBudget
 		}
 		if combine > 0 { // which reads the parts, too
 			combine += m.writer.Reply()/4 + partFence
 		}
-		if i > 0 && !m.affords(tokens+combine) {
+		if i > 0 && !m.canAfford(tokens+combine) {
 			unread := slices.Concat(m.batches[i:]...)
 			m.emitStep(Stepped{Passages: idsOf(m.passages, unread), Labels: unread.Labels(), Reason: noRoom})
 			break
@@ -99,15 +99,15 @@ func (m *mapping) makeParts(ctx context.Context) (parts []Part, err error) {
 func (m *mapping) readPart(k endedCall, done Stepped) (p Part, failed bool) {
 	m.steps++
 	if k.made {
-		m.made++
+		m.callsMade++
 	}
 	m.addUsage(k.call)
 	m.warnCutPrompt(k.call)
 	reply := string(k.text)
 	p = Part{Text: reply, whole: k.finish != "length", steps: []int{m.steps}}
 	done.Step, done.Role = m.steps, k.prompt.Role
-	if m.read != nil {
-		m.read(&p)
+	if m.readMore != nil {
+		m.readMore(&p)
 	}
 	switch {
 	case k.err != nil:
@@ -135,7 +135,7 @@ func (m *mapping) readPart(k endedCall, done Stepped) (p Part, failed bool) {
 	p.Text, p.cited, done.Invented = replies.Sift(strings.TrimSpace(p.Text), done.Labels)
 	p.Tokens = m.partCost(p.Text)
 	if done.From != nil {
-		done.Lost = without(done.Labels, p.cited)
+		done.Lost = difference(done.Labels, p.cited)
 	}
 	for _, id := range done.Passages {
 		m.used[id] = true
@@ -182,7 +182,7 @@ func (m *mapping) missingParts() string {
 	if m.cut > 0 {
 		lacks = append(lacks, fmt.Sprintf("%d of the replies that it is made of were cut at their longest length", m.cut))
 	}
-	if ends := m.lacksEnds(); ends != "" && m.summary != nil {
+	if ends := m.describeShortened(); ends != "" && m.summary != nil {
 		lacks = append(lacks, ends)
 	}
 	return strings.Join(lacks, "; ")

@@ -28,7 +28,7 @@ func mapReduce(ctx context.Context, w *writing, kept []retrieve.Passage) error {
 	if err != nil {
 		return err
 	}
-	m := &mapping{writing: w, role: RoleMap, passages: w.labelPassages(ctx, kept, packed, whyLeft(batches, most)), batches: batches,
+	m := &mapping{writing: w, role: RoleMap, passages: w.labelPassages(ctx, kept, packed, skipReason(batches, most)), batches: batches,
 		used: map[string]bool{}}
 	if w.stopped {
 		return nil
@@ -95,7 +95,7 @@ func (m *mapping) collapseGroups(ctx context.Context, groups [][]Part) ([]Part, 
 		}
 		tokens += m.promptSize(prompts[i])
 	}
-	if !m.affords(tokens) {
+	if !m.canAfford(tokens) {
 		return nil, errSpent
 	}
 	var out []Part
@@ -122,14 +122,14 @@ func (m *mapping) combineParts(ctx context.Context, parts []Part) error {
 	switch {
 	case err != nil:
 		return err
-	case !m.affords(m.promptSize(p)):
+	case !m.canAfford(m.promptSize(p)):
 		return m.joinParts(parts, errSpent)
 	}
 	m.steps++
-	m.made++
+	m.callsMade++
 	labels := citedBy(parts)
-	s := &refineStep{refiner: &refiner{writing: m.writing, steps: m.steps, settled: map[int]bool{}}, last: true, allowed: labels, had: labels}
-	s.done = Stepped{Step: m.steps, Role: RoleCombine, Passages: []string{}, Labels: labels, From: stepsOf(parts)}
+	s := &refineStep{refiner: &refiner{writing: m.writing, steps: m.steps, settled: map[int]bool{}}, last: true, allowed: labels, previousLabels: labels}
+	s.result = Stepped{Step: m.steps, Role: RoleCombine, Passages: []string{}, Labels: labels, From: stepsOf(parts)}
 	s.reply.Expects.NoAnswer = m.summary == nil
 	s.streamReply(ctx, m.model, p)
 	if m.stopped {
@@ -142,8 +142,8 @@ func (m *mapping) combineParts(ctx context.Context, parts []Part) error {
 	s.concludeStep()
 	switch {
 	case s.streamed:
-		return m.endAnswer(s.broken, s.failed, m.missingParts)
-	case s.done.Reason == noAnswer:
+		return m.endAnswer(s.cutReason, s.failed, m.missingParts)
+	case s.result.Reason == noAnswer:
 		m.warnMissing()
 		return errNoAnswer
 	}
@@ -182,7 +182,7 @@ func labelsOf(parts []Part) []int { return union(parts, func(p Part) []int { ret
 func union(parts []Part, of func(Part) []int) []int {
 	out := []int{}
 	for _, p := range parts {
-		out = append(out, without(of(p), out)...)
+		out = append(out, difference(of(p), out)...)
 	}
 	return out
 }

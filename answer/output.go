@@ -8,11 +8,11 @@ import (
 
 // An output is where the events of one question go.
 type output struct {
-	yield   func(Event, error) bool
-	stopped bool // the range was left; nothing may be yielded any more
-	warned  map[string]bool
-	unread  map[string]string // by passage id, why: those kept that went into no step so far
-	revised *revised          // what of the answer is held, since it may be cut; nil where nothing is
+	yield         func(Event, error) bool
+	stopped       bool // the range was left; nothing may be yielded any more
+	warned        map[string]bool
+	unreadReasons map[string]string // by passage id, why: those kept that went into no step so far
+	revised       *revised          // what of the answer is held, since it may be cut; nil where nothing is
 }
 
 // A revised holds the events of an answer that may still be cut.
@@ -95,9 +95,9 @@ func (o *output) emitStep(s Stepped) {
 	}
 	for _, id := range s.Passages {
 		if s.Role != "" {
-			delete(o.unread, id)
+			delete(o.unreadReasons, id)
 		} else {
-			o.unread[id] = s.Reason
+			o.unreadReasons[id] = s.Reason
 		}
 	}
 	o.emit(s)

@@ -67,7 +67,7 @@ func (c *caller) callAll(ctx context.Context, m Model, prompts []Prompt) iter.Se
 // that breaks off here, so the call is made once more then.
 func (c *call) readWhole(ctx context.Context, m Model) error {
 	err := c.readPieces(ctx, m)
-	if c.brokeOff(err) && worthRetrying(ctx, err) {
+	if c.isBrokenOff(err) && worthRetrying(ctx, err) {
 		lost := c.tokens
 		c.text, c.finish, c.tokens = nil, "", Tokens{}
 		err = c.readPieces(ctx, m)
@@ -82,9 +82,9 @@ func (c *call) readWhole(ctx context.Context, m Model) error {
 	return nil
 }
 
-// brokeOff reports whether an error ended a reply after it had begun, other than a time
+// isBrokenOff reports whether an error ended a reply after it had begun, other than a time
 // limit of the client.
-func (c *call) brokeOff(err error) bool {
+func (c *call) isBrokenOff(err error) bool {
 	return err != nil && len(c.text) > 0 && passedLimit(err) == "" && !isWordless(err)
 }
 

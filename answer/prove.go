@@ -47,20 +47,20 @@ type proof struct {
 	judge    *judge // nil where no model judges
 	unproved Unproved
 
-	units    *statement.Splitter
-	next     []statement.Unit // of these, the one to prove next
-	queue    statement.Queue
-	claims   int    // so far, with blocks of code and quotes
-	cites    bool   // a statement, or the one after a few words, has a label that the model wrote
-	lead     string // what the last lead announces
-	led      bool   // the unit before is a lead that ends in a colon
-	held     string // what may be shown once a statement has a source
-	source   bool   // what is shown has one, or needs none: without a gate
-	shown    bool   // some of the answer
-	open     []*openStatement
-	places   chan struct{}           // for as many calls at a time
-	verdicts map[string]chan verdict // about each statement, by its words and the passages for it
-	step     *Stepped                // that wrote the answer
+	units     *statement.Splitter
+	next      []statement.Unit // of these, the one to prove next
+	queue     statement.Queue
+	claims    int    // so far, with blocks of code and quotes
+	cites     bool   // a statement, or the one after a few words, has a label that the model wrote
+	lead      string // what the last lead announces
+	afterLead bool   // the unit before is a lead that ends in a colon
+	heldText  string // what may be shown once a statement has a source
+	hasSource bool   // what is shown has one, or needs none: without a gate
+	shown     bool   // some of the answer
+	open      []*openStatement
+	places    chan struct{}           // for as many calls at a time
+	verdicts  map[string]chan verdict // about each statement, by its words and the passages for it
+	step      *Stepped                // that wrote the answer
 }
 
 // An openStatement is one that is not decided.
@@ -69,7 +69,7 @@ type openStatement struct {
 	number  int // in the queue
 	event   Verified
 	cites   bool          // it, or a statement before it, has a label
-	near    int           // the label of the nearest passage
+	nearest int           // the label of the nearest passage
 	quote   support.Quote // of that
 	verdict chan verdict  // of the judge, also on the same statement later on
 }
@@ -77,7 +77,7 @@ type openStatement struct {
 // endUnits decides about the last statements, and shows what is left of the answer.
 func (p *proof) endUnits(broken string, failed error) error {
 	units, space := p.units.End()
-	if last := len(units) - 1; broken != "" && last >= 0 && units[last].Unfinished() {
+	if last := len(units) - 1; broken != "" && last >= 0 && units[last].IsUnfinished() {
 		units = units[:last]
 	}
 	if !p.addUnits(units, true) {
@@ -95,25 +95,25 @@ func (p *proof) endUnits(broken string, failed error) error {
 		last := units[len(units)-1].Plain
 		begun = strings.TrimRight(last, ".!?。！？") == last
 	}
-	switch left := p.queue.Kept() && p.source; {
-	case !left && broken == reachedLength && (begun || p.queue.Kept()):
+	switch left := p.queue.HasContent() && p.hasSource; {
+	case !left && broken == reachedLength && (begun || p.queue.HasContent()):
 		return callError(RoleAnswer, errWordless)
 	case !left && failed != nil:
 		return failed
 	case !left:
 		return errNoAnswer
 	}
-	p.held += space
+	p.heldText += space
 	p.showHeld()
 	return nil
 }
 
 // showHeld shows what may be shown.
 func (p *proof) showHeld() {
-	if p.held != "" {
-		p.emitAnswer(Text{Text: p.held})
+	if p.heldText != "" {
+		p.emitAnswer(Text{Text: p.heldText})
 	}
-	p.held, p.shown = "", p.revised == nil
+	p.heldText, p.shown = "", p.revised == nil
 }
 
 // addUnits proves units, and reports whether to continue. Unless they are the last, one at their
@@ -125,13 +125,13 @@ func (p *proof) addUnits(units []statement.Unit, last bool) bool {
 		var next statement.Unit
 		if i+1 < len(units) {
 			next = units[i+1]
-		} else if !last && (u.Kind == statement.Lead || u.Kind == statement.Aside && !p.cites || u.Kind == statement.Verbatim && !p.source) {
+		} else if !last && (u.Kind == statement.Lead || u.Kind == statement.Aside && !p.cites || u.Kind == statement.Verbatim && !p.hasSource) {
 			p.next = units[i:]
 			break
 		}
 		u = withoutRefusal(u)
 		u.States = p.statesSomething(u, next)
-		if u.States && u.Kind == statement.Lead && (u.IsHeading() || !u.Leads(next)) {
+		if u.States && u.Kind == statement.Lead && (u.IsHeading() || !u.IsLeadOf(next)) {
 			u.Kind = statement.Claim
 		}
 		number := p.queue.Push(u)
@@ -148,7 +148,7 @@ func (p *proof) addUnits(units []statement.Unit, last bool) bool {
 				return false
 			}
 		}
-		p.led = u.Kind == statement.Lead && !u.IsHeading()
+		p.afterLead = u.Kind == statement.Lead && !u.IsHeading()
 		if u.Kind == statement.Lead && strings.ContainsFunc(u.Plain, unicode.IsLetter) { // not the row under the head of a table
 			p.lead = u.Plain
 		}
@@ -169,22 +169,22 @@ func withoutRefusal(u statement.Unit) statement.Unit {
 // a line of the code, or that of the passage that has it, unless it has references; a quote that
 // none has is not a source.
 func (p *proof) keepVerbatim(u statement.Unit, number int, cited bool) {
-	if p.source {
+	if p.hasSource {
 		return
 	}
 	labels := []int{}
-	if !u.Quoted() && !cited {
+	if !u.IsQuoted() && !cited {
 		labels = marker.Labels(strings.Join(codeLabel.FindAllString(u.Text, -1), ""), len(p.passages))
 		u.Text, u.Plain = codeLabel.ReplaceAllString(u.Text, ""), codeLabel.ReplaceAllString(u.Plain, "")
 	}
 	f := p.findSupport(u)
 	if len(labels) > 0 {
-		f.found = labels[0]
+		f.foundLabel = labels[0]
 	}
-	p.source = f.borne || cited && !u.Quoted()
-	if f.found != 0 && !cited {
+	p.hasSource = f.supported || cited && !u.IsQuoted()
+	if f.foundLabel != 0 && !cited {
 		p.concludeStatement(&openStatement{Unit: u, number: number,
-			event: Verified{Statement: u.Plain, Verdict: Cleared, By: byCode, Found: f.found}})
+			event: Verified{Statement: u.Plain, Verdict: Cleared, By: byCode, Found: f.foundLabel}})
 	}
 }
 
@@ -209,9 +209,9 @@ func (p *proof) showProved(all bool) bool {
 	}
 	p.open = waiting
 	for text, ok := p.queue.Next(); ok; text, ok = p.queue.Next() {
-		p.held += text
+		p.heldText += text
 	}
-	if p.source && p.held != "" {
+	if p.hasSource && p.heldText != "" {
 		p.showHeld()
 	}
 	return !p.stopped
@@ -221,22 +221,22 @@ func (p *proof) showProved(all bool) bool {
 // announces it or its list: a lead that says something may change what it means.
 func (p *proof) proveStatement(u statement.Unit, number int) bool {
 	f, lead := p.findSupport(u), ""
-	if u.Listed() || p.led {
+	if u.IsListed() || p.afterLead {
 		lead = p.lead
 	}
-	o := &openStatement{Unit: u, number: number, cites: p.cites, near: f.near[0], quote: f.quotes[f.near[0]-1], event: Verified{
-		Statement: u.Plain, Verdict: Cleared, By: byCode, Found: f.found, Idle: f.idle, Quotes: map[int]support.Quote{},
+	o := &openStatement{Unit: u, number: number, cites: p.cites, nearest: f.nearest[0], quote: f.quotes[f.nearest[0]-1], event: Verified{
+		Statement: u.Plain, Verdict: Cleared, By: byCode, Found: f.foundLabel, Idle: f.idle, Quotes: map[int]support.Quote{},
 	}}
 	for _, label := range u.Labels() {
 		o.event.Quotes[label] = f.quotes[label-1]
 	}
-	if p.judge == nil || f.said && p.newWords(lead) == 0 {
+	if p.judge == nil || f.verbatim && p.newWords(lead) == 0 {
 		p.concludeStatement(o)
 		return !p.stopped
 	}
 	o.event.By = unjudged // unless a verdict comes
 	stated := strings.TrimSpace(p.fitStatement(lead) + " " + p.fitStatement(u.Plain))
-	key := fmt.Sprint(f.near[:min(len(f.near), 2)], stated)
+	key := fmt.Sprint(f.nearest[:min(len(f.nearest), 2)], stated)
 	if o.verdict = p.verdicts[key]; o.verdict == nil {
 		calls := p.verdictCalls(stated, f)
 		if calls == nil {
@@ -245,7 +245,7 @@ func (p *proof) proveStatement(u statement.Unit, number int) bool {
 		}
 		o.verdict = make(chan verdict, 1)
 		p.verdicts[key] = o.verdict
-		unlikely := p.isUnlikely(p.passages[f.near[0]-1])
+		unlikely := p.isUnlikely(p.passages[f.nearest[0]-1])
 		p.verifying.Go(func() { o.verdict <- p.askJudge(calls, unlikely) })
 	}
 	p.open = append(p.open, o)
@@ -259,7 +259,7 @@ func (p *proof) fitStatement(text string) string { return p.writer.Fit(text, p.w
 // budget.
 func (p *proof) verdictCalls(stated string, f finding) (calls []call) {
 	s, tokens := prompt.Slots{Statement: stated}, 0
-	for i, label := range f.near[:min(len(f.near), 2)] {
+	for i, label := range f.nearest[:min(len(f.nearest), 2)] {
 		if i == 0 || !p.judge.trust.OnePassage {
 			s.Evidence = append(s.Evidence, p.excerpt(label, f.quotes[label-1].Span))
 		}
@@ -284,7 +284,7 @@ func (p *proof) verdictCalls(stated string, f finding) (calls []call) {
 // statement from it is not believed: odds multiply, and a yes counts as much as a no.
 func (p *proof) isUnlikely(passage retrieve.Passage) bool {
 	chance, _ := p.reading.Chance(passage)
-	return !p.isForeign(passage) && p.judge.trust.afterNo(1-chance) > .5
+	return !p.isForeign(passage) && p.judge.trust.chanceAfterNo(1-chance) > .5
 }
 
 // askJudge has the judge decide about a statement: a second time, in other words, after a
@@ -322,7 +322,7 @@ func (p *proof) recordVerdict(o *openStatement, v verdict) {
 	switch {
 	case v.decision == Relevant:
 		if !o.cites {
-			o.event.Found = o.near
+			o.event.Found = o.nearest
 		}
 	case v.decision != Irrelevant || v.late:
 		o.event.By = unjudged
@@ -349,9 +349,9 @@ func (p *proof) concludeStatement(o *openStatement) {
 		v = statement.Drop
 	}
 	cites := e.Found != 0 || len(o.Labels()) > len(e.Idle)
-	p.source = p.source || v == statement.Keep && (cites || p.unproved == UnprovedMark)
-	if e.Found != 0 && e.Found == o.near {
-		e.Quotes = map[int]support.Quote{o.near: o.quote}
+	p.hasSource = p.hasSource || v == statement.Keep && (cites || p.unproved == UnprovedMark)
+	if e.Found != 0 && e.Found == o.nearest {
+		e.Quotes = map[int]support.Quote{o.nearest: o.quote}
 	}
 	p.queue.Decide(o.number, v, relabelUnit(o.Unit, e.Idle, e.Found))
 	e.Plain = p.judge == nil && e.Found == 0 && len(e.Idle) == 0
@@ -363,7 +363,7 @@ func (p *proof) concludeStatement(o *openStatement) {
 func relabelUnit(u statement.Unit, idle []int, found int) string {
 	if found != 0 {
 		text, border := u.Text, ""
-		if u.Listed() {
+		if u.IsListed() {
 			text = strings.TrimRight(text, "| \t")
 			border = u.Text[len(text):]
 		}
@@ -375,7 +375,7 @@ func relabelUnit(u statement.Unit, idle []int, found int) string {
 	var out strings.Builder
 	at := 0
 	for _, m := range u.Marks {
-		kept := without(m.Labels, idle)
+		kept := difference(m.Labels, idle)
 		if len(kept) == len(m.Labels) {
 			continue
 		}

@@ -33,7 +33,7 @@ func refine(ctx context.Context, w *writing, kept []retrieve.Passage, most int) 
 	if err != nil {
 		return err
 	}
-	l := &refiner{writing: w, passages: w.labelPassages(ctx, kept, packed, whyLeft(batches, most)), batches: batches, settled: map[int]bool{}}
+	l := &refiner{writing: w, passages: w.labelPassages(ctx, kept, packed, skipReason(batches, most)), batches: batches, settled: map[int]bool{}}
 	for len(l.batches) > 0 && !w.stopped {
 		b := l.batches[0]
 		why, err := l.obstacle(b)
@@ -56,15 +56,15 @@ func refine(ctx context.Context, w *writing, kept []retrieve.Passage, most int) 
 			break
 		}
 		if w.summary != nil && isUnusable(l.failed) {
-			l.missed = l.failed
+			l.unreadErr = l.failed
 			break // a long text has many steps left, and all would fail
 		}
-		if l.brokeOff && !l.repeated && len(l.batches) < l.callsLeft() && worthRetrying(ctx, l.failed) {
+		if l.brokenOff && !l.repeated && len(l.batches) < l.callsLeft() && worthRetrying(ctx, l.failed) {
 			l.repeated = true
 			l.batches = slices.Insert(l.batches, 0, b)
 			continue
 		}
-		l.missed = cmp.Or(l.missed, l.failed)
+		l.unreadErr = cmp.Or(l.unreadErr, l.failed)
 	}
 	return l.endRefining()
 }
@@ -83,12 +83,12 @@ func (l *refiner) obstacle(b prompt.Batch) (string, error) {
 	switch size := l.promptSize(p); {
 	case err != nil:
 		return "", err
-	case l.steps == 0 && !l.affords(size):
+	case l.steps == 0 && !l.canAfford(size):
 		return "", prompt.ErrBudget
 	case l.steps == 0:
 	case draft > 0 && (l.maxDraft > 0 && draft > l.maxDraft || size+draft > l.writer.Window()):
 		return "answer_too_long", nil
-	case !l.affords(size):
+	case !l.canAfford(size):
 		return noRoom, nil
 	}
 	return "", nil
@@ -100,29 +100,29 @@ type refiner struct {
 	passages []retrieve.Passage
 	batches  []prompt.Batch // still to come
 
-	steps   int
-	from    []int   // the step that made the draft
-	draft   draft   // the answer so far
-	earlier []draft // that later steps have replaced
-	read    int     // steps whose reply came whole
-	failed  error   // what went wrong in the last step
-	missed  error   // why a step's evidence was not read
-	cited   []int   // labels in any draft
+	steps      int
+	draftSteps []int   // the step that made the draft
+	draft      draft   // the answer so far
+	earlier    []draft // that later steps have replaced
+	read       int     // steps whose reply came whole
+	failed     error   // what went wrong in the last step
+	unreadErr  error   // why a step's evidence was not read
+	cited      []int   // labels in any draft
 
-	settled map[int]bool // labels of passages that the answer has, or need not have
-	lacks   string       // the reason of the last step that did not settle its own
+	settled         map[int]bool // labels of passages that the answer has, or need not have
+	unsettledReason string       // the reason of the last step that did not settle its own
 
-	brokeOff bool   // the last step's reply did, and none of its text was shown as Text
-	repeated bool   // a step was made once more for that
-	streamed bool   // the last step's reply was emitted as Text
-	broken   string // why its end is missing
+	brokenOff bool   // the last step's reply broke off, and none of its text was shown as Text
+	repeated  bool   // a step was made once more for that
+	streamed  bool   // the last step's reply was emitted as Text
+	cutReason string // why its end is missing
 }
 
 // A draft is a version of the answer.
 type draft struct {
-	text string // empty while there is none
-	cut  bool   // its end is missing
-	used int    // passages in the batches that it is made of
+	text     string // empty while there is none
+	cut      bool   // its end is missing
+	passages int    // passages in the batches that it is made of
 }
 
 // skipBatches reports batches that go into no step.
@@ -138,7 +138,7 @@ func (l *refiner) endStep(s Stepped) {
 			l.settled[label] = true
 		}
 	} else {
-		l.lacks = s.Reason
+		l.unsettledReason = s.Reason
 	}
 	l.emitStep(s)
 }
@@ -146,20 +146,20 @@ func (l *refiner) endStep(s Stepped) {
 // makeStep asks for a draft, or for a better one, from one batch.
 func (l *refiner) makeStep(ctx context.Context, b prompt.Batch) error {
 	l.steps++
-	l.made++
+	l.callsMade++
 	s := &refineStep{refiner: l, last: len(l.batches) == 0}
-	s.done = Stepped{Step: l.steps, Role: RoleAnswer, Passages: idsOf(l.passages, b), Labels: b.Labels(), From: l.from}
-	if s.held = s.last && l.draft.text != "" && !l.draft.cut; s.held {
+	s.result = Stepped{Step: l.steps, Role: RoleAnswer, Passages: idsOf(l.passages, b), Labels: b.Labels(), From: l.draftSteps}
+	if s.asRevision = s.last && l.draft.text != "" && !l.draft.cut; s.asRevision {
 		l.revised = &revised{step: l.steps}
 	}
 	model := l.model
 	if l.draft.text != "" {
-		s.done.Role, model = RoleRefine, l.refineModel
+		s.result.Role, model = RoleRefine, l.refineModel
 	}
 	s.reply.Expects = replies.NonAnswers{NoAnswer: true, NoChange: l.draft.text != ""}
 	s.allowed = append(b.Labels(), l.cited...)
-	s.had = marker.Labels(l.draft.text, replies.HighestLabel(s.allowed))
-	p, err := l.writePrompt(s.done.Role, prompt.Slots{Evidence: b, Draft: l.draft.text})
+	s.previousLabels = marker.Labels(l.draft.text, replies.HighestLabel(s.allowed))
+	p, err := l.writePrompt(s.result.Role, prompt.Slots{Evidence: b, Draft: l.draft.text})
 	if err != nil {
 		return err
 	}
@@ -169,7 +169,7 @@ func (l *refiner) makeStep(ctx context.Context, b prompt.Batch) error {
 	}
 	l.warnCutPrompt(s.call)
 	s.concludeStep()
-	l.brokeOff = !l.streamed && s.call.brokeOff(l.failed)
+	l.brokenOff = !l.streamed && s.call.isBrokenOff(l.failed)
 	if l.draft.text == "" && !l.streamed && (isUnusable(l.failed) || errors.Is(l.failed, ErrContextLength)) {
 		return l.failed // further steps are useless
 	}
@@ -179,13 +179,13 @@ func (l *refiner) makeStep(ctx context.Context, b prompt.Batch) error {
 // A refineStep is one step of the refine loop.
 type refineStep struct {
 	*refiner
-	done    Stepped // how it ends
-	last    bool    // no further batch is to come: the reply is the answer
-	held    bool    // … but may be cut, and the draft before it is whole: a revision until it is whole, too
-	allowed []int   // labels that the reply may cite
-	had     []int   // labels of the answer before
-	call    *call
-	reply   replies.Held
+	result         Stepped // how it ends
+	last           bool    // no further batch is to come: the reply is the answer
+	asRevision     bool    // … but may be cut, and the draft before it is whole: a revision until it is whole, too
+	allowed        []int   // labels that the reply may cite
+	previousLabels []int   // labels of the answer before
+	call           *call
+	reply          replies.Held
 }
 
 // streamReply makes the call and shows the reply as it comes.
@@ -216,8 +216,8 @@ func (s *refineStep) showPiece(piece string) bool {
 func (s *refineStep) readReply() (text string, labels []int) {
 	text = s.reply.Text.String()
 	labels = marker.Labels(text, replies.HighestLabel(s.allowed))
-	if len(without(labels, s.allowed)) > 0 {
-		text, labels, s.done.Invented = replies.Sift(text, s.allowed)
+	if len(difference(labels, s.allowed)) > 0 {
+		text, labels, s.result.Invented = replies.Sift(text, s.allowed)
 	}
 	if s.failed == nil {
 		s.failed = s.call.wordlessError(text)
@@ -228,45 +228,45 @@ func (s *refineStep) readReply() (text string, labels []int) {
 // concludeStep makes the reply the new draft, or keeps the old one.
 func (s *refineStep) concludeStep() {
 	text, labels := s.readReply()
-	lost := without(s.had, labels)
+	lost := difference(s.previousLabels, labels)
 	if s.failed == nil {
 		s.read++
 	}
-	shown := s.reply.Released && s.last && !s.held // as Text, which cannot be taken back
-	if shown && s.call.brokeOff(s.failed) && !s.repeated && s.callsLeft() > 0 && s.restartProof() {
+	shown := s.reply.Released && s.last && !s.asRevision // as Text, which cannot be taken back
+	if shown && s.call.isBrokenOff(s.failed) && !s.repeated && s.callsLeft() > 0 && s.restartProof() {
 		shown = false
 	}
 	if shown && s.failed != nil {
-		s.streamed, s.broken = true, incompleteReason(s.failed)
-		s.draft.used += len(s.done.Passages)
-		s.done.Reason, s.done.Lost = modelError, lost
-		s.endStep(s.done)
+		s.streamed, s.cutReason = true, incompleteReason(s.failed)
+		s.draft.passages += len(s.result.Passages)
+		s.result.Reason, s.result.Lost = modelError, lost
+		s.endStep(s.result)
 		return
 	}
 	whole := s.failed == nil && s.call.finish != "length"
-	s.done.Reason = s.whyUnchanged(text, whole, shown)
-	if s.done.Changed = s.done.Reason == ""; s.done.Changed {
+	s.result.Reason = s.unchangedReason(text, whole, shown)
+	if s.result.Changed = s.result.Reason == ""; s.result.Changed {
 		if s.draft.text != "" {
 			s.earlier = append(s.earlier, s.draft)
 		}
-		s.done.Lost, s.draft.cut = lost, !whole
+		s.result.Lost, s.draft.cut = lost, !whole
 		if !s.useReply(text, labels) {
 			return
 		}
 	}
 	// A reply of nothing but invented labels has shown nothing.
-	s.streamed = s.last && (shown && s.done.Reason != emptyReply || s.done.Changed)
-	if s.held {
-		s.streamed = s.acceptRevision(s.streamed || s.reply.Released && s.done.Reason == sameText)
+	s.streamed = s.last && (shown && s.result.Reason != emptyReply || s.result.Changed)
+	if s.asRevision {
+		s.streamed = s.acceptRevision(s.streamed || s.reply.Released && s.result.Reason == sameText)
 	}
 	if s.streamed && !whole {
-		s.broken = reachedLength
+		s.cutReason = reachedLength
 	}
 	if s.streamed && s.proof != nil {
-		s.proof.step = &s.done // whether it is used shows when its last statement is proved
+		s.proof.step = &s.result // whether it is used shows when its last statement is proved
 		return
 	}
-	s.endStep(s.done)
+	s.endStep(s.result)
 }
 
 // useReply makes text the draft, and reports whether to continue.
@@ -274,19 +274,19 @@ func (s *refineStep) useReply(text string, labels []int) bool {
 	if !s.reply.Released && !s.showPiece(text) {
 		return false
 	}
-	s.from = []int{s.steps}
+	s.draftSteps = []int{s.steps}
 	s.cited = append(s.cited, labels...)
 	if !s.last {
 		s.emit(Draft{Step: s.steps, Labels: labels, Final: true})
 	}
 	s.draft.text = text
-	s.draft.used += len(s.done.Passages)
+	s.draft.passages += len(s.result.Passages)
 	return true
 }
 
-// whyUnchanged says why the reply leaves the answer as it is; empty where the reply
+// unchangedReason says why the reply leaves the answer as it is; empty where the reply
 // is the new answer.
-func (s *refineStep) whyUnchanged(text string, whole, shown bool) string {
+func (s *refineStep) unchangedReason(text string, whole, shown bool) string {
 	switch {
 	case strings.TrimSpace(text) == "" && (s.failed == nil || isWordless(s.failed)):
 		return emptyReply
@@ -302,48 +302,48 @@ func (s *refineStep) whyUnchanged(text string, whole, shown bool) string {
 	return ""
 }
 
-// sayDraft says the draft as the answer.
-func (l *refiner) sayDraft() {
-	l.usage.Used = l.draft.used
+// emitDraft emits the draft as the answer.
+func (l *refiner) emitDraft() {
+	l.usage.Used = l.draft.passages
 	l.addText(l.draft.text)
 	if l.draft.cut {
-		l.broken = reachedLength
+		l.cutReason = reachedLength
 	}
 }
 
 // endRefining emits the answer if the last step has not done so. Where the proof leaves nothing of
 // it, the draft before it is proved.
 func (l *refiner) endRefining() error {
-	l.usage.Used = l.draft.used
+	l.usage.Used = l.draft.passages
 	switch {
 	case l.stopped:
 		return nil
 	case l.streamed:
 	case l.draft.text != "":
-		l.sayDraft()
-	case l.missed != nil && l.read == 0:
-		return l.missed
+		l.emitDraft()
+	case l.unreadErr != nil && l.read == 0:
+		return l.unreadErr
 	case l.summary != nil:
 		return errEmpty
 	default:
-		l.warnMissed(l.missed)
+		l.warnMissed(l.unreadErr)
 		return errNoAnswer
 	}
 	for p := l.proof; ; {
-		err := l.endAnswer(l.broken, l.failed, func() string {
+		err := l.endAnswer(l.cutReason, l.failed, func() string {
 			if l.summary != nil {
 				return l.missingParts()
 			}
-			l.warnMissed(l.missed)
+			l.warnMissed(l.unreadErr)
 			return ""
 		})
 		n := len(l.earlier) - 1
 		if err == nil || p == nil || n < 0 || wasCanceled(p.ctx) != nil {
 			return err
 		}
-		l.draft, l.earlier, l.broken, l.failed = l.earlier[n], l.earlier[:n], "", nil
+		l.draft, l.earlier, l.cutReason, l.failed = l.earlier[n], l.earlier[:n], "", nil
 		l.beginProof(p.ctx, l.passages)
-		l.sayDraft()
+		l.emitDraft()
 	}
 }
 
@@ -351,10 +351,10 @@ func (l *refiner) endRefining() error {
 func (l *refiner) missingParts() string {
 	n := len(l.passages) - len(l.settled)
 	if n == 0 {
-		return l.lacksEnds()
+		return l.describeShortened()
 	}
-	why := "calls to the model failed or gave nothing (" + l.lacks + ")"
-	if l.lacks == "answer_too_long" {
+	why := "calls to the model failed or gave nothing (" + l.unsettledReason + ")"
+	if l.unsettledReason == "answer_too_long" {
 		why = "the summary has grown too long for the context window: ask for fewer words, raise --context-tokens, " +
 			"or use the strategy map-reduce"
 	}
@@ -392,7 +392,7 @@ func incompleteReason(err error) string {
 	return err.Error()
 }
 
-// without returns the numbers of a that are not in b.
-func without(a, b []int) []int {
+// difference returns the numbers of a that are not in b.
+func difference(a, b []int) []int {
 	return slices.DeleteFunc(slices.Clone(a), func(n int) bool { return slices.Contains(b, n) })
 }

@@ -71,7 +71,7 @@ func mapRerank(ctx context.Context, w *writing, kept []retrieve.Passage) error {
 	}
 	passages := w.labelPassages(ctx, kept, min(len(kept), w.firstCalls()), noCalls)
 	m := &mapping{writing: w, role: RoleRerank, passages: passages,
-		reply: w.writer.Reply(), read: (*Part).readScore, used: map[string]bool{}}
+		reply: w.writer.Reply(), readMore: (*Part).readScore, used: map[string]bool{}}
 	if w.stopped {
 		return nil
 	}

@@ -23,7 +23,7 @@ type finder struct {
 	confidence float64
 	filter     retrieve.Filter
 	original   string           // the question as it was asked
-	asked      string           // the standalone question that is searched for
+	standalone string           // the standalone question that is searched for
 	reading    *extract.Reading // of the passages that were compared last
 }
 
@@ -32,14 +32,14 @@ func (a *Answerer) newFinder(c *caller, q Question) *finder {
 	return &finder{
 		caller: c, rewriter: &rewriter{c, a.Model, a.Translations, a.NoFallback},
 		retriever: a.Retriever, embedder: a.Embedder, encoder: a.encoder, confidence: cmp.Or(a.Confidence, DefaultConfidence),
-		filter: q.Filter, original: q.Text, asked: q.Text,
+		filter: q.Filter, original: q.Text, standalone: q.Text,
 	}
 }
 
 // searchPassages finds the k nearest passages, or as many as the index finds by default
 // if k is 0. It warns of trouble, other than a language other if that is not nil.
 func (f *finder) searchPassages(ctx context.Context, k int, other **retrieve.LanguageError) ([]retrieve.Passage, error) {
-	found, err := f.retriever.Search(ctx, retrieve.Query{Text: f.asked, K: k, Filter: f.filter, Warn: func(err error) {
+	found, err := f.retriever.Search(ctx, retrieve.Query{Text: f.standalone, K: k, Filter: f.filter, Warn: func(err error) {
 		if other == nil || !errors.As(err, other) {
 			f.warn("%s", err)
 		}
@@ -78,13 +78,13 @@ func (f *finder) searchTranslated(ctx context.Context, k int, keepAll bool) ([]r
 
 // emitRetrieved reports the passages that were found.
 func (f *finder) emitRetrieved(found []retrieve.Passage) bool {
-	return f.emit(Retrieved{Question: f.asked, Reworded: f.asked != f.original, Passages: found})
+	return f.emit(Retrieved{Question: f.standalone, Reworded: f.standalone != f.original, Passages: found})
 }
 
 // otherLanguage returns the language of at least half of the passages, where that is not
 // the language of the question; nil where it is, or where none is evident.
 func (f *finder) otherLanguage(passages []retrieve.Passage) *retrieve.LanguageError {
-	asked, _ := retrieve.AskedLanguage(f.asked)
+	asked, _ := retrieve.AskedLanguage(f.standalone)
 	count, usual := map[string]int{}, ""
 	for _, p := range passages {
 		language := retrieve.Language(p.Text)
@@ -100,7 +100,7 @@ func (f *finder) otherLanguage(passages []retrieve.Passage) *retrieve.LanguageEr
 
 // translateTo has the question translated, and warns where that fails.
 func (f *finder) translateTo(ctx context.Context, other *retrieve.LanguageError) (bool, error) {
-	question, err := f.translateQuestion(ctx, f.asked, other.Name())
+	question, err := f.translateQuestion(ctx, f.standalone, other.Name())
 	if err != nil {
 		return false, err
 	}
@@ -108,7 +108,7 @@ func (f *finder) translateTo(ctx context.Context, other *retrieve.LanguageError)
 		f.warn("%s", other)
 		return false, nil
 	}
-	f.asked = question
+	f.standalone = question
 	return true, nil
 }
 
@@ -134,13 +134,13 @@ func (f *finder) readPassages(ctx context.Context, found []retrieve.Passage) err
 	var stats retrieve.Stats
 	var err error
 	if c, ok := f.retriever.(Counter); ok {
-		if stats, err = c.Stats(ctx, retrieve.Terms(f.asked)); err != nil {
+		if stats, err = c.Stats(ctx, retrieve.Terms(f.standalone)); err != nil {
 			return fmt.Errorf("counting the terms of the question: %w", err)
 		}
 	} else {
 		stats = extract.CountTerms(found)
 	}
-	f.reading, err = extract.Read(ctx, f.asked, found, stats, embedder, f.encoder())
+	f.reading, err = extract.Read(ctx, f.standalone, found, stats, embedder, f.encoder())
 	return err
 }
 
@@ -177,11 +177,11 @@ func (f *finder) scorePassage(p retrieve.Passage) Judged {
 // isForeign reports whether a passage is in another language than the question, so that
 // its chance says little and a verdict on it decides alone.
 func (f *finder) isForeign(p retrieve.Passage) bool {
-	return retrieve.Language(p.Text) != retrieve.Language(f.asked)
+	return retrieve.Language(p.Text) != retrieve.Language(f.standalone)
 }
 
-// byChance returns passages by their chance of being on topic, the likeliest first.
-func (f *finder) byChance(passages []retrieve.Passage) []retrieve.Passage {
+// rankByChance returns passages by their chance of being on topic, the likeliest first.
+func (f *finder) rankByChance(passages []retrieve.Passage) []retrieve.Passage {
 	chance := map[string]float64{}
 	for _, p := range passages {
 		chance[p.ID], _ = f.reading.Chance(p)

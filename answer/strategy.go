@@ -14,9 +14,9 @@ import (
 // A strategy is how passages become an answer.
 type strategy struct {
 	name string
-	// writes says that a model writes the answer, deepens that it reads a few
+	// usesModel says that a model writes the answer, defersPassages that it reads a few
 	// passages, and more only if these do not hold the answer.
-	writes, deepens bool
+	usesModel, defersPassages bool
 	// answer answers from the kept passages, of which there is at least one, and
 	// ends the stream with Usage; or it returns errNoAnswer, having emitted
 	// neither Draft nor Text.
@@ -64,7 +64,7 @@ func findStrategy(name string, model bool) (*strategy, error) {
 		if s.name != name {
 			continue
 		}
-		if s.writes && !model {
+		if s.usesModel && !model {
 			return nil, &QuestionError{"strategy", fmt.Sprintf("the strategy %s needs a model, and none is set: "+
 				"choose one with --model, or the strategy extract", name)}
 		}

@@ -119,7 +119,7 @@ func TestPromptFitsWindow(t *testing.T) {
 // writingStrategies returns the strategies by which a model writes the answer.
 func writingStrategies() (names []string) {
 	for _, s := range strategies() {
-		if s.writes {
+		if s.usesModel {
 			names = append(names, s.name)
 		}
 	}

@@ -43,7 +43,7 @@ func (a *Answerer) Summarize(ctx context.Context, s Summary) iter.Seq2[Event, er
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		c := a.newCaller(yield, s.Recorder)
-		c.calls, c.budget, c.writer.Budget = -1, 0, nil
+		c.callLimit, c.budget, c.writer.Budget = -1, 0, nil
 		c.summary, c.writer.Words = &s, s.Words
 		if err := a.newWriting(c, nil).summarize(ctx); err != nil && !c.stopped {
 			yield(nil, err)

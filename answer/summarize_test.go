@@ -109,13 +109,13 @@ func TestSummaryCitesLeaves(t *testing.T) {
 						level = max(level, levels[s]+1)
 						may = append(may, known[s]...)
 					}
-					if extra := without(e.Labels, may); len(extra) > 0 {
+					if extra := difference(e.Labels, may); len(extra) > 0 {
 						rt.Errorf("step %d was shown %v, which no step before it cites", e.Step, extra)
 					}
 				}
 				levels[e.Step] = level
 				if e.Role == RoleMap {
-					if extra := without(known[e.Step], e.Labels); len(extra) > 0 {
+					if extra := difference(known[e.Step], e.Labels); len(extra) > 0 {
 						rt.Errorf("the map step %d cites %v, which it was not shown", e.Step, extra)
 					}
 				}
@@ -133,7 +133,7 @@ func TestSummaryCitesLeaves(t *testing.T) {
 			}
 		}
 		if last.Role == RoleCombine {
-			if extra := without(cited, last.Labels); len(extra) > 0 {
+			if extra := difference(cited, last.Labels); len(extra) > 0 {
 				rt.Errorf("the summary cites %v, which the last call was not shown", extra)
 			}
 		}

@@ -22,12 +22,12 @@ const (
 
 func hasScores(p retrieve.Passage) bool { return p.Scores != (retrieve.Scores{}) }
 
-// firstLook returns the kept passages that most likely answer, by the order of the
+// selectFirst returns the kept passages that most likely answer, by the order of the
 // search or by the chance. Most answers are in them; the others are read when the
 // model finds none.
-func (f *finder) firstLook(kept []retrieve.Passage) (first, deferred []retrieve.Passage) {
+func (f *finder) selectFirst(kept []retrieve.Passage) (first, deferred []retrieve.Passage) {
 	n := max(firstLeast, f.usage.Looked/firstPart)
-	best := f.byChance(kept)
+	best := f.rankByChance(kept)
 	best = best[:min(n, len(best))]
 	for i, p := range kept {
 		if chance, _ := f.reading.Chance(p); i < n || chance >= likely || hasPassage(best, p) {
@@ -55,7 +55,7 @@ func (r *asking) lookWider(ctx context.Context, found, first []retrieve.Passage)
 	if err != nil {
 		return err
 	}
-	left := slices.DeleteFunc(slices.Clone(found), func(p retrieve.Passage) bool { return r.unread[p.ID] == "" })
+	left := slices.DeleteFunc(slices.Clone(found), func(p retrieve.Passage) bool { return r.unreadReasons[p.ID] == "" })
 	wide = slices.DeleteFunc(slices.Clone(wide), func(p retrieve.Passage) bool { return hasPassage(first, p) || hasPassage(left, p) })
 	unread := slices.Concat(left, wide)
 	if len(unread) == 0 {
@@ -64,7 +64,7 @@ func (r *asking) lookWider(ctx context.Context, found, first []retrieve.Passage)
 	if err := f.readPassages(ctx, unread); err != nil {
 		return err
 	}
-	unread = append(mergeOrders(f.byChance(left), left), mergeOrders(f.byChance(wide), wide)...)
+	unread = append(mergeOrders(f.rankByChance(left), left), mergeOrders(f.rankByChance(wide), wide)...)
 	r.writer.StepTokens = 0
 	trial := *r.writer // so that nothing counts as shortened
 	_, packed, err := trial.Pack(unread, r.promptOf(RoleAnswer), r.promptOf(RoleRefine), 1)

@@ -19,7 +19,7 @@ type writing struct {
 	finder             *finder // nil for a summary
 	model, refineModel Model
 	maxDraft           int                // tokens of a draft after which it is not refined; 0 for no limit
-	widens             bool               // further passages may be read when it finds no answer in the first
+	mayWiden           bool               // further passages may be read when it finds no answer in the first
 	deferred           []retrieve.Passage // kept, and read only if the first ones hold no answer
 
 	unproved Unproved // empty where nothing is proved
@@ -36,13 +36,13 @@ func (a *Answerer) newWriting(c *caller, f *finder) *writing {
 	return w
 }
 
-// looksWider reports whether passages that were doubted, or found further down,
+// canWiden reports whether passages that were doubted, or found further down,
 // are read when the model finds no answer in the first.
-func (w *writing) looksWider() bool { return w.widens && w.callsLeft() > 0 && w.affords(1) }
+func (w *writing) canWiden() bool { return w.mayWiden && w.callsLeft() > 0 && w.canAfford(1) }
 
 // firstCalls is how many calls may be made without the one of a wider look; one at least.
 func (w *writing) firstCalls() int {
-	if w.looksWider() {
+	if w.canWiden() {
 		return max(1, w.callsLeft()-1)
 	}
 	return w.callsLeft()
@@ -54,14 +54,14 @@ func (w *writing) packPassages(kept []retrieve.Passage, first, later Role, most 
 	batches, packed, err := w.writer.Pack(kept, w.promptOf(first), w.promptOf(later), most)
 	if err == nil && packed < len(kept) && w.summary == nil {
 		*w.writer = before // what was shortened in these does not count
-		kept = mergeOrders(w.finder.byChance(kept), kept)
+		kept = mergeOrders(w.finder.rankByChance(kept), kept)
 		batches, packed, err = w.writer.Pack(kept, w.promptOf(first), w.promptOf(later), most)
 	}
 	return kept, batches, packed, err
 }
 
-// whyLeft says why passages found no place in the batches, of which there are so many at most.
-func whyLeft(batches []prompt.Batch, most int) string {
+// skipReason says why passages found no place in the batches, of which there are so many at most.
+func skipReason(batches []prompt.Batch, most int) string {
 	if most > 1 && len(batches) == most {
 		return noCalls
 	}
@@ -88,7 +88,7 @@ func (w *writing) beginProof(ctx context.Context, passages []retrieve.Passage) {
 	}
 	p := &proof{
 		comparer: &comparer{finder: w.finder, ctx: ctx, passages: passages, prover: Prover()}, judge: w.judge, unproved: w.unproved,
-		units: statement.NewSplitter(len(passages)), places: make(chan struct{}, w.parallel), source: w.ungated,
+		units: statement.NewSplitter(len(passages)), places: make(chan struct{}, w.parallel), hasSource: w.ungated,
 		verdicts: map[string]chan verdict{},
 	}
 	if w.judge != nil {

@@ -154,19 +154,19 @@ func (f *Fold) Answer() Answer {
 	a := f.answer
 	a.Text = string(f.text)
 	a.Answered = len(f.text) > 0 && !f.refused
-	a.List = list(a.Sources)
+	a.List = listSources(a.Sources)
 	if f.unknown != nil {
 		a.Unknown = f.unknown(a.Text)
 	}
-	a.Places = notNil(a.Places)
-	a.Sources, a.Citations, a.Unsupported = notNil(a.Sources), notNil(a.Citations), notNil(a.Unsupported)
-	a.Judged, a.Steps, a.Warnings = notNil(a.Judged), notNil(a.Steps), notNil(a.Warnings)
-	a.Nearest, a.Closest = notNil(a.Nearest), notNil(a.Closest)
-	a.Drafts, a.Verified = notNil(a.Drafts), notNil(a.Verified)
+	a.Places = nonNil(a.Places)
+	a.Sources, a.Citations, a.Unsupported = nonNil(a.Sources), nonNil(a.Citations), nonNil(a.Unsupported)
+	a.Judged, a.Steps, a.Warnings = nonNil(a.Judged), nonNil(a.Steps), nonNil(a.Warnings)
+	a.Nearest, a.Closest = nonNil(a.Nearest), nonNil(a.Closest)
+	a.Drafts, a.Verified = nonNil(a.Drafts), nonNil(a.Verified)
 	return a
 }
 
-func notNil[T any](s []T) []T {
+func nonNil[T any](s []T) []T {
 	if s == nil {
 		return []T{}
 	}
@@ -179,7 +179,7 @@ func (f *Fold) addDraft(e answer.Draft) {
 	}
 	f.drafted = append(f.drafted, e.Text...)
 	if e.Final {
-		f.draft.Text, f.draft.Labels = string(f.drafted), notNil(e.Labels)
+		f.draft.Text, f.draft.Labels = string(f.drafted), nonNil(e.Labels)
 		f.answer.Drafts = append(f.answer.Drafts, f.draft)
 	}
 }
@@ -233,8 +233,8 @@ func UnknownAddresses(passages []retrieve.Passage) func(text string) []string {
 	}
 }
 
-// list returns the list of the sources as text.
-func list(sources []Source) string {
+// listSources returns the list of the sources as text.
+func listSources(sources []Source) string {
 	refs := make([]rewrite.Reference, len(sources))
 	for i, s := range sources {
 		refs[i] = rewrite.Reference{Number: s.Number, Document: rewrite.Document{Source: cmp.Or(s.Original, s.Document), Title: s.Title}}

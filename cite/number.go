@@ -66,7 +66,7 @@ type numbering struct {
 
 	rewriter *rewrite.Rewriter
 	text     []byte          // the answer so far
-	words    bool            // it is plain
+	isPlain  bool            // the answer is plain
 	refs     []sentence.Span // the printed references in it
 	uses     int             // uses of the rewriter that were announced
 	pending  []rewrite.Use   // of sentences that have not ended
@@ -76,11 +76,11 @@ type numbering struct {
 	proved   map[string]map[int]support.Quote // by statement and label
 	finished bool
 
-	revision  *revision
-	before    []rewrite.Source // of the last whole draft
-	settled   map[int]int      // numbers of a revision that may be shown before it is whole: a passage of each
-	draft     *rewrite.Rewriter
-	draftStep int
+	revision     *revision
+	draftSources []rewrite.Source // of the last whole draft
+	settled      map[int]int      // numbers of a revision that may be shown before it is whole: a passage of each
+	draft        *rewrite.Rewriter
+	draftStep    int
 }
 
 type yielder func(answer.Event, error) bool
@@ -152,7 +152,7 @@ func (n *numbering) addText(t answer.Text, yield yielder) bool {
 	if n.rewriter == nil {
 		n.rewriter = n.newRewriter()
 	}
-	n.words = t.Plain
+	n.isPlain = t.Plain
 	return n.emit(n.rewriter.Append(nil, []byte(t.Text)), false, yield)
 }
 
@@ -189,7 +189,7 @@ func (n *numbering) emit(out []byte, final bool, yield yielder) bool {
 	}
 	if len(out) > 0 {
 		n.text = append(n.text, out...)
-		if !yield(answer.Text{Text: string(out), Plain: n.words}, nil) {
+		if !yield(answer.Text{Text: string(out), Plain: n.isPlain}, nil) {
 			return false
 		}
 	}
@@ -250,10 +250,10 @@ func (n *numbering) addRevision(e answer.Revision, yield yielder) bool {
 // cut, and the draft before it is the answer: it has the same one there, or is not cited
 // there, and the number is no other's.
 func (n *numbering) isSettled(u rewrite.Use) bool {
-	i := slices.IndexFunc(n.before, func(s rewrite.Source) bool {
+	i := slices.IndexFunc(n.draftSources, func(s rewrite.Source) bool {
 		return slices.Contains(s.IDs, u.ID) || s.Source != "" && s.Source == n.documents[u.ID-1].Source
 	})
-	return i+1 == u.Number || i < 0 && u.Number > len(n.before)
+	return i+1 == u.Number || i < 0 && u.Number > len(n.draftSources)
 }
 
 // newRewriter returns one for what may be the answer. Numbers that were shown stay.
@@ -294,7 +294,7 @@ func (n *numbering) closeDraft(out []byte, final bool, yield yielder) bool {
 		}
 	}
 	if final {
-		n.before = n.draft.Sources()
+		n.draftSources = n.draft.Sources()
 	}
 	n.draft = nil
 	return !final && d.Text == "" || yield(d, nil)

@@ -17,9 +17,9 @@ import (
 // A proof is the last sentence of the answer that has ended, with the
 // references on lines of their own that follow it.
 type proof struct {
-	at      sentence.Span
+	span    sentence.Span
 	claim   string                // without references, list signs and asides
-	found   map[int]support.Quote // its quotes, by label
+	quotes  map[int]support.Quote // its quotes, by label
 	labels  []int                 // of found, in order
 	states  func() bool           // it states something that needs a source; nil once that was used
 	best    support.Verdict       // the best of its quotes; empty without any
@@ -31,27 +31,27 @@ type proof struct {
 // endSentence yields the quotes of a sentence that has ended.
 func (n *numbering) endSentence(s sentence.Span, yield yielder) bool {
 	last := &n.last
-	plain := n.plain(s)
+	plain := n.plainText(s)
 	claim := sentence.WithoutLead(plain)
 	referred := len(plain) < s.End-s.Start
 	switch words := sentence.Pointers(claim); {
-	case last.at.End > 0 && words > 0 && !referred:
+	case last.span.End > 0 && words > 0 && !referred:
 		// The heading of a list of sources, which are those of the sentence above.
 		last.listing = true
 		return true
-	case last.at.End > 0 && referred && (words >= 0 || last.listing && n.listed(s)):
+	case last.span.End > 0 && referred && (words >= 0 || last.listing && n.isListEntry(s)):
 		// References on a line or in a list item of their own belong to the
 		// sentence before them.
-		s.Start = last.at.Start
-		last.at = s
+		s.Start = last.span.Start
+		last.span = s
 	default:
 		if !n.yieldUnsupported(yield) {
 			return false
 		}
-		prose := n.without(n.rewriter.Code(), s)
-		verified := n.verifiedAs(claim)
+		prose := n.cutSpans(n.rewriter.Code(), s)
+		verified := n.findVerified(claim)
 		*last = proof{
-			at: s, claim: sentence.WithoutAsides(claim), found: make(map[int]support.Quote),
+			span: s, claim: sentence.WithoutAsides(claim), quotes: make(map[int]support.Quote),
 			doubted: verified.Verdict == answer.Marked, added: verified.Found,
 			states: func() bool {
 				return verified.Statement != "" && letters(verified.Statement) == letters(claim) ||
@@ -90,14 +90,14 @@ func (n *numbering) takePending(s sentence.Span) (cited []rewrite.Use) {
 	return cited
 }
 
-// listed reports whether a sentence is an entry of a list of sources: a line
+// isListEntry reports whether a sentence is an entry of a list of sources: a line
 // that begins or ends with a reference, and has no full stop.
-func (n *numbering) listed(s sentence.Span) bool {
+func (n *numbering) isListEntry(s sentence.Span) bool {
 	before := bytes.TrimRight(n.text[:s.Start], " \t>")
 	if len(before) > 0 && before[len(before)-1] != '\n' {
 		return false
 	}
-	plain := strings.TrimRight(n.plain(s), " ")
+	plain := strings.TrimRight(n.plainText(s), " ")
 	if r, _ := utf8.DecodeLastRuneInString(plain); sentence.IsStop(r) {
 		return false
 	}
@@ -113,12 +113,12 @@ func (n *numbering) findQuotes(cited []rewrite.Use) {
 	known := len(s.labels)
 	weak := false
 	for _, u := range cited {
-		q, ok := s.found[u.ID]
+		q, ok := s.quotes[u.ID]
 		if !ok {
 			if q, ok = n.proved[strings.TrimSpace(s.claim)][u.ID]; !ok { // not found already as the statement was proved
 				q = n.prover.Find(s.claim, evidence(n.passages[u.ID-1]))
 			}
-			s.found[u.ID] = q
+			s.quotes[u.ID] = q
 			s.labels = append(s.labels, u.ID)
 		}
 		weak = weak || q.Verdict == support.Weak
@@ -136,9 +136,9 @@ func (n *numbering) findQuotes(cited []rewrite.Use) {
 	}
 	s.best = support.Supported
 	for i, id := range s.labels {
-		if q := s.found[id]; together.Parts[i] && q.Verdict == support.Weak {
+		if q := s.quotes[id]; together.Parts[i] && q.Verdict == support.Weak {
 			q.Support, q.Verdict = together.Support, support.Supported
-			s.found[id] = q
+			s.quotes[id] = q
 		}
 	}
 }
@@ -157,17 +157,17 @@ func (n *numbering) yieldUnsupported(yield yielder) bool {
 	switch {
 	case s.doubted:
 		s.doubted = false
-		return yield(Unsupported{s.at.Start, s.at.End, "doubted"}, nil)
+		return yield(Unsupported{s.span.Start, s.span.End, "doubted"}, nil)
 	case states == nil || s.best != "" && s.best != support.Weak || !states():
 		return true
 	case s.best == "":
-		return yield(Unsupported{s.at.Start, s.at.End, "uncited"}, nil)
+		return yield(Unsupported{s.span.Start, s.span.End, "uncited"}, nil)
 	}
-	return yield(Unsupported{s.at.Start, s.at.End, "weak"}, nil)
+	return yield(Unsupported{s.span.Start, s.span.End, "weak"}, nil)
 }
 
-// verifiedAs returns the verified statement that a sentence is, or is a part of.
-func (n *numbering) verifiedAs(claim string) (found answer.Verified) {
+// findVerified returns the verified statement that a sentence is, or is a part of.
+func (n *numbering) findVerified(claim string) (found answer.Verified) {
 	words := letters(claim)
 	if words == "" {
 		return found
@@ -191,11 +191,11 @@ func letters(s string) string {
 	}, s)
 }
 
-// plain returns the text of a range without the references in it.
-func (n *numbering) plain(s sentence.Span) string { return n.without(n.refs, s) }
+// plainText returns the text of a range without the references in it.
+func (n *numbering) plainText(s sentence.Span) string { return n.cutSpans(n.refs, s) }
 
-// without returns the text of a range without the sorted spans of cut.
-func (n *numbering) without(cut []sentence.Span, s sentence.Span) string {
+// cutSpans returns the text of a range without the sorted spans of cut.
+func (n *numbering) cutSpans(cut []sentence.Span, s sentence.Span) string {
 	var b strings.Builder
 	at := s.Start
 	i, _ := slices.BinarySearchFunc(cut, s.Start, func(c sentence.Span, at int) int { return c.End - at })
@@ -209,7 +209,7 @@ func (n *numbering) without(cut []sentence.Span, s sentence.Span) string {
 
 // citation returns a citation whose quote was found.
 func (n *numbering) citation(u rewrite.Use, s sentence.Span) Citation {
-	p, q := n.passages[u.ID-1], n.last.found[u.ID]
+	p, q := n.passages[u.ID-1], n.last.quotes[u.ID]
 	p.Heading, p.Anchor = p.PlaceAt(p.Start + q.Start)
 	p.Page = p.PageAt(p.Start + q.Start)
 	by := Written

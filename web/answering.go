@@ -132,7 +132,7 @@ func (a *answering) claimRun(ctx context.Context, r *replay.Recorder, cancel con
 			return runUnderWay(r.ID)
 		}
 	}
-	err := r.Hold(ctx, cancel)
+	err := r.HoldJob(ctx, cancel)
 	if held := (*retrieve.HeldError)(nil); errors.As(err, &held) {
 		return runUnderWay(r.ID).withRetryAfter(held.Left + time.Second)
 	}

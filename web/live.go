@@ -370,7 +370,7 @@ func (a *answering) storeOutcomes(batch []*endedAnswer) {
 	ctx, cancel := context.WithTimeout(batch[0].ctx, storeTime)
 	defer cancel()
 	for _, o := range batch {
-		o.lost = o.l.recorder.Lost(ctx)
+		o.lost = o.l.recorder.HasLostJob(ctx)
 		o.ended = o.l.recorder.Conclude(ctx, o.err, o.l.stoppedByClient)
 	}
 	if a.finish(ctx, batch) != nil {
@@ -388,7 +388,7 @@ func (a *answering) storeOutcomes(batch []*endedAnswer) {
 					"run", o.l.ID, "error", err)
 			}
 		}
-		o.l.recorder.LetGo()
+		o.l.recorder.StopProlonging()
 		o.l.markSettled(!o.ended, !o.gone && o.l.background)
 		if a.runEnded != nil && o.l.ID != "" && !o.lost {
 			r := o.l.snapshot()
@@ -403,7 +403,7 @@ func (a *answering) finish(ctx context.Context, batch []*endedAnswer) error {
 	var recorded []*endedAnswer
 	var jobs []string
 	for _, o := range batch {
-		o.gone = o.l.recorder.Lost(ctx)
+		o.gone = o.l.recorder.HasLostJob(ctx)
 		if o.l.keep && o.l.ID != "" && a.keep > 0 && !o.gone {
 			records, recorded = append(records, o.l.storedRecord(&a.live.outcomes.packer, a.keep)), append(recorded, o)
 		}

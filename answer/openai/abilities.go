@@ -32,10 +32,10 @@ const (
 
 // abilities are those of the server of a client.
 type abilities struct {
-	mu    sync.Mutex
-	known Abilities
-	told  Abilities       // what learned has got
-	hook  func(Abilities) // nil for none
+	mu       sync.Mutex
+	known    Abilities
+	reported Abilities       // what learned has got
+	hook     func(Abilities) // nil for none
 }
 
 // Remember begins with the abilities that were found out before. After a reply that
@@ -43,7 +43,7 @@ type abilities struct {
 func (c *abilities) Remember(a Abilities, learned func(Abilities)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.known, c.told, c.hook = a, a.stored(), learned
+	c.known, c.reported, c.hook = a, a.withoutOdds(), learned
 }
 
 // Abilities returns what has been found out.
@@ -53,11 +53,11 @@ func (c *abilities) Abilities() Abilities {
 	if time.Since(c.known.Since) > abilitiesLast {
 		c.known = Abilities{}
 	}
-	return c.known.stored()
+	return c.known.withoutOdds()
 }
 
-// stored leaves out what changes with each verdict.
-func (a Abilities) stored() Abilities {
+// withoutOdds leaves out what changes with each verdict.
+func (a Abilities) withoutOdds() Abilities {
 	a.Odds = max(-1, min(a.Odds, 1))
 	return a
 }
@@ -75,12 +75,12 @@ func (c *abilities) changeAbilities(change func(*Abilities)) {
 // reportAbilities passes on the abilities if they are new.
 func (c *abilities) reportAbilities() {
 	c.mu.Lock()
-	now := c.known.stored()
+	now := c.known.withoutOdds()
 	hook := c.hook
-	if now == c.told {
+	if now == c.reported {
 		hook = nil
 	}
-	c.told = now
+	c.reported = now
 	c.mu.Unlock()
 	if hook != nil {
 		hook(now)
@@ -119,7 +119,7 @@ func (c *abilities) adaptRequest(req chatRequest, r *reply, e *Error) *Error {
 		{req.Temperature != nil, []string{"temperature"}, func(a *Abilities) { a.NoTemperature = true }},
 		{req.LogProbs, []string{"logprobs"}, func(a *Abilities) { a.NoOdds = true }},
 		{req.ResponseFormat != nil, []string{"response_format", "json_schema"}, func(a *Abilities) { a.NoFormat = true }},
-		//lint:ignore SA1019 see request
+		//lint:ignore SA1019 see newRequest
 		{req.MaxTokens != 0, []string{"max_completion_tokens"}, func(a *Abilities) { a.NewMaxTokens = true }}, // the name to use instead
 	} {
 		if part.sent && slices.ContainsFunc(part.names, func(name string) bool {
@@ -131,8 +131,8 @@ func (c *abilities) adaptRequest(req chatRequest, r *reply, e *Error) *Error {
 		}
 	}
 	if req.LogProbs || req.ResponseFormat != nil {
-		r.bare, e.adapted = true, true
-	} else if !r.bare {
+		r.simplified, e.adapted = true, true
+	} else if !r.simplified {
 		return e
 	}
 	c.changeAbilities(func(a *Abilities) { a.NoOdds, a.NoFormat = e.adapted, e.adapted })

@@ -72,7 +72,7 @@ func (b *batcher) embed(ctx context.Context, texts []string) ([][]float32, error
 	case c.err != nil:
 		return nil, c.err
 	case missing > 0:
-		return nil, b.e.interrupted(ctx)
+		return nil, b.e.contextError(ctx)
 	}
 	return c.rows, nil
 }
@@ -103,7 +103,7 @@ func (b *batcher) request(items []batchItem) {
 	}
 	var rows [][]float32
 	held := 0
-	err := b.e.attempts(context.Background(), b.e.o.Retries, func(ctx context.Context) (failed *Error) {
+	err := b.e.retry(context.Background(), b.e.o.Retries, func(ctx context.Context) (failed *Error) {
 		if failed = b.waitTurn(ctx); failed == nil {
 			rows, failed = b.e.attempt(ctx, texts)
 			if failed != nil && failed.RetryAfter > 0 {
@@ -149,7 +149,7 @@ func (b *batcher) waitTurn(ctx context.Context) *Error {
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
-			return b.e.interrupted(ctx)
+			return b.e.contextError(ctx)
 		}
 	}
 	return nil

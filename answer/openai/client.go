@@ -52,7 +52,7 @@ func (c *Client) complete(ctx context.Context, p answer.Prompt, r *reply) *Error
 		// the two. Error.RetryIn tells it how long to wait.
 		retries = 0
 	}
-	return c.attempts(ctx, retries, func(ctx context.Context) *Error {
+	return c.retry(ctx, retries, func(ctx context.Context) *Error {
 		r.requests++
 		return c.attempt(ctx, p, r)
 	})
@@ -68,20 +68,20 @@ const (
 
 // attempt makes one request and yields its reply.
 func (c *Client) attempt(ctx context.Context, p answer.Prompt, r *reply) *Error {
-	r.usage, r.size, r.reached = nil, 0, false
+	r.usage, r.size, r.promptRead = nil, 0, false
 	firstBy := time.Now().Add(c.o.FirstToken)
-	ctx, wait := c.patient(ctx, c.o.FirstToken)
+	ctx, wait := c.withTimeouts(ctx, c.o.FirstToken)
 	defer wait.end()
-	req := c.request(p)
+	req := c.newRequest(p)
 	defer c.learnOdds(req, r)
 	body, err := json.Marshal(req)
 	if err != nil {
-		return c.fail(Rejected, err, "")
+		return c.newError(Rejected, err, "")
 	}
 	call := &request{upstream: c.upstream, role: string(p.Role), secrets: []string{p.System, p.User}}
-	resp, failed := call.send(ctx, "/chat/completions", eventStream, body)
+	resp, failed := call.sendRequest(ctx, "/chat/completions", eventStream, body)
 	if failed != nil {
-		r.reached = failed.Kind == TimedOut || failed.Kind == Canceled
+		r.promptRead = failed.Kind == TimedOut || failed.Kind == Canceled
 		return c.adaptRequest(req, r, failed)
 	}
 	stream := newEvents(ctx, call, resp.Body)
@@ -91,22 +91,22 @@ func (c *Client) attempt(ctx context.Context, p answer.Prompt, r *reply) *Error 
 		// The consumer's time does not count against the server.
 		wait.first.Stop()
 		wait.idle.Stop()
-		r.reached = r.reached || err == nil || ctx.Err() != nil
+		r.promptRead = r.promptRead || err == nil || ctx.Err() != nil
 		switch {
 		case err != nil && r.finish == filtered:
-			return c.fail(Filtered, nil, "")
+			return c.newError(Filtered, nil, "")
 		case err != nil && r.finish != "":
-			if length(req) > 0 && !p.Hard && r.isStarved() {
+			if replyLimit(req) > 0 && !p.Hard && r.isStarved() {
 				wait.idle.Reset(afterDone)
-				return c.unbound(r, p)
+				return c.liftLimit(r, p)
 			}
 			r.emitEnd(p)
 			wait.idle.Reset(afterDone) // for stream.Close
 			return nil
 		case err != nil:
-			e := c.brokeOff(ctx, err)
+			e := c.bodyError(ctx, err)
 			if errors.Is(err, io.EOF) {
-				e = c.fail(Cut, io.ErrUnexpectedEOF, "it has no finish reason")
+				e = c.newError(Cut, io.ErrUnexpectedEOF, "it has no finish reason")
 				e.transient = true
 			}
 			e.transient = e.transient && !r.begun
@@ -132,8 +132,8 @@ type chatRequest struct {
 	Temperature *float64 `json:"temperature,omitempty"`
 }
 
-// request is the request for a prompt.
-func (c *Client) request(p answer.Prompt) chatRequest {
+// newRequest is the request for a prompt.
+func (c *Client) newRequest(p answer.Prompt) chatRequest {
 	var req chatRequest
 	can := c.Abilities()
 	req.Model, req.Stream = c.o.Model, true
@@ -170,22 +170,22 @@ func (c *Client) request(p answer.Prompt) chatRequest {
 	return req
 }
 
-// length is the longest reply that a request allows; 0 for any.
-func length(req chatRequest) int {
-	//lint:ignore SA1019 see request
+// replyLimit is the longest reply that a request allows; 0 for any.
+func replyLimit(req chatRequest) int {
+	//lint:ignore SA1019 see newRequest
 	return max(req.MaxTokens, req.MaxCompletionTokens)
 }
 
-// unbound has a request repeated without a length, because the model used all of
+// liftLimit has a request repeated without a length, because the model used all of
 // it to think, visibly or not. The cost of those thoughts is kept.
-func (c *Client) unbound(r *reply, p answer.Prompt) *Error {
+func (c *Client) liftLimit(r *reply, p answer.Prompt) *Error {
 	c.changeAbilities(func(a *Abilities) { a.Thinks = true })
-	_, thought := r.thinker.endText()
+	_, thought := r.splitter.endText()
 	r.thoughts.WriteString(thought)
 	lost := r.tokens(p)
 	lost.Reasoning = max(lost.Reasoning, lost.Completion)
-	*r = reply{yield: r.yield, requests: r.requests, lost: lost}
-	e := c.fail(BadReply, nil, "all of its length went into thoughts")
+	*r = reply{yield: r.yield, requests: r.requests, lostTokens: lost}
+	e := c.newError(BadReply, nil, "all of its length went into thoughts")
 	e.adapted = true
 	return e
 }
@@ -241,7 +241,7 @@ func (p *parts) UnmarshalJSON(data []byte) error {
 func (c *Client) readChunk(raw []byte, r *reply) *Error {
 	var ch chunk
 	if err := json.Unmarshal(raw, &ch); err != nil {
-		return c.fail(BadReply, nil, "an event of it does not have the form of the API")
+		return c.newError(BadReply, nil, "an event of it does not have the form of the API")
 	}
 	if u := ch.Usage; u != nil && u.PromptTokens > 0 && u.CompletionTokens >= 0 {
 		r.usage = u
@@ -254,7 +254,7 @@ func (c *Client) readChunk(raw []byte, r *reply) *Error {
 			continue
 		}
 		if choice.Odds != nil && r.text.Len() == 0 {
-			r.yes = yes(choice.Odds.Content)
+			r.yes = yesChance(choice.Odds.Content)
 		}
 		for _, m := range []content{choice.Delta, choice.Message} {
 			text, thought := m.Content.text+m.Refusal, m.Content.thought
@@ -265,7 +265,7 @@ func (c *Client) readChunk(raw []byte, r *reply) *Error {
 			}
 			r.size += len(text) + len(thought)
 			if r.size > maxReply {
-				return c.fail(BadReply, nil, "it is too long")
+				return c.newError(BadReply, nil, "it is too long")
 			}
 			added := r.addPiece(text, thought)
 			if r.thoughts.Len() > 0 {
@@ -278,7 +278,7 @@ func (c *Client) readChunk(raw []byte, r *reply) *Error {
 		if choice.Finish != "" && r.finish == "" {
 			finish, ok := finishReason(choice.Finish)
 			if !ok {
-				return c.fail(Cut, io.ErrUnexpectedEOF, "its finish reason is not one of a whole reply")
+				return c.newError(Cut, io.ErrUnexpectedEOF, "its finish reason is not one of a whole reply")
 			}
 			r.finish = finish
 		}
@@ -305,22 +305,22 @@ func finishReason(reason string) (string, bool) {
 
 // A reply is the reply to a prompt so far.
 type reply struct {
-	yield    func(answer.Piece, error) bool
-	stopped  bool // the consumer left the range
-	begun    bool // the first token has come
-	reached  bool // the server has read the prompt: it began to reply, or was waited for
-	finish   string
-	usage    *openai.Usage
-	requests int
-	bare     bool          // what a verdict has more was left out for an error that does not name it
-	size     int           // bytes of text and thoughts
-	yes      float64       // that of a yes, before the first word of a verdict
-	lost     answer.Tokens // of a request that gave only thoughts
-	thinker  thinker
-	text     strings.Builder
-	thoughts strings.Builder
-	counted  int // bytes of thoughts whose tokens are counted
-	thought  int // their number
+	yield         func(answer.Piece, error) bool
+	stopped       bool // the consumer left the range
+	begun         bool // the first token has come
+	promptRead    bool // the server has read the prompt: it began to reply, or was waited for
+	finish        string
+	usage         *openai.Usage
+	requests      int
+	simplified    bool          // what a verdict has more was left out for an error that does not name it
+	size          int           // bytes of text and thoughts
+	yes           float64       // that of a yes, before the first word of a verdict
+	lostTokens    answer.Tokens // of a request that gave only thoughts
+	splitter      thoughtSplitter
+	text          strings.Builder
+	thoughts      strings.Builder
+	countedBytes  int // bytes of thoughts whose tokens are counted
+	thoughtTokens int // tokens of these
 }
 
 // addPiece yields the next part of the reply, and reports whether to continue.
@@ -329,7 +329,7 @@ func (r *reply) addPiece(text, thought string) bool {
 		return true
 	}
 	r.begun = true
-	said, more := r.thinker.addPiece(text)
+	said, more := r.splitter.addPiece(text)
 	r.thoughts.WriteString(thought)
 	r.thoughts.WriteString(more)
 	return r.emitText(said)
@@ -340,7 +340,7 @@ func (r *reply) emitText(text string) bool {
 		return true
 	}
 	r.text.WriteString(text)
-	usage := r.lost
+	usage := r.lostTokens
 	usage.Requests = r.requests
 	usage.Completion += r.thinking()
 	usage.Reasoning += r.thinking()
@@ -353,7 +353,7 @@ func (r *reply) isStarved() bool { return r.finish == "length" && r.text.Len() =
 
 // emitEnd yields the last piece.
 func (r *reply) emitEnd(p answer.Prompt) {
-	text, thought := r.thinker.endText()
+	text, thought := r.splitter.endText()
 	r.thoughts.WriteString(thought)
 	if r.emitText(text) {
 		r.stopped = !r.yield(answer.Piece{Finish: r.finish, Usage: r.tokens(p)}, nil)
@@ -362,11 +362,11 @@ func (r *reply) emitEnd(p answer.Prompt) {
 
 // thinking counts the tokens of the thoughts so far.
 func (r *reply) thinking() int {
-	if thoughts := r.thoughts.String(); len(thoughts) > r.counted {
-		r.thought += ingest.CountTokens(thoughts[r.counted:])
-		r.counted = len(thoughts)
+	if thoughts := r.thoughts.String(); len(thoughts) > r.countedBytes {
+		r.thoughtTokens += ingest.CountTokens(thoughts[r.countedBytes:])
+		r.countedBytes = len(thoughts)
 	}
-	return r.thought
+	return r.thoughtTokens
 }
 
 // tokens is the server's count, or Ibid's if it sent none. Completion includes
@@ -383,12 +383,12 @@ func (r *reply) tokens(p answer.Prompt) answer.Tokens {
 			t.Reasoning = d.ReasoningTokens
 		}
 		t.Reasoning = min(t.Reasoning, t.Completion)
-	} else if r.reached {
+	} else if r.promptRead {
 		t.Prompt = ingest.CountTokens(p.System) + ingest.CountTokens(p.User)
 		t.Completion = ingest.CountTokens(r.text.String()) + t.Reasoning
 	}
-	t.Prompt += r.lost.Prompt
-	t.Completion += r.lost.Completion
-	t.Reasoning += r.lost.Reasoning
+	t.Prompt += r.lostTokens.Prompt
+	t.Completion += r.lostTokens.Completion
+	t.Reasoning += r.lostTokens.Reasoning
 	return t
 }

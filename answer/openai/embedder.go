@@ -67,7 +67,7 @@ func (e *Embedder) attempt(ctx context.Context, texts []string) ([][]float32, *E
 	}
 	call := &request{upstream: e.upstream, role: "embed", secrets: texts}
 	var reply openai.EmbeddingResponse
-	if failed := call.ask(ctx, "/embeddings", "the vectors", openai.EmbeddingRequestStrings{
+	if failed := call.requestObject(ctx, "/embeddings", "the vectors", openai.EmbeddingRequestStrings{
 		Input: input, Model: openai.EmbeddingModel(e.o.Model),
 	}, int64(len(texts)+1)*maxVector, &reply); failed != nil {
 		return nil, failed
@@ -78,7 +78,7 @@ func (e *Embedder) attempt(ctx context.Context, texts []string) ([][]float32, *E
 // checkVectors puts the vectors in the order of the texts, at unit length.
 func (e *Embedder) checkVectors(data []openai.Embedding, texts int) ([][]float32, *Error) {
 	bad := func(format string, args ...any) ([][]float32, *Error) {
-		return nil, e.fail(BadReply, nil, fmt.Sprintf(format, args...))
+		return nil, e.newError(BadReply, nil, fmt.Sprintf(format, args...))
 	}
 	if len(data) != texts {
 		return bad("it has %d vectors for %d texts", len(data), texts)

@@ -57,12 +57,12 @@ type Error struct {
 	// that was refused before the first.
 	Requests int
 
-	transient bool // the same request may succeed later, and repeating it is safe
-	again     time.Duration
-	adapted   bool   // the next request leaves out what the server refused
-	param     string // the refused parameter, if the server names it
-	limit     *limit // the client's time limit that passed
-	cause     error
+	transient  bool // the same request may succeed later, and repeating it is safe
+	retryDelay time.Duration
+	adapted    bool   // the next request leaves out what the server refused
+	param      string // the refused parameter, if the server names it
+	limit      *limit // the client's time limit that passed
+	cause      error
 }
 
 func (e *Error) Error() string {
@@ -124,7 +124,7 @@ func (e *Error) Remedy() string { return words[e.Kind].remedy }
 // RetryIn is how long to wait before the same call may succeed; less than 0 for
 // longer than a call may take, 0 where waiting does not help. Package answer
 // waits as long before it repeats a call.
-func (e *Error) RetryIn() time.Duration { return e.again }
+func (e *Error) RetryIn() time.Duration { return e.retryDelay }
 
 // Unusable reports whether no call to this server can succeed until somebody
 // acts: it is unreachable, refuses the key, lacks the model, or wants to be paid.
@@ -162,49 +162,49 @@ func (l *limit) Error() string {
 	return fmt.Sprintf("%s took longer than %g s (%s)", l.what, l.after.Seconds(), l.flag)
 }
 
-func (u *upstream) fail(kind Kind, cause error, detail string) *Error {
-	return &Error{Kind: kind, Server: u.shown, Model: u.o.Model, Detail: detail, cause: cause}
+func (u *upstream) newError(kind Kind, cause error, detail string) *Error {
+	return &Error{Kind: kind, Server: u.address, Model: u.o.Model, Detail: detail, cause: cause}
 }
 
-// interrupted says why the context ended.
-func (u *upstream) interrupted(ctx context.Context) *Error {
+// contextError says why the context ended.
+func (u *upstream) contextError(ctx context.Context) *Error {
 	cause := context.Cause(ctx)
 	var l *limit
 	switch {
 	case errors.As(cause, &l):
-		e := u.fail(TimedOut, context.DeadlineExceeded, l.Error())
+		e := u.newError(TimedOut, context.DeadlineExceeded, l.Error())
 		e.limit = l
 		return e
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return u.fail(TimedOut, context.DeadlineExceeded, "")
+		return u.newError(TimedOut, context.DeadlineExceeded, "")
 	}
-	return u.fail(Canceled, context.Canceled, "")
+	return u.newError(Canceled, context.Canceled, "")
 }
 
-// cut is the error of a reply that broke off.
-func (u *upstream) cut() *Error {
-	e := u.fail(Cut, io.ErrUnexpectedEOF, "")
+// cutError is the error of a reply that broke off.
+func (u *upstream) cutError() *Error {
+	e := u.newError(Cut, io.ErrUnexpectedEOF, "")
 	e.transient = true
 	return e
 }
 
-// brokeOff converts an error of reading a body.
-func (u *upstream) brokeOff(ctx context.Context, err error) *Error {
+// bodyError converts an error of reading a body.
+func (u *upstream) bodyError(ctx context.Context, err error) *Error {
 	var own *Error
 	switch {
 	case ctx.Err() != nil:
-		return u.interrupted(ctx)
+		return u.contextError(ctx)
 	case errors.As(err, &own):
 		return own
 	}
-	return u.cut()
+	return u.cutError()
 }
 
-// failed converts an error of the transport. It omits the text of errors that may
+// transportError converts an error of the transport. It omits the text of errors that may
 // quote the server.
-func (u *upstream) failed(ctx context.Context, err error) *Error {
+func (u *upstream) transportError(ctx context.Context, err error) *Error {
 	if ctx.Err() != nil {
-		return u.interrupted(ctx)
+		return u.contextError(ctx)
 	}
 	var dns *net.DNSError
 	var op *net.OpError
@@ -230,21 +230,21 @@ func (u *upstream) failed(ctx context.Context, err error) *Error {
 			if cert != nil {
 				down.detail += ": " + oneLine(cert.Err.Error())
 			}
-			e := u.fail(Down, nil, down.detail)
+			e := u.newError(Down, nil, down.detail)
 			e.transient = down.transient
 			return e
 		}
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
-		return u.cut()
+		return u.cutError()
 	}
-	return u.fail(BadReply, nil, "")
+	return u.newError(BadReply, nil, "")
 }
 
 // statusError converts a reply with a status other than 200. It never quotes the
 // secrets.
 func (u *upstream) statusError(status int, header http.Header, body []byte, secrets ...string) *Error {
-	e := u.refused(status, readComplaint(body), secrets)
+	e := u.refusalError(status, readServerMessage(body), secrets)
 	e.Status = status
 	if e.Kind == RateLimited || e.Kind == ServerFailed {
 		e.RetryAfter = retryAfter(header, time.Now())
@@ -254,18 +254,18 @@ func (u *upstream) statusError(status int, header http.Header, body []byte, secr
 }
 
 // objectError converts an error object in a reply with status 200.
-func (u *upstream) objectError(said complaint, secrets ...string) *Error {
+func (u *upstream) objectError(said serverMessage, secrets ...string) *Error {
 	status, err := strconv.Atoi(said.code)
 	if err != nil || status < 400 || status >= 600 {
 		status = 500
 	}
-	e := u.refused(status, said, secrets)
+	e := u.refusalError(status, said, secrets)
 	e.transient = e.Kind == ServerFailed || e.Kind == RateLimited
 	return e
 }
 
-func (u *upstream) refused(status int, said complaint, secrets []string) *Error {
-	e := u.fail(said.kind(status), nil, u.quote(said.message, secrets...))
+func (u *upstream) refusalError(status int, said serverMessage, secrets []string) *Error {
+	e := u.newError(said.kind(status), nil, u.quoteMessage(said.message, secrets...))
 	e.param = said.param
 	if e.Kind == ContextLength {
 		e.cause = answer.ErrContextLength
@@ -273,27 +273,27 @@ func (u *upstream) refused(status int, said complaint, secrets []string) *Error 
 	return e
 }
 
-// A complaint is the error object of a reply, in any of its known forms.
-type complaint struct{ message, kindOf, code, param string }
+// A serverMessage is the error object of a reply, in any of its known forms.
+type serverMessage struct{ message, kindOf, code, param string }
 
-// readComplaint reads {"error":{"message":…}}, {"error":"…"}, {"detail":"…"} and
+// readServerMessage reads {"error":{"message":…}}, {"error":"…"}, {"detail":"…"} and
 // {"message":"…"}.
-func readComplaint(body []byte) complaint {
+func readServerMessage(body []byte) serverMessage {
 	var outer, inner map[string]json.RawMessage
 	if json.Unmarshal(body, &outer) != nil {
-		return complaint{}
+		return serverMessage{}
 	}
 	if json.Unmarshal(outer["error"], &inner) == nil && inner != nil {
-		return complaint{text(inner["message"]), text(inner["type"]), text(inner["code"]), text(inner["param"])}
+		return serverMessage{rawText(inner["message"]), rawText(inner["type"]), rawText(inner["code"]), rawText(inner["param"])}
 	}
-	if said := cmp.Or(text(outer["error"]), text(outer["detail"]), text(outer["message"])); said != "" {
-		return complaint{said, text(outer["type"]), text(outer["code"]), ""}
+	if said := cmp.Or(rawText(outer["error"]), rawText(outer["detail"]), rawText(outer["message"])); said != "" {
+		return serverMessage{said, rawText(outer["type"]), rawText(outer["code"]), ""}
 	}
-	return complaint{}
+	return serverMessage{}
 }
 
-// text returns a JSON string or number as text, and nothing for anything else.
-func text(raw json.RawMessage) string {
+// rawText returns a JSON string or number as text, and nothing for anything else.
+func rawText(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) == nil {
 		return s
@@ -321,7 +321,7 @@ var (
 )
 
 // kind decides by the code, then by the words, then by the status.
-func (c complaint) kind(status int) Kind {
+func (c serverMessage) kind(status int) Kind {
 	kind := cmp.Or(kindOfCode[strings.ToLower(c.code)], kindOfCode[strings.ToLower(c.kindOf)])
 	if kind == "" && (status == 400 || status == 422 || status == 500) && tooLong.MatchString(c.message) {
 		kind = ContextLength
@@ -344,24 +344,24 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 	return 0
 }
 
-// quote returns the message of a server as one line, or nothing where it repeats
+// quoteMessage returns the message of a server as one line, or nothing where it repeats
 // a part of the key or of the request.
-func (u *upstream) quote(said string, sent ...string) string {
+func (u *upstream) quoteMessage(said string, sent ...string) string {
 	said = oneLine(said)
-	if repeats(said, u.o.Key, 8) || repeats(said, u.password, 8) {
+	if containsPart(said, u.o.Key, 8) || containsPart(said, u.password, 8) {
 		return ""
 	}
 	for _, s := range sent {
-		if repeats(said, s, 24) {
+		if containsPart(said, s, 24) {
 			return ""
 		}
 	}
 	return said
 }
 
-// repeats reports whether text holds window consecutive bytes of the secret, or
+// containsPart reports whether text holds window consecutive bytes of the secret, or
 // all of a shorter one.
-func repeats(text, secret string, window int) bool {
+func containsPart(text, secret string, window int) bool {
 	if len(secret) <= window {
 		return secret != "" && strings.Contains(text, secret)
 	}

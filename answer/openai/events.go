@@ -62,9 +62,9 @@ func (s *events) next() ([]byte, error) {
 	s.ended = true
 	switch err := s.lines.Err(); {
 	case errors.Is(err, bufio.ErrTooLong):
-		return nil, s.fail(BadReply, nil, "a line of it is too long")
+		return nil, s.newError(BadReply, nil, "a line of it is too long")
 	case err != nil:
-		return nil, s.brokeOff(s.ctx, err)
+		return nil, s.bodyError(s.ctx, err)
 	}
 	return nil, io.EOF
 }
@@ -78,9 +78,9 @@ func (s *events) begin() ([]byte, error) {
 		case errors.Is(err, io.EOF):
 			return nil, io.EOF
 		case err != nil:
-			return nil, s.brokeOff(s.ctx, err)
+			return nil, s.bodyError(s.ctx, err)
 		case c[0] == '<' || c[0] == '{':
-			return orError(s.object(s.ctx, s.in, maxEvent))
+			return valueOrError(s.readObject(s.ctx, s.in, maxEvent))
 		case !bytes.Contains([]byte(" \t\r\n\xef\xbb\xbf"), c): // space, or a byte order mark
 			return nil, nil
 		}
@@ -97,30 +97,30 @@ func (s *events) readLine(line []byte) ([]byte, error) {
 		s.failing = string(value) == "error"
 	case len(line) > 0 && line[0] == '{':
 		// Some servers send an error as a bare object.
-		if said := readComplaint(line); said != (complaint{}) {
+		if said := readServerMessage(line); said != (serverMessage{}) {
 			return nil, s.objectError(said, s.secrets...)
 		}
 	case string(field) != "data" || len(value) == 0:
 	case s.failing:
-		said := readComplaint(value)
-		if said == (complaint{}) {
+		said := readServerMessage(value)
+		if said == (serverMessage{}) {
 			said.message = "it sent an error without a message"
 		}
 		return nil, s.objectError(said, s.secrets...)
 	case string(value) == "[DONE]":
 		s.ended, s.done = true, true
 	case json.Valid(value):
-		return orError(value, s.errorIn(value))
+		return valueOrError(value, s.findError(value))
 	case s.lines.Scan():
-		return nil, s.fail(BadReply, nil, "an event of it is not JSON")
+		return nil, s.newError(BadReply, nil, "an event of it is not JSON")
 	case s.lines.Err() == nil:
-		return nil, s.cut()
+		return nil, s.cutError()
 	}
 	return nil, nil
 }
 
-// orError returns a value unless there is an error.
-func orError(value []byte, failed *Error) ([]byte, error) {
+// valueOrError returns a value unless there is an error.
+func valueOrError(value []byte, failed *Error) ([]byte, error) {
 	if failed != nil {
 		return nil, failed
 	}

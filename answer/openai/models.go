@@ -19,8 +19,8 @@ func Models(ctx context.Context, o Options) ([]string, error) {
 	}
 	defer u.http.CloseIdleConnections()
 	var list openai.ModelsList
-	if failed := u.attempts(ctx, u.o.Retries, func(ctx context.Context) *Error {
-		return (&request{upstream: u}).ask(ctx, "/models", "the list of models", nil, maxModels, &list)
+	if failed := u.retry(ctx, u.o.Retries, func(ctx context.Context) *Error {
+		return (&request{upstream: u}).requestObject(ctx, "/models", "the list of models", nil, maxModels, &list)
 	}); failed != nil {
 		return nil, failed
 	}

@@ -89,7 +89,7 @@ const (
 // An upstream is one server with one model.
 type upstream struct {
 	o        Options
-	shown    string // the address without user and password
+	address  string // the address without user and password
 	password string // from the address
 	http     *http.Client
 }
@@ -130,7 +130,7 @@ func newUpstream(o Options) (*upstream, error) {
 	u.User = nil
 	return &upstream{
 		o:        o,
-		shown:    u.String(),
+		address:  u.String(),
 		password: password,
 		http: &http.Client{
 			Transport:     o.Transport,
@@ -152,31 +152,31 @@ func newTransport() http.RoundTripper {
 	}
 }
 
-// patience ends a request whose first token, or a further one, does not come in time.
-type patience struct {
+// timeouts ends a request whose first token, or a further one, does not come in time.
+type timeouts struct {
 	first, idle *time.Timer // idle has not begun
 	cancel      context.CancelCauseFunc
 }
 
-func (u *upstream) patient(ctx context.Context, first time.Duration) (context.Context, *patience) {
+func (u *upstream) withTimeouts(ctx context.Context, first time.Duration) (context.Context, *timeouts) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	after := func(d, named time.Duration, what, flag string) *time.Timer {
 		return time.AfterFunc(d, func() { cancel(&limit{what, named, flag}) })
 	}
-	return ctx, &patience{
+	return ctx, &timeouts{
 		after(first, first, "the first token", flagFirstToken), after(math.MaxInt64, u.o.Idle, "the next token", "--idle-timeout"), cancel,
 	}
 }
 
-func (p *patience) end() {
+func (p *timeouts) end() {
 	p.first.Stop()
 	p.idle.Stop()
 	p.cancel(nil)
 }
 
-// attempts calls try until it succeeds, has been repeated retries times, must not
+// retry calls try until it succeeds, has been repeated retries times, must not
 // be repeated, or the time left is too short.
-func (u *upstream) attempts(ctx context.Context, retries int, try func(context.Context) *Error) *Error {
+func (u *upstream) retry(ctx context.Context, retries int, try func(context.Context) *Error) *Error {
 	ctx, cancel := context.WithTimeoutCause(ctx, u.o.Total, &limit{"the whole reply", u.o.Total, "--model-timeout"})
 	defer cancel()
 	for requests, failures := 1, 0; ; requests++ {
@@ -194,11 +194,11 @@ func (u *upstream) attempts(ctx context.Context, retries int, try func(context.C
 		}
 		wait := backoff(failures, err.RetryAfter)
 		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= wait {
-			err.again = -1
+			err.retryDelay = -1
 			return err
 		}
 		if failures > retries {
-			err.again = wait
+			err.retryDelay = wait
 			return err
 		}
 		timer := time.NewTimer(wait)
@@ -206,7 +206,7 @@ func (u *upstream) attempts(ctx context.Context, retries int, try func(context.C
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			late := u.interrupted(ctx)
+			late := u.contextError(ctx)
 			late.Requests = requests
 			return late
 		}

@@ -49,17 +49,17 @@ func (r *Relay) Chat(ctx context.Context, body []byte) (*Relayed, error) {
 		Stream bool `json:"stream"`
 	}
 	if err := json.Unmarshal(body, &asked); err != nil {
-		return nil, r.fail(Rejected, nil, "it is not a JSON object")
+		return nil, r.newError(Rejected, nil, "it is not a JSON object")
 	}
 	ctx, stop := context.WithTimeoutCause(ctx, r.o.Total, &limit{"the whole reply", r.o.Total, "--model-timeout"})
 	first, accept := time.Duration(math.MaxInt64), "application/json" // without a stream the reply comes all at once
 	if asked.Stream {
 		first, accept = r.o.FirstToken, eventStream
 	}
-	ctx, wait := r.patient(ctx, first)
-	b := &relayed{r: r, ctx: ctx, left: maxRelayed, wait: wait, stop: stop}
+	ctx, wait := r.withTimeouts(ctx, first)
+	b := &relayed{r: r, ctx: ctx, left: maxRelayed, timeouts: wait, stop: stop}
 	call := &request{upstream: r.upstream, role: string(answer.RoleAnswer), secrets: stringsIn(body)}
-	resp, failed := call.send(ctx, "/chat/completions", accept, body)
+	resp, failed := call.sendRequest(ctx, "/chat/completions", accept, body)
 	if failed != nil {
 		b.end()
 		return nil, failed
@@ -85,27 +85,27 @@ func stringsIn(body []byte) []string {
 
 // relayed is the body of a reply with its limits.
 type relayed struct {
-	r    *Relay
-	ctx  context.Context
-	body io.ReadCloser
-	left int
-	wait *patience
-	stop func()
+	r        *Relay
+	ctx      context.Context
+	body     io.ReadCloser
+	left     int
+	timeouts *timeouts
+	stop     func()
 }
 
 func (b *relayed) Read(p []byte) (int, error) {
 	if b.left == 0 {
-		return 0, b.r.fail(BadReply, nil, "it is longer than any answer")
+		return 0, b.r.newError(BadReply, nil, "it is longer than any answer")
 	}
 	n, err := b.body.Read(p[:min(len(p), b.left)])
 	b.left -= n
 	if n > 0 {
-		b.wait.first.Stop()
+		b.timeouts.first.Stop()
 		// The reader's time counts too: the limit on a write bounds it.
-		b.wait.idle.Reset(b.r.o.Idle)
+		b.timeouts.idle.Reset(b.r.o.Idle)
 	}
 	if err != nil && err != io.EOF {
-		err = b.r.brokeOff(b.ctx, err)
+		err = b.r.bodyError(b.ctx, err)
 	}
 	return n, err
 }
@@ -117,6 +117,6 @@ func (b *relayed) Close() error {
 
 // end stops the time limits and the request.
 func (b *relayed) end() {
-	b.wait.end()
+	b.timeouts.end()
 	b.stop()
 }

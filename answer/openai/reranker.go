@@ -37,7 +37,7 @@ func (r *Reranker) Rerank(ctx context.Context, question string, texts []string) 
 	if len(texts) == 0 {
 		return nil, nil
 	}
-	failed := r.attempts(ctx, r.o.Retries, func(ctx context.Context) (failed *Error) {
+	failed := r.retry(ctx, r.o.Retries, func(ctx context.Context) (failed *Error) {
 		scores, failed = r.attempt(ctx, question, texts)
 		return failed
 	})
@@ -63,7 +63,7 @@ func (r *Reranker) attempt(ctx context.Context, question string, texts []string)
 		Results []score `json:"results"`
 	}
 	call := &request{upstream: r.upstream, role: string(answer.RoleRerank), secrets: append([]string{question}, texts...)}
-	if failed := call.ask(ctx, "/rerank", "the scores", map[string]any{
+	if failed := call.requestObject(ctx, "/rerank", "the scores", map[string]any{
 		"model": r.o.Model, "query": question, "documents": texts, "top_n": len(texts), "return_documents": false,
 	}, most, &reply); failed != nil {
 		return nil, failed
@@ -74,7 +74,7 @@ func (r *Reranker) attempt(ctx context.Context, question string, texts []string)
 // checkResults puts the scores in the order of the texts.
 func (r *Reranker) checkResults(results []score, texts int) ([]float64, *Error) {
 	bad := func(format string, args ...any) ([]float64, *Error) {
-		return nil, r.fail(BadReply, nil, fmt.Sprintf(format, args...))
+		return nil, r.newError(BadReply, nil, fmt.Sprintf(format, args...))
 	}
 	if len(results) != texts {
 		return bad("it has %d scores for %d texts", len(results), texts)

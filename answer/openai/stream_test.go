@@ -36,7 +36,7 @@ func readEvents(r io.Reader) (string, error) {
 		return "", err
 	}
 	call := &request{upstream: u}
-	resp, failed := call.send(context.Background(), "/chat/completions", eventStream, []byte("{}"))
+	resp, failed := call.sendRequest(context.Background(), "/chat/completions", eventStream, []byte("{}"))
 	if failed != nil {
 		return "", failed
 	}
@@ -121,7 +121,7 @@ func (c *chunked) Read(p []byte) (int, error) {
 func TestThinker(t *testing.T) {
 	for _, row := range datatest.Rows(t, "testdata/thoughts.txt", "replies") {
 		rapid.Check(t, func(t *rapid.T) {
-			var th thinker
+			var th thoughtSplitter
 			text, thought := "", ""
 			for in := row[0]; in != ""; {
 				n := rapid.IntRange(1, len(in)).Draw(t, "n")
@@ -196,11 +196,11 @@ func TestWords(t *testing.T) {
 		b.WriteString(u.statusError(status, h, []byte(row[2]), sent).Error() + "\n")
 	}
 	for _, kind := range []Kind{Down, TimedOut, Canceled, Cut, BadReply} {
-		b.WriteString(u.fail(kind, nil, "").Error() + "\n")
+		b.WriteString(u.newError(kind, nil, "").Error() + "\n")
 	}
-	b.WriteString(u.fail(Down, nil, "connection refused").Error() + "\n")
-	b.WriteString(u.fail(TimedOut, nil, (&limit{"the first token", time.Minute, flagFirstToken}).Error()).Error() + "\n")
-	b.WriteString(u.fail(ContextLength, nil, "it has 5002 tokens, the window 4096").Error() + "\n")
+	b.WriteString(u.newError(Down, nil, "connection refused").Error() + "\n")
+	b.WriteString(u.newError(TimedOut, nil, (&limit{"the first token", time.Minute, flagFirstToken}).Error()).Error() + "\n")
+	b.WriteString(u.newError(ContextLength, nil, "it has 5002 tokens, the window 4096").Error() + "\n")
 
 	const golden = "testdata/errors.txt"
 	if *update {

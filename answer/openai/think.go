@@ -8,17 +8,17 @@ const (
 	thinkClose = "</think>"
 )
 
-// A thinker separates a reply's thoughts from its text as it streams. A tag after
+// A thoughtSplitter separates a reply's thoughts from its text as it streams. A tag after
 // the start is text.
-type thinker struct {
+type thoughtSplitter struct {
 	held   string // may be the beginning of a tag, or the space before it
 	inside bool   // in a thought
-	over   bool   // the thought has ended
+	ended  bool   // the thought has ended
 	text   bool   // the rest is text
 }
 
 // addPiece takes the next piece of the reply and returns what is certain of it.
-func (t *thinker) addPiece(piece string) (text, thought string) {
+func (t *thoughtSplitter) addPiece(piece string) (text, thought string) {
 	t.held += piece
 	for !t.text {
 		start := strings.TrimLeft(t.held, " \t\r\n")
@@ -28,9 +28,9 @@ func (t *thinker) addPiece(piece string) (text, thought string) {
 			thought, t.held = t.held[:keep], t.held[keep:]
 			return "", thought
 		case t.inside:
-			t.inside, t.over = false, true
+			t.inside, t.ended = false, true
 			thought, t.held = before, after
-		case t.over:
+		case t.ended:
 			if t.held = start; start == "" {
 				return "", thought
 			}
@@ -48,7 +48,7 @@ func (t *thinker) addPiece(piece string) (text, thought string) {
 }
 
 // endText returns the rest, when the reply has ended.
-func (t *thinker) endText() (text, thought string) {
+func (t *thoughtSplitter) endText() (text, thought string) {
 	held := t.held
 	t.held = ""
 	if t.inside {

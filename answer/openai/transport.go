@@ -22,16 +22,16 @@ const maxErrorBody = 64 << 10
 
 const eventStream = "text/event-stream"
 
-// send sends a body, or asks for a page without one, and returns a reply with status
+// sendRequest sends a body, or asks for a page without one, and returns a reply with status
 // 200, whose body the caller must close.
-func (r *request) send(ctx context.Context, path, accept string, body []byte) (*http.Response, *Error) {
+func (r *request) sendRequest(ctx context.Context, path, accept string, body []byte) (*http.Response, *Error) {
 	method := http.MethodPost
 	if body == nil {
 		method = http.MethodGet
 	}
 	req, err := http.NewRequestWithContext(ctx, method, r.o.BaseURL+path, bytes.NewReader(body))
 	if err != nil {
-		return nil, r.failed(ctx, err)
+		return nil, r.transportError(ctx, err)
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", accept)
@@ -46,74 +46,74 @@ func (r *request) send(ctx context.Context, path, accept string, body []byte) (*
 	}
 	resp, err := r.http.Do(req)
 	if err != nil {
-		return nil, r.failed(ctx, err)
+		return nil, r.transportError(ctx, err)
 	}
 	if resp.StatusCode == http.StatusOK {
 		return resp, nil
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode < 400 {
-		e := r.fail(BadReply, nil, "it redirects to another address, which is not followed")
+		e := r.newError(BadReply, nil, "it redirects to another address, which is not followed")
 		e.Status = resp.StatusCode
 		return nil, e
 	}
 	// A failure to read it does not matter: the status says the most.
 	said, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
 	if ctx.Err() != nil {
-		return nil, r.interrupted(ctx)
+		return nil, r.contextError(ctx)
 	}
 	return nil, r.statusError(resp.StatusCode, resp.Header, said, r.secrets...)
 }
 
-// ask sends a request, which is nil for none, and reads the reply, one JSON object of
+// requestObject sends a request, which is nil for none, and reads the reply, one JSON object of
 // most bytes at most, into what reply points to. what names it for a time limit.
-func (r *request) ask(ctx context.Context, path, what string, body any, most int64, reply any) *Error {
+func (r *request) requestObject(ctx context.Context, path, what string, body any, most int64, reply any) *Error {
 	ctx, cancel := context.WithTimeoutCause(ctx, r.o.FirstToken, &limit{what, r.o.FirstToken, flagFirstToken})
 	defer cancel()
 	var sent []byte
 	if body != nil {
 		var err error
 		if sent, err = json.Marshal(body); err != nil {
-			return r.fail(Rejected, err, "")
+			return r.newError(Rejected, err, "")
 		}
 	}
-	resp, failed := r.send(ctx, path, "application/json", sent)
+	resp, failed := r.sendRequest(ctx, path, "application/json", sent)
 	if failed != nil {
 		return failed
 	}
 	defer resp.Body.Close()
-	object, failed := r.object(ctx, resp.Body, most)
+	object, failed := r.readObject(ctx, resp.Body, most)
 	if failed == nil && json.Unmarshal(object, reply) != nil {
-		failed = r.fail(BadReply, nil, "it does not have the form of the API")
+		failed = r.newError(BadReply, nil, "it does not have the form of the API")
 	}
 	return failed
 }
 
-// object reads a reply that is one JSON object without an error in it.
-func (r *request) object(ctx context.Context, body io.Reader, most int64) ([]byte, *Error) {
+// readObject reads a reply that is one JSON object without an error in it.
+func (r *request) readObject(ctx context.Context, body io.Reader, most int64) ([]byte, *Error) {
 	all, err := io.ReadAll(io.LimitReader(body, most+1))
 	all = bytes.TrimSpace(all)
 	switch {
 	case err != nil:
-		return nil, r.brokeOff(ctx, err)
+		return nil, r.bodyError(ctx, err)
 	case int64(len(all)) > most:
-		return nil, r.fail(BadReply, nil, "it is too long")
+		return nil, r.newError(BadReply, nil, "it is too long")
 	case len(all) > 0 && all[0] == '<':
-		return nil, r.fail(BadReply, nil, "it is a web page")
+		return nil, r.newError(BadReply, nil, "it is a web page")
 	}
 	var object json.RawMessage
 	decoder := json.NewDecoder(bytes.NewReader(all))
 	switch err := decoder.Decode(&object); {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return nil, r.cut()
+		return nil, r.cutError()
 	case err != nil, decoder.More():
-		return nil, r.fail(BadReply, nil, "it is neither a stream of events nor one JSON object")
+		return nil, r.newError(BadReply, nil, "it is neither a stream of events nor one JSON object")
 	}
-	return object, r.errorIn(object)
+	return object, r.findError(object)
 }
 
-// errorIn returns the error that a JSON value with the status 200 holds, if any.
-func (r *request) errorIn(value []byte) *Error {
+// findError returns the error that a JSON value with the status 200 holds, if any.
+func (r *request) findError(value []byte) *Error {
 	if !bytes.Contains(value, []byte(`"error"`)) {
 		return nil
 	}
@@ -124,5 +124,5 @@ func (r *request) errorIn(value []byte) *Error {
 		len(object.Error) == 0 || string(object.Error) == "null" {
 		return nil
 	}
-	return r.objectError(readComplaint(value), r.secrets...)
+	return r.objectError(readServerMessage(value), r.secrets...)
 }

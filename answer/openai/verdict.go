@@ -16,9 +16,9 @@ const topOdds = 5
 var verdictSchema = json.RawMessage(`{"type":"object","properties":{"verdict":{"type":"string","enum":["yes","no"]}},` +
 	`"required":["verdict"],"additionalProperties":false}`)
 
-// yes returns the chance of a yes against a no as the first token of a reply; 0
+// yesChance returns the chance of a yes against a no as the first token of a reply; 0
 // unless the two are likelier than all else.
-func yes(tokens []openai.LogProb) float64 {
+func yesChance(tokens []openai.LogProb) float64 {
 	if len(tokens) == 0 {
 		return 0
 	}

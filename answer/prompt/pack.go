@@ -48,7 +48,7 @@ func (w *Writer) Reply() int { return w.Window() / 5 }
 
 // Write fills in the prompt of a name.
 func (w *Writer) Write(name string, s Slots) (system, user string, err error) {
-	s = w.withCommon(s)
+	s = w.addCommon(s)
 	s.Nonce = rand.Text() // which no text can have, since it is new
 	if system, user, err = w.Templates.fill(name, s); err != nil {
 		return "", "", err
@@ -58,8 +58,8 @@ func (w *Writer) Write(name string, s Slots) (system, user string, err error) {
 	return with(system, nonce), with(user, nonce), nil
 }
 
-// withCommon fills in the slots that all prompts of a question share.
-func (w *Writer) withCommon(s Slots) Slots {
+// addCommon fills in the slots that all prompts of a question share.
+func (w *Writer) addCommon(s Slots) Slots {
 	s.Question, s.Style, s.Words = Inert(w.Question), w.Style, w.Words
 	s.Statement = oneLine(s.Statement)
 	if len(s.Evidence) > 0 {
@@ -74,7 +74,7 @@ func (w *Writer) Size(system, user string) int { return w.Count(system) + w.Coun
 // Overhead is the number of tokens of a prompt without any material, whose first
 // label is first.
 func (w *Writer) Overhead(name string, first int) (int, error) {
-	system, user, err := w.Templates.fill(name, w.withCommon(Slots{Nonce: sampleNonce, First: first}))
+	system, user, err := w.Templates.fill(name, w.addCommon(Slots{Nonce: sampleNonce, First: first}))
 	return w.Size(system, user), err
 }
 

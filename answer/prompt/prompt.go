@@ -167,7 +167,7 @@ func Parse(folder fs.FS) (*Templates, error) {
 			return nil, fmt.Errorf("prompt %s.tmpl does not parse: %w", name, err)
 		}
 		p.byName[name] = t
-		if err := p.try(name); err != nil {
+		if err := p.checkTemplate(name); err != nil {
 			return nil, err
 		}
 	}
@@ -189,9 +189,9 @@ func read(folder fs.FS, name string) (string, error) {
 	return string(b), err
 }
 
-// try fills in a template with samples: with everything that it may show, for a
+// checkTemplate fills in a template with samples: with everything that it may show, for a
 // question and for a summary, and with as little as possible.
-func (t *Templates) try(name string) error {
+func (t *Templates) checkTemplate(name string) error {
 	const mark = "x7sample"
 	all := Slots{
 		Question: mark + "question", Nonce: sampleNonce, First: 1, Draft: mark + "draft", Parts: []string{mark + "part"}, Words: 100,

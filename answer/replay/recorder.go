@@ -68,7 +68,7 @@ func Begin(ctx context.Context, l retrieve.Ledger, kind string, spec any) (*Reco
 }
 
 // Resume finds a job of a kind that has not ended, and reads its spec into what spec
-// points to. It does not claim it: see [Recorder.Hold]. The error wraps
+// points to. It does not claim it: see [Recorder.HoldJob]. The error wraps
 // [retrieve.ErrNotFound] when there is none, or it is of another kind.
 func Resume(ctx context.Context, l retrieve.Ledger, kind, id string, spec any) (*Recorder, error) {
 	job, err := l.Job(ctx, id)
@@ -102,11 +102,11 @@ func (j heldJournal) Keep(ctx context.Context, run, key string, reply []byte) er
 	return err
 }
 
-// Hold claims the job, unless [Begin] has just done so, and prolongs the claim
-// until [Recorder.LetGo]. It calls stop when another worker has taken the job,
+// HoldJob claims the job, unless [Begin] has just done so, and prolongs the claim
+// until [Recorder.StopProlonging]. It calls stop when another worker has taken the job,
 // with a [*retrieve.HeldError]. It returns the same error for a claim that is
 // refused, and [retrieve.ErrNotFound] for a job that has ended.
-func (r *Recorder) Hold(ctx context.Context, stop context.CancelCauseFunc) error {
+func (r *Recorder) HoldJob(ctx context.Context, stop context.CancelCauseFunc) error {
 	if r == nil || r.ledger == nil {
 		return nil
 	}
@@ -161,10 +161,10 @@ func (r *Recorder) noteLoss(err error) {
 	}
 }
 
-// Lost reports whether another worker has the job, so that the result must be
+// HasLostJob reports whether another worker has the job, so that the result must be
 // discarded. It claims the job again where that is uncertain because this
 // process was suspended. A ledger that does not answer changes nothing.
-func (r *Recorder) Lost(ctx context.Context) bool {
+func (r *Recorder) HasLostJob(ctx context.Context) bool {
 	if r == nil || r.ledger == nil {
 		return false
 	}
@@ -184,15 +184,15 @@ func (r *Recorder) Release(ctx context.Context) error {
 	if r == nil || r.ledger == nil {
 		return nil
 	}
-	r.LetGo()
-	ctx, cancel := atEnd(ctx)
+	r.StopProlonging()
+	ctx, cancel := finalContext(ctx)
 	defer cancel()
 	return r.ledger.Release(ctx, r.ID, r.worker)
 }
 
-// atEnd makes a context for the last writes: the client may have gone by then,
+// finalContext makes a context for the last writes: the client may have gone by then,
 // and after ClaimTime another worker may have the job.
-func atEnd(ctx context.Context) (context.Context, context.CancelFunc) {
+func finalContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), retrieve.ClaimTime)
 }
 
@@ -221,12 +221,12 @@ func (r *Recorder) Conclude(ctx context.Context, err error, cut bool) (ended boo
 	if r == nil {
 		return true
 	}
-	return (cut || r.outcome == Refused || r.outcome == Done && err == nil) && !r.Lost(ctx)
+	return (cut || r.outcome == Refused || r.outcome == Done && err == nil) && !r.HasLostJob(ctx)
 }
 
-// LetGo renews the claim on the job no longer. Whoever calls Conclude calls it when
+// StopProlonging stops renewing the claim on the job. Whoever calls Conclude calls it when
 // the end is stored, which may take longer than a claim.
-func (r *Recorder) LetGo() {
+func (r *Recorder) StopProlonging() {
 	if r != nil && r.stopProlonging != nil {
 		r.stopProlonging()
 	}

@@ -157,7 +157,7 @@ func TestHeld(t *testing.T) {
 		l := &memoryLedger{replies: map[string][]byte{}, runs: map[string]retrieve.Job{}}
 		hold := func(run *Recorder) (context.Context, error) {
 			ctx, cancel := context.WithCancelCause(t.Context())
-			return ctx, run.Hold(ctx, cancel)
+			return ctx, run.HoldJob(ctx, cancel)
 		}
 		holder := func(id string) string {
 			r, err := l.Job(t.Context(), id)
@@ -190,7 +190,7 @@ func TestHeld(t *testing.T) {
 		settle := func(r *Recorder, err error) (kept bool) {
 			t.Helper()
 			if r.Conclude(t.Context(), err, false) {
-				r.LetGo()
+				r.StopProlonging()
 				return false
 			}
 			must(t, r.Release(t.Context()))
@@ -230,7 +230,7 @@ func TestHeld(t *testing.T) {
 		}
 		second.SetOutcome(Done)
 		if kept := settle(second, nil); !kept || l.runs[second.ID].Worker != "thief" ||
-			!second.Lost(t.Context()) {
+			!second.HasLostJob(t.Context()) {
 			t.Errorf("kept %t; the ledger has %v", kept, l.runs)
 		}
 
@@ -258,7 +258,7 @@ func TestHeld(t *testing.T) {
 		must(t, err)
 		time.Sleep(retrieve.ClaimTime + 1)
 		delete(l.runs, fifth.ID)
-		if !fifth.Lost(t.Context()) {
+		if !fifth.HasLostJob(t.Context()) {
 			t.Error("a run that was ended elsewhere is not lost")
 		}
 
@@ -268,7 +268,7 @@ func TestHeld(t *testing.T) {
 		delete(l.runs, sixth.ID)
 		l.mu.Unlock()
 		time.Sleep(time.Minute)
-		if ctx.Err() != nil || sixth.Lost(t.Context()) {
+		if ctx.Err() != nil || sixth.HasLostJob(t.Context()) {
 			t.Errorf("it ended: %v", context.Cause(ctx))
 		}
 		sixth.SetOutcome(Done)

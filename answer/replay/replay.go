@@ -7,7 +7,7 @@
 // between, the calls that show them have other prompts and are made again.
 //
 // A recorder that comes from [Begin] or [Resume] is kept in a ledger, where one
-// worker at a time holds it, from [Begin] or [Recorder.Hold] until
+// worker at a time holds it, from [Begin] or [Recorder.HoldJob] until
 // [Recorder.Settle].
 package replay
 

@@ -22,10 +22,10 @@ type Queue struct {
 	removed int // units that are no longer in the queue
 	closed  bool
 
-	kept, fell bool // a claim, or something verbatim, was shown; was dropped
-	began      bool // something was shown
-	last       Verdict
-	space      *string // before the units that were dropped since the last one shown
+	kept, dropped bool // a claim, or something verbatim, was shown; was dropped
+	begun         bool // something was shown
+	last          Verdict
+	space         *string // before the units that were dropped since the last one shown
 }
 
 type queued struct {
@@ -54,9 +54,9 @@ func (q *Queue) Decide(number int, v Verdict, shown string) {
 // Close says that no further unit comes.
 func (q *Queue) Close() { q.closed = true }
 
-// Kept reports whether anything was shown that the answer consists of, or the
+// HasContent reports whether anything was shown that the answer consists of, or the
 // answer never stated anything.
-func (q *Queue) Kept() bool { return q.kept || !q.fell }
+func (q *Queue) HasContent() bool { return q.kept || !q.dropped }
 
 // Next returns the next piece of the text that may be shown.
 func (q *Queue) Next() (text string, ok bool) {
@@ -71,7 +71,7 @@ func (q *Queue) Next() (text string, ok bool) {
 		if u.States || u.Kind == Verbatim {
 			q.last = v
 			q.kept = q.kept || v == Keep
-			q.fell = q.fell || v == Drop
+			q.dropped = q.dropped || v == Drop
 		}
 		if v == Keep {
 			return q.separator(u.Space) + u.shown, true
@@ -88,8 +88,8 @@ func (q *Queue) Next() (text string, ok bool) {
 func (q *Queue) separator(own string) string {
 	before := q.space
 	q.space = nil
-	first := !q.began
-	q.began = true
+	first := !q.begun
+	q.begun = true
 	switch {
 	case before == nil:
 		return own
@@ -120,7 +120,7 @@ func (q *Queue) verdict() Verdict {
 	}
 	if v == Keep && !q.kept && !u.States {
 		// Nothing is shown before it is certain that there is an answer.
-		return q.leadVerdict(func(Unit, int) bool { return true }, q.fell)
+		return q.leadVerdict(func(Unit, int) bool { return true }, q.dropped)
 	}
 	return v
 }

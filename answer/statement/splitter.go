@@ -21,11 +21,11 @@ type Splitter struct {
 	refs  []sentence.Span // of the marks
 	code  []sentence.Span // code spans and fenced blocks, with their fences
 
-	at     int             // end of the last unit
-	next   sentence.Span   // the next one, as far as it is known; empty for none
-	inCode bool            // the last sentence of next ends in a code span
-	after  []sentence.Span // sentences after it that are known
-	row    bool            // the last unit was a row of a table
+	unitEnd   int             // end of the last unit
+	next      sentence.Span   // the next one, as far as it is known; empty for none
+	inCode    bool            // the last sentence of next ends in a code span
+	following []sentence.Span // sentences after it that are known
+	afterRow  bool            // the last unit was a row of a table
 }
 
 // NewSplitter returns a splitter for a text whose labels are 1 to known.
@@ -43,7 +43,7 @@ func (s *Splitter) Add(piece string) []Unit {
 func (s *Splitter) End() (units []Unit, space string) {
 	s.scanner.Close(s.addToken)
 	units = s.endedUnits(true)
-	return units, string(s.text[s.at:])
+	return units, string(s.text[s.unitEnd:])
 }
 
 func (s *Splitter) addToken(t marker.Token) {
@@ -85,7 +85,7 @@ func (s *Splitter) endedUnits(final bool) (units []Unit) {
 			return append(units, s.unit())
 		case !ok:
 			return units
-		case found.End <= s.at: // in a block that has been taken
+		case found.End <= s.unitEnd: // in a block that has been taken
 		case more:
 			s.extendUnit(found.End)
 		default:
@@ -96,9 +96,9 @@ func (s *Splitter) endedUnits(final bool) (units []Unit) {
 
 // sentence returns the next sentence that has ended.
 func (s *Splitter) sentence(final bool) (sentence.Span, bool) {
-	if n := len(s.after); n > 0 {
-		found := s.after[n-1]
-		s.after = s.after[:n-1]
+	if n := len(s.following); n > 0 {
+		found := s.following[n-1]
+		s.following = s.following[:n-1]
 		return found, true
 	}
 	return s.sentences.Next(s.text, s.refs, s.code, final)
@@ -106,14 +106,14 @@ func (s *Splitter) sentence(final bool) (sentence.Span, bool) {
 
 // beginUnit begins a unit with a sentence, up to the block of code in it, if any.
 func (s *Splitter) beginUnit(found sentence.Span) {
-	found = s.trimSpan(sentence.Span{Start: max(found.Start, s.at), End: found.End})
+	found = s.trimSpan(sentence.Span{Start: max(found.Start, s.unitEnd), End: found.End})
 	s.next = found
 	s.extendUnit(found.End)
 	for i, m := range s.marks { // a sentence that begins in small letters after a reference
 		last := i+1 == len(s.marks) || s.marks[i+1].Start > m.End
 		if last && m.Start > found.Start && m.End < found.End && unicode.IsSpace(rune(s.text[m.End])) && s.isEnded(i) {
 			s.next.End = m.End
-			s.after = append(s.after, s.trimSpan(sentence.Span{Start: m.End, End: found.End}))
+			s.following = append(s.following, s.trimSpan(sentence.Span{Start: m.End, End: found.End}))
 			return
 		}
 	}
@@ -128,7 +128,7 @@ func (s *Splitter) beginUnit(found sentence.Span) {
 		if rest.Start < rest.End {
 			s.next = s.trimSpan(sentence.Span{Start: found.Start, End: rest.Start})
 			if rest = s.trimSpan(rest); rest.Start < rest.End {
-				s.after = append(s.after, rest)
+				s.following = append(s.following, rest)
 			}
 		}
 		return
@@ -184,7 +184,7 @@ func (s *Splitter) unitContinues(final bool) (more, known bool) {
 		return true, true
 	}
 	item := s.text[u.Start:u.End]
-	if !listLead.Match(item) || announces(string(item)) {
+	if !listLead.Match(item) || endsInColon(string(item)) {
 		return false, true
 	}
 	rest := s.text[u.End:]
@@ -208,8 +208,8 @@ func (s *Splitter) unitContinues(final bool) (more, known bool) {
 	return !listLead.Match(line), true
 }
 
-// announces reports whether a text ends in a colon.
-func announces(text string) bool {
+// endsInColon reports whether a text ends in a colon.
+func endsInColon(text string) bool {
 	text = strings.TrimRight(text, "*_ ")
 	return strings.HasSuffix(text, ":") || strings.HasSuffix(text, "：")
 }
@@ -226,7 +226,7 @@ var boldLine = regexp.MustCompile(`^(?:\*\*[^*\n]*[^*\n.!?。！？]\*\*|__[^_\n
 // unit returns the next unit, which has ended.
 func (s *Splitter) unit() Unit {
 	a := s.next
-	u := Unit{Space: string(s.text[s.at:a.Start]), Text: string(s.text[a.Start:a.End])}
+	u := Unit{Space: string(s.text[s.unitEnd:a.Start]), Text: string(s.text[a.Start:a.End])}
 	var plain []byte
 	var prose strings.Builder
 	from := a.Start
@@ -252,7 +252,7 @@ func (s *Splitter) unit() Unit {
 	prose.Write(s.text[from:a.End])
 	u.Plain = strings.TrimSpace(sentence.WithoutLead(string(plain)))
 	s.classifyUnit(&u, verbatim, prose.String(), string(plain))
-	s.at, s.next = a.End, sentence.Span{}
+	s.unitEnd, s.next = a.End, sentence.Span{}
 	return u
 }
 
@@ -266,25 +266,25 @@ func appendPlain(plain, after []byte) []byte {
 }
 
 func (s *Splitter) classifyUnit(u *Unit, verbatim bool, prose, plain string) {
-	head := u.Text[0] == '|' && !(s.row && strings.Count(u.Space, "\n") == 1)
+	head := u.Text[0] == '|' && !(s.afterRow && strings.Count(u.Space, "\n") == 1)
 	item := listLead.MatchString(u.Text)
 	u.listed = item || u.Text[0] == '|'
 	if item {
 		u.indent = len(u.Space) - strings.LastIndexByte(u.Space, '\n')
 	}
-	s.row = u.Text[0] == '|'
+	s.afterRow = u.Text[0] == '|'
 	switch words := sentence.Pointers(u.Plain); {
 	case verbatim:
 		u.Kind = Verbatim
 	case u.Text[0] == '#':
 		u.Kind, u.level = Lead, len(u.Text)-len(strings.TrimLeft(u.Text, "#"))
-	case head, s.row && delimiters.MatchString(u.Text):
+	case head, s.afterRow && delimiters.MatchString(u.Text):
 		u.Kind, u.head = Lead, true
 	case words >= 0 && len(u.Marks) > 0:
 		u.Kind = Trailer
 	case words == 0:
 		u.Kind = Aside
-	case announces(u.Plain):
+	case endsInColon(u.Plain):
 		u.Kind = Lead
 	case len(u.Marks) == 0 && boldLine.MatchString(u.Text):
 		u.Kind, u.level = Lead, bold

@@ -43,15 +43,15 @@ type Unit struct {
 	indent int  // of a list item
 }
 
-// Unfinished reports whether the unit, the last of a text whose end is missing, is the
+// IsUnfinished reports whether the unit, the last of a text whose end is missing, is the
 // beginning of one, without a reference: "The boat is".
-func (u Unit) Unfinished() bool {
+func (u Unit) IsUnfinished() bool {
 	last, _ := utf8.DecodeLastRuneInString(strings.TrimRight(u.Text, "*_\"'”’)]"))
 	return u.Kind != Verbatim && len(u.Marks) == 0 && !sentence.IsStop(last) && last != '|'
 }
 
-// Listed reports whether the unit is a list item or a row of a table.
-func (u Unit) Listed() bool { return u.listed }
+// IsListed reports whether the unit is a list item or a row of a table.
+func (u Unit) IsListed() bool { return u.listed }
 
 // IsHeading reports whether the unit is a heading or a line in bold letters.
 func (u Unit) IsHeading() bool { return u.level > 0 }
@@ -59,11 +59,11 @@ func (u Unit) IsHeading() bool { return u.level > 0 }
 // IsTableHead reports whether the unit is the head of a table, or the row under it.
 func (u Unit) IsTableHead() bool { return u.head }
 
-// Leads reports whether the unit, a lead, introduces the next one.
-func (u Unit) Leads(next Unit) bool { return next.Text != "" && u.isLeadOf(next, 0) }
+// IsLeadOf reports whether the unit, a lead, introduces the next one.
+func (u Unit) IsLeadOf(next Unit) bool { return next.Text != "" && u.isLeadOf(next, 0) }
 
-// Quoted reports whether the unit is in a quote.
-func (u Unit) Quoted() bool { return u.Text[0] == '>' }
+// IsQuoted reports whether the unit is in a quote.
+func (u Unit) IsQuoted() bool { return u.Text[0] == '>' }
 
 // A Mark is a marker in a unit, and the labels that it cites.
 type Mark struct {

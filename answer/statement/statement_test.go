@@ -100,7 +100,7 @@ func show(units []Unit, drop func(Unit) bool, order func([]int)) (text string, k
 	}
 	q.Close()
 	read()
-	return text, q.Kept()
+	return text, q.HasContent()
 }
 
 func TestQueue(t *testing.T) {

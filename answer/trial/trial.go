@@ -36,9 +36,9 @@ type Question struct {
 	Text   string
 	Answer string // words of any right answer
 
-	known          string // what is commonly known, where the passage contradicts it
-	passage, right string // a passage that has the answer, and a statement that gives it
-	from, wrong    string // another passage, and a statement that is off the question or contradicts it
+	known               string // what is commonly known, where the passage contradicts it
+	passage, right      string // a passage that has the answer, and a statement that gives it
+	otherPassage, wrong string // another passage, and a statement that is off the question or contradicts it
 }
 
 //go:embed questions.txt
@@ -121,9 +121,9 @@ func Run(ctx context.Context, a *answer.Answerer, turn func(context.Context) err
 	t := &trial{model: *a}
 	t.model.NoFallback, t.model.Trust, t.model.BudgetTokens = true, nil, 0
 	t.model.Gate, t.model.Unproved = answer.GateOff, answer.UnprovedOff
-	spent := &purse{dearest: 1}
+	spent := &spending{dearest: 1}
 	judge := cmp.Or(a.GateModel, a.Model)
-	t.model.Model, t.model.GateModel = &metered{a.Model, spent}, &metered{judge, spent}
+	t.model.Model, t.model.GateModel = &meteredModel{a.Model, spent}, &meteredModel{judge, spent}
 	left := maxTime
 	for step := range t.steps() {
 		if err := turn(ctx); err != nil {
@@ -142,12 +142,12 @@ func Run(ctx context.Context, a *answer.Answerer, turn func(context.Context) err
 		}
 	}
 	t.Tokens = spent.tokens
-	t.Judge = judged(t.right, t.wrong)
+	t.Judge = figuresOf(t.right, t.wrong)
 	return t.Result, ctx.Err()
 }
 
-// A purse is what the calls of a trial have cost.
-type purse struct {
+// A spending is what the calls of a trial have cost.
+type spending struct {
 	tokens  int
 	dearest float64 // the most tokens of a prompt, by the server, for one that Ibid counts
 	longest int     // the longest reply, thoughts included
@@ -155,14 +155,14 @@ type purse struct {
 
 var errSpent = errors.New("the tokens of the trial are spent")
 
-// A metered model makes no call whose prompt and longest reply could exceed what is left
+// A meteredModel makes no call whose prompt and longest reply could exceed what is left
 // of a trial's tokens, as far as the calls before it show.
-type metered struct {
+type meteredModel struct {
 	answer.Model
-	*purse
+	*spending
 }
 
-func (m *metered) Complete(ctx context.Context, p answer.Prompt) iter.Seq2[answer.Piece, error] {
+func (m *meteredModel) Complete(ctx context.Context, p answer.Prompt) iter.Seq2[answer.Piece, error] {
 	return func(yield func(answer.Piece, error) bool) {
 		if p.MaxTokens == 0 {
 			p.MaxTokens = maxReply
@@ -205,26 +205,26 @@ func (t *trial) steps() iter.Seq[func(context.Context) error] {
 	all := Questions()
 	return func(yield func(func(context.Context) error) bool) {
 		for n, i := range []int{0, 3, 4, 8, 10, 12} { // two of them without the passage that answers
-			if !yield(func(ctx context.Context) error { return t.write(ctx, all, i, n%3 != 1) }) {
+			if !yield(func(ctx context.Context) error { return t.writeAnswer(ctx, all, i, n%3 != 1) }) {
 				return
 			}
 		}
 		for i := range 3 * len(all) {
-			if !yield(func(ctx context.Context) error { return t.judge(ctx, all, i/3, i%3) }) {
+			if !yield(func(ctx context.Context) error { return t.judgeStatement(ctx, all, i/3, i%3) }) {
 				return
 			}
 		}
 	}
 }
 
-// judge asks for a verdict on a statement of a question, by its passage and one that has
+// judgeStatement asks for a verdict on a statement of a question, by its passage and one that has
 // nothing to do with it: on the right statement with its passage first and with it last,
 // and on the wrong one, in half of the questions each in other words.
-func (t *trial) judge(ctx context.Context, all []Question, i, turn int) error {
+func (t *trial) judgeStatement(ctx context.Context, all []Question, i, turn int) error {
 	q, to := all[i], &t.right
-	shown, statement := []retrieve.Passage{passage(q.passage), passage(all[(i+1)%len(all)].from)}, q.right
+	shown, statement := []retrieve.Passage{passage(q.passage), passage(all[(i+1)%len(all)].otherPassage)}, q.right
 	if turn == 2 {
-		shown[0], statement, to = passage(q.from), q.wrong, &t.wrong
+		shown[0], statement, to = passage(q.otherPassage), q.wrong, &t.wrong
 	}
 	if turn == 1 || turn == 2 && i/2%2 == 1 {
 		slices.Reverse(shown)
@@ -236,10 +236,10 @@ func (t *trial) judge(ctx context.Context, all []Question, i, turn int) error {
 	return err
 }
 
-// write asks a question of some passages, with or without the one that answers it.
-func (t *trial) write(ctx context.Context, all []Question, i int, answerable bool) error {
+// writeAnswer asks a question of some passages, with or without the one that answers it.
+func (t *trial) writeAnswer(ctx context.Context, all []Question, i int, answerable bool) error {
 	q, next := all[i], all[(i+1)%len(all)]
-	found := sample{passage(q.from), passage(next.passage), passage(next.from)}
+	found := sample{passage(q.otherPassage), passage(next.passage), passage(next.otherPassage)}
 	place := i % (len(found) + 1)
 	if answerable {
 		found = slices.Insert(found, place, passage(q.passage))
@@ -280,8 +280,8 @@ func (t *trial) write(ctx context.Context, all []Question, i int, answerable boo
 	return nil
 }
 
-// judged returns the figures of verdicts on right and on wrong statements.
-func judged(right, wrong []float64) Judge {
+// figuresOf returns the figures of verdicts on right and on wrong statements.
+func figuresOf(right, wrong []float64) Judge {
 	j := Judge{Verdicts: len(right) + len(wrong)}
 	if len(right) == 0 || len(wrong) == 0 {
 		return j

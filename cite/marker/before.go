@@ -8,25 +8,25 @@ import (
 	"unicode/utf8"
 )
 
-// before returns what is known of the text before a place.
-func (s *Scanner) before(at int) []byte { return s.b[max(s.begin, at-maxBefore):at] }
+// textBefore returns what is known of the text before a place.
+func (s *Scanner) textBefore(at int) []byte { return s.b[max(s.begin, at-maxBefore):at] }
 
-// backslash reports whether an odd number of backslashes is before a place.
-func (s *Scanner) backslash(at int) bool {
-	before := s.before(at)
+// isEscaped reports whether an odd number of backslashes is before a place.
+func (s *Scanner) isEscaped(at int) bool {
+	before := s.textBefore(at)
 	return (len(before)-len(bytes.TrimRight(before, `\`)))%2 == 1
 }
 
 // lineBefore returns the line before a place, nil if it begins far away.
 func (s *Scanner) lineBefore(at int) []byte {
-	if before := s.before(at); at-s.line <= len(before) {
+	if before := s.textBefore(at); at-s.line <= len(before) {
 		return before[len(before)-(at-s.line):]
 	}
 	return nil
 }
 
-// isInked reports whether a line has more than white space before a place.
-func (s *Scanner) isInked(at int) bool {
+// hasTextBefore reports whether a line has more than white space before a place.
+func (s *Scanner) hasTextBefore(at int) bool {
 	line := s.lineBefore(at)
 	return line == nil || len(bytes.TrimSpace(line)) > 0
 }
@@ -46,10 +46,10 @@ func (s *Scanner) opensFence(at int) bool {
 
 var fencePrefix = regexp.MustCompile(`^(?:[ \t>]|(?:[-*+]|[0-9]{1,9}[.)])[ \t])*$`)
 
-// base returns the character before a place, without combining marks, and where it
+// runeBefore returns the character before a place, without combining marks, and where it
 // ends; [end] at the start of the text.
-func (s *Scanner) base(at int) (r rune, after int) {
-	before := s.before(at)
+func (s *Scanner) runeBefore(at int) (r rune, after int) {
+	before := s.textBefore(at)
 	for len(before) > 0 {
 		r, size := utf8.DecodeLastRune(before)
 		if r < utf8.RuneSelf || !unicode.IsMark(r) {
@@ -63,12 +63,12 @@ func (s *Scanner) base(at int) (r rune, after int) {
 	return utf8.RuneError, at
 }
 
-// chained reports whether a marker is directly before a place.
-func (s *Scanner) chained(at int) bool {
+// isChained reports whether a marker is directly before a place.
+func (s *Scanner) isChained(at int) bool {
 	if s.marked < 0 {
 		return false
 	}
-	_, after := s.base(at)
+	_, after := s.runeBefore(at)
 	return after == s.marked
 }
 
@@ -81,8 +81,8 @@ const (
 	fitAlways
 )
 
-func (s *Scanner) fit(at int) fit {
-	r, after := s.base(at)
+func (s *Scanner) fitAt(at int) fit {
+	r, after := s.runeBefore(at)
 	switch {
 	case after == s.marked || r == end || unicode.IsSpace(r):
 		return fitAlways
@@ -106,14 +106,14 @@ func isCasedOrNumber(r rune) bool {
 // isData reports whether a marker of several numbers or one would be data: after "=",
 // a key in quotes, or another list.
 func (s *Scanner) isData(at int, several bool) bool {
-	before := s.before(at)
+	before := s.textBefore(at)
 	spaces := len(before) - len(bytes.TrimRight(before, " "))
-	if several && spaces > 0 && dataWords[s.word(at-spaces)] {
+	if several && spaces > 0 && dataWords[s.wordBefore(at-spaces)] {
 		return true
 	}
 	before = bytes.TrimRightFunc(before, func(r rune) bool { return r == ' ' || r >= utf8.RuneSelf && unicode.IsMark(r) })
 	n := len(before) - 1
-	at += n - len(s.before(at))
+	at += n - len(s.textBefore(at))
 	if n < 0 || at+1 == s.marked {
 		return false
 	}
@@ -128,10 +128,10 @@ func (s *Scanner) isData(at int, several bool) bool {
 	return false
 }
 
-// word returns the word before a place in lower case: letters, combining marks,
+// wordBefore returns the word before a place in lower case: letters, combining marks,
 // numbers and "_".
-func (s *Scanner) word(at int) string {
-	before := s.before(at)
+func (s *Scanner) wordBefore(at int) string {
+	before := s.textBefore(at)
 	rest := bytes.TrimRightFunc(before, isWordPart)
 	return strings.Map(fold, string(before[len(rest):]))
 }
@@ -143,7 +143,7 @@ func isWordPart(r rune) bool {
 // isCode reports whether the word before a place makes a marker after it code: the
 // name of a variable, or a word after an operator.
 func (s *Scanner) isCode(at int, key bool) bool {
-	w := s.word(at)
+	w := s.wordBefore(at)
 	if w == "" {
 		return false
 	}
@@ -154,7 +154,7 @@ func (s *Scanner) isCode(at int, key bool) bool {
 		return false
 	}
 	at -= len(w)
-	before := s.before(at)
+	before := s.textBefore(at)
 	left := bytes.TrimRight(before, " ")
 	n := len(left) - 1
 	if n < 0 || len(left) == len(before) {
@@ -169,5 +169,5 @@ func (s *Scanner) isCode(at int, key bool) bool {
 	default:
 		return false
 	}
-	return s.isInked(at - len(before) + n)
+	return s.hasTextBefore(at - len(before) + n)
 }

@@ -21,9 +21,9 @@ const (
 	spanFence          // the opening run opens a fenced block
 )
 
-// span finds out what a run of s.ticks backticks before b opens. It continues
+// scanSpan finds out what a run of s.ticks backticks before b opens. It continues
 // where the last call stopped, so that it reads every character once.
-func (s *Scanner) span(b []byte, final bool) (after int, kind span) {
+func (s *Scanner) scanSpan(b []byte, final bool) (after int, kind span) {
 	for {
 		rest := b[s.looked:]
 		decided := s.distance > maxSpan || s.fences && s.distance == maxSpan
@@ -67,7 +67,7 @@ const minFence = 3
 
 // openFence begins a fenced block with a run of signs.
 func (s *Scanner) openFence(sign byte, run int) {
-	s.giveCode(run, true)
+	s.emitCode(run, true)
 	s.state, s.fence, s.ticks, s.opening, s.line = stateFence, sign, run, false, -1
 }
 
@@ -76,7 +76,7 @@ func (s *Scanner) scanFence() {
 	n := 0
 	for s.opening {
 		if s.i+n == len(s.b) {
-			s.giveCode(n, false)
+			s.emitCode(n, false)
 			return
 		}
 		if s.opening = s.b[s.i+n] == s.fence; s.opening {
@@ -87,7 +87,7 @@ func (s *Scanner) scanFence() {
 	for s.state == stateFence {
 		line := bytes.IndexByte(s.b[s.i+n:], '\n')
 		if line < 0 {
-			s.giveCode(len(s.b)-s.i, false)
+			s.emitCode(len(s.b)-s.i, false)
 			return
 		}
 		n += line + 1
@@ -96,7 +96,7 @@ func (s *Scanner) scanFence() {
 		}
 		s.beginLine(s.i + n)
 	}
-	s.giveCode(n, false)
+	s.emitCode(n, false)
 }
 
 // closesFence reports whether a line ends a fenced block.
@@ -106,10 +106,10 @@ func (s *Scanner) closesFence(line []byte) bool {
 	return len(run)-len(rest) >= s.ticks && len(bytes.TrimLeft(bytes.TrimSuffix(rest, []byte("\r")), " \t")) == 0
 }
 
-// mathematics looks for a pair of delimiters here, which is verbatim with everything
+// scanMathematics looks for a pair of delimiters here, which is verbatim with everything
 // between them. It reports false if more of the text is needed to decide.
-func (s *Scanner) mathematics() bool {
-	c := s.cursor(s.i)
+func (s *Scanner) scanMathematics() bool {
+	c := s.newCursor(s.i)
 	open := c.peek()
 	c.next()
 	next := c.peek()
@@ -117,7 +117,7 @@ func (s *Scanner) mathematics() bool {
 	switch {
 	case c.short:
 		return false
-	case s.backslash(s.i):
+	case s.isEscaped(s.i):
 	case open == '$' && next == '$':
 		d = delimiters{open: 2, close: "$$"}
 	case open == '$':
@@ -125,16 +125,16 @@ func (s *Scanner) mathematics() bool {
 			d = delimiters{open: 1, close: "$", line: true}
 		}
 	case next == '(':
-		d = delimiters{open: 2, close: `\)`, again: `\(`, line: true}
+		d = delimiters{open: 2, close: `\)`, excluded: `\(`, line: true}
 	case next == '[':
-		d = delimiters{open: 2, close: `\]`, again: `\[`}
+		d = delimiters{open: 2, close: `\]`, excluded: `\[`}
 	}
 	if d.open == 0 {
-		s.literal()
+		s.passLiteral()
 		return true
 	}
 	c.at, c.left = s.i+d.open, maxMath+3
-	switch v := c.mathematics(d); {
+	switch v := c.findClosing(d); {
 	case v == undecided:
 		return false
 	case v == yes:
@@ -158,35 +158,35 @@ const maxMath = 200
 // opensMath reports whether a dollar sign after this place may open a formula: it
 // may not where a price or a variable has one.
 func (s *Scanner) opensMath() bool {
-	r, after := s.base(s.i)
+	r, after := s.runeBefore(s.i)
 	return after == s.i && (r == end || unicode.IsSpace(r) || unicode.In(r, unicode.Lo, unicode.Lm) ||
 		strings.ContainsRune("([{\"'*|>—–:,;，。：；（「“‘、", r))
 }
 
 // delimiters are a pair around a formula.
 type delimiters struct {
-	open  int // length of the first
-	close string
-	again string // what must not be between them
-	line  bool   // both are on one line
+	open     int // length of the first
+	close    string
+	excluded string // what must not be between them
+	line     bool   // both are on one line
 }
 
-// mathematics finds the second delimiter.
-func (c *cursor) mathematics(d delimiters) verdict {
+// findClosing finds the second delimiter.
+func (c *cursor) findClosing(d delimiters) verdict {
 	for n := 0; n <= maxMath; n++ {
-		if c.starts(d.close) {
+		if c.hasPrefix(d.close) {
 			before := rune(c.b[c.at-1])
 			if before >= utf8.RuneSelf {
 				before, _ = utf8.DecodeLastRune(c.b[:c.at])
 			}
-			c.word(d.close)
+			c.acceptWord(d.close)
 			if d.close == "$" {
 				return c.decide(!unicode.IsSpace(before) && before != '\\' && !unicode.IsNumber(c.peek()))
 			}
 			return yes
 		}
 		r := c.peek()
-		if r == end || r == '`' || d.again != "" && c.starts(d.again) || r == '\n' && (d.line || c.startsEmptyLine()) {
+		if r == end || r == '`' || d.excluded != "" && c.hasPrefix(d.excluded) || r == '\n' && (d.line || c.startsEmptyLine()) {
 			return c.decide(false)
 		}
 		c.next()
@@ -194,10 +194,10 @@ func (c *cursor) mathematics(d delimiters) verdict {
 	return c.decide(false)
 }
 
-// starts reports whether w is next.
-func (c *cursor) starts(w string) bool {
+// hasPrefix reports whether w is next.
+func (c *cursor) hasPrefix(w string) bool {
 	next := *c
-	ok := next.word(w)
+	ok := next.acceptWord(w)
 	c.short = c.short || next.short
 	return ok
 }
@@ -206,7 +206,7 @@ func (c *cursor) starts(w string) bool {
 func (c *cursor) startsEmptyLine() bool {
 	next := *c
 	next.next()
-	next.gap()
+	next.spacing()
 	next.accept('\r')
 	ok := next.accept('\n')
 	c.short = c.short || next.short

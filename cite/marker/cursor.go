@@ -73,8 +73,8 @@ func (c *cursor) accept(r rune) bool {
 	return true
 }
 
-// word accepts a word in any case; w is in lower case.
-func (c *cursor) word(w string) bool {
+// acceptWord accepts a word in any case; w is in lower case.
+func (c *cursor) acceptWord(w string) bool {
 	for _, r := range w {
 		if fold(c.peek()) != r {
 			return false
@@ -84,9 +84,9 @@ func (c *cursor) word(w string) bool {
 	return true
 }
 
-// back returns to a saved place after what was tried there failed, and reports
+// restore returns to a saved place after what was tried there failed, and reports
 // false.
-func (c *cursor) back(saved cursor) bool {
+func (c *cursor) restore(saved cursor) bool {
 	saved.short = saved.short || c.short
 	*c = saved
 	return false
@@ -132,7 +132,7 @@ func (c *cursor) spaces() int {
 // number reads one or more decimal digits of any script.
 func (c *cursor) number() (n int, ok bool) {
 	for {
-		d := digit(c.peek())
+		d := digitValue(c.peek())
 		if d < 0 {
 			return n, ok
 		}
@@ -141,10 +141,10 @@ func (c *cursor) number() (n int, ok bool) {
 	}
 }
 
-// digit returns the value of a decimal digit (category Nd), or -1. Such digits
+// digitValue returns the value of a decimal digit (category Nd), or -1. Such digits
 // come in rows of ten from zero on, so every range of the category begins with a
 // zero.
-func digit(r rune) int {
+func digitValue(r rune) int {
 	if '0' <= r && r <= '9' {
 		return int(r - '0')
 	}

@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// Closes reports whether no space belongs before r: whether it is white space or
+// IsClosing reports whether no space belongs before r: whether it is white space or
 // closing punctuation.
-func Closes(r rune) bool {
+func IsClosing(r rune) bool {
 	return unicode.IsSpace(r) || strings.ContainsRune(".,;:!?)]}»”’…。、，；：！？）】」", r)
 }
 
@@ -16,7 +16,7 @@ func Closes(r rune) bool {
 // means that another marker is directly before it. If it is undecided only for
 // what may come after it, the end is returned too.
 func (s *Scanner) match(at int, m *reading, chained bool) (v verdict, after int) {
-	f, c, short := s.formAt(s.cursor(at), m)
+	f, c, short := s.formAt(s.newCursor(at), m)
 	switch {
 	case f == nil && short:
 		return undecided, 0
@@ -25,17 +25,17 @@ func (s *Scanner) match(at int, m *reading, chained bool) (v verdict, after int)
 	case f == nil || !m.cites():
 		return no, 0
 	}
-	return s.fits(f, m, at, c.at, chained), c.at
+	return s.fitsContext(f, m, at, c.at, chained), c.at
 }
 
-// cursor returns a cursor for one marker.
-func (s *Scanner) cursor(at int) cursor {
+// newCursor returns a cursor for one marker.
+func (s *Scanner) newCursor(at int) cursor {
 	return cursor{b: s.b, at: at, left: maxMarker, final: s.final}
 }
 
-// fits decides whether what is around b[at:after] lets it be a marker.
-func (s *Scanner) fits(f *form, m *reading, at, after int, chained bool) verdict {
-	switch v := s.brokenAfter(f, m, at, after, chained); v {
+// fitsContext decides whether what is around b[at:after] lets it be a marker.
+func (s *Scanner) fitsContext(f *form, m *reading, at, after int, chained bool) verdict {
+	switch v := s.isBrokenAfter(f, m, at, after, chained); v {
 	case yes:
 		return no
 	case undecided:
@@ -44,55 +44,55 @@ func (s *Scanner) fits(f *form, m *reading, at, after int, chained bool) verdict
 	if chained || m.sure {
 		return yes
 	}
-	switch f.at {
-	case afterInText:
-		if r, _ := s.base(at); r == '>' || !s.isInked(at) {
+	switch f.place {
+	case placeAfterInText:
+		if r, _ := s.runeBefore(at); r == '>' || !s.hasTextBefore(at) {
 			return no
 		}
-	case afterProse:
-		if s.fit(at) != fitAlways {
+	case placeAfterProse:
+		if s.fitAt(at) != fitAlways {
 			return no
 		}
-	case inProse:
-		fit := s.fit(at)
+	case placeInProse:
+		fit := s.fitAt(at)
 		switch {
 		case !m.key && s.isData(at, m.items > 1), fit == fitNever:
 			return no
 		case fit == fitGlued && (m.named || s.isCode(at, m.key)):
 			return no
 		case fit == fitGlued:
-			return s.glue(at, after)
+			return s.fitsProse(at, after)
 		}
 	}
 	return yes
 }
 
-// brokenAfter decides whether what is after a marker makes it something else: a
+// isBrokenAfter decides whether what is after a marker makes it something else: a
 // link, the definition of one, a pattern, or the first half of a broken seed form.
-func (s *Scanner) brokenAfter(f *form, m *reading, at, after int, chained bool) verdict {
-	c := s.cursor(after)
-	if f.at == inProse {
+func (s *Scanner) isBrokenAfter(f *form, m *reading, at, after int, chained bool) verdict {
+	c := s.newCursor(after)
+	if f.place == placeInProse {
 		switch r := c.peek(); {
 		case r == '(', (r == '+' || r == '{') && !m.key, r == ':' && !chained && s.atMargin(at):
 			return yes
 		}
 	}
-	if f.at == inProse || f.at == notBroken {
+	if f.place == placeInProse || f.place == placeNotBroken {
 		return c.brokenSeed()
 	}
 	return no
 }
 
-// glue decides whether the marker at b[at:after], which follows a letter or a
+// fitsProse decides whether the marker at b[at:after], which follows a letter or a
 // number, is a citation: the text after it must read like prose.
-func (s *Scanner) glue(at, after int) verdict {
+func (s *Scanner) fitsProse(at, after int) verdict {
 	for {
 		chain := utf8.RuneCount(s.b[at:after])
 		if chain > maxChain {
 			return no
 		}
 		if s.formsAt(s.b[after:]) == nil {
-			return s.followed(at, after)
+			return s.fitsNext(at, after)
 		}
 		v, next := s.match(after, &reading{known: s.known}, true)
 		if v == undecided {
@@ -107,15 +107,15 @@ func (s *Scanner) glue(at, after int) verdict {
 			return undecided
 		}
 		if v == no {
-			return s.followed(at, after)
+			return s.fitsNext(at, after)
 		}
 		after = next
 	}
 }
 
-// followed decides whether what is after the chain of markers b[at:f] lets it be
+// fitsNext decides whether what is after the chain of markers b[at:f] lets it be
 // one in prose.
-func (s *Scanner) followed(at, f int) verdict {
+func (s *Scanner) fitsNext(at, f int) verdict {
 	c := cursor{b: s.b, at: f, left: len(s.b), final: s.final}
 	switch r := c.peek(); {
 	case r == end:
@@ -144,7 +144,7 @@ func (s *Scanner) followed(at, f int) verdict {
 			c.oneOf("*_")
 		}
 		return c.decide(!isCasedOrNumber(c.peek()))
-	case Closes(r) || strings.ContainsRune("–—|", r):
+	case IsClosing(r) || strings.ContainsRune("–—|", r):
 		return yes
 	}
 	return no

@@ -12,57 +12,57 @@ import (
 // and where it may be. At each place the first form that matches decides.
 type form struct {
 	open, close string
-	in          inside // what is between, unless it is one of the forms that are read by rules of their own
-	at          place
-	then        string // what follows its first "]" and a space, one of these; empty for anything
+	contents    contents // what is between, unless it is one of the forms that are read by rules of their own
+	place       place
+	following   string // what follows its first "]" and a space, one of these; empty for anything
 }
 
 // An inside says what may be between the ends of a form, besides numbers with
 // separators between them.
-type inside uint16
+type contents uint16
 
 const (
-	dagger     inside = 1 << iota // a number and the name of its source: 9†handbook.pdf
-	carets                        // footnotes: ^1, ^2
-	names                         // the name of the source at the end: 1: The handbook
-	keyed                         // the first number must have a word before it: Source 1
-	brackets                      // the numbers are in square brackets, perhaps several
-	bracketed                     // or may be
-	seed                          // [1](id=2), alone
-	strictSeed                    // the same as the model was asked for it
-	pair                          // [1]-[2], alone
+	dagger     contents = 1 << iota // a number and the name of its source: 9†handbook.pdf
+	carets                          // footnotes: ^1, ^2
+	names                           // the name of the source at the end: 1: The handbook
+	keyed                           // the first number must have a word before it: Source 1
+	brackets                        // the numbers are in square brackets, perhaps several
+	bracketed                       // or may be
+	seed                            // [1](id=2), alone
+	strictSeed                      // the same as the model was asked for it
+	pair                            // [1]-[2], alone
 )
 
 // A place says where a form is a marker.
 type place uint8
 
 const (
-	anywhere    place = iota
-	notBroken         // anywhere but before the second half of a broken seed form
-	inProse           // nor where square brackets are code, data or Markdown
-	afterProse        // after what is before any marker in prose
-	afterInText       // not at the start of a line and not in XML data
+	placeAnywhere    place = iota
+	placeNotBroken         // anywhere but before the second half of a broken seed form
+	placeInProse           // nor where square brackets are code, data or Markdown
+	placeAfterProse        // after what is before any marker in prose
+	placeAfterInText       // not at the start of a line and not in XML data
 )
 
 // forms are all forms of the default profile, by their first byte.
 var forms = func() (t [256][]form) {
 	const square = dagger | carets | names
 	for _, f := range []form{
-		{open: "[", in: seed, then: "("},
-		{open: "[[", close: "]]", in: square, at: inProse},
-		{open: "[", in: pair, at: inProse, then: allDashes},
-		{open: "[", close: "]", in: square, at: inProse},
-		{open: `\[`, close: `\]`, in: square, at: inProse},
-		{open: "【", close: "】", in: square, at: notBroken},
-		{open: "［", close: "］", in: square, at: notBroken},
-		{open: "〔", close: "〕", in: square, at: notBroken},
-		{open: "(", close: ")", in: keyed | names, at: afterProse},
-		{open: "（", close: "）", in: keyed | names},
-		{open: "<cite>", close: "</cite>", in: carets | bracketed, at: afterInText},
-		{open: "<citation>", close: "</citation>", in: carets | bracketed, at: afterInText},
-		{open: "<source>", close: "</source>", in: carets | bracketed, at: afterInText},
-		{open: "<ref>", close: "</ref>", in: carets | bracketed, at: afterInText},
-		{open: "<sup>", close: "</sup>", in: carets | brackets},
+		{open: "[", contents: seed, following: "("},
+		{open: "[[", close: "]]", contents: square, place: placeInProse},
+		{open: "[", contents: pair, place: placeInProse, following: allDashes},
+		{open: "[", close: "]", contents: square, place: placeInProse},
+		{open: `\[`, close: `\]`, contents: square, place: placeInProse},
+		{open: "【", close: "】", contents: square, place: placeNotBroken},
+		{open: "［", close: "］", contents: square, place: placeNotBroken},
+		{open: "〔", close: "〕", contents: square, place: placeNotBroken},
+		{open: "(", close: ")", contents: keyed | names, place: placeAfterProse},
+		{open: "（", close: "）", contents: keyed | names},
+		{open: "<cite>", close: "</cite>", contents: carets | bracketed, place: placeAfterInText},
+		{open: "<citation>", close: "</citation>", contents: carets | bracketed, place: placeAfterInText},
+		{open: "<source>", close: "</source>", contents: carets | bracketed, place: placeAfterInText},
+		{open: "<ref>", close: "</ref>", contents: carets | bracketed, place: placeAfterInText},
+		{open: "<sup>", close: "</sup>", contents: carets | brackets},
 	} {
 		first := f.open[0]
 		t[first] = append(t[first], f)
@@ -72,17 +72,17 @@ var forms = func() (t [256][]form) {
 
 // strictForms are those of the strict profile: the seed form without liberties.
 var (
-	strictForms = []form{{open: "[", in: strictSeed}}
+	strictForms = []form{{open: "[", contents: strictSeed}}
 	strict      = regexp.MustCompile(`^\[(?:\p{Nd}+|NUMBER)\]\(id=\p{Nd}*\)$`)
 )
 
 // A reading is what was read of a marker.
 type reading struct {
-	known int
-	ids   []int // the known ones
-	bad   bool  // it has a number that no list of ids has
-	any   bool  // read also markers that can cite nothing
-	items int
+	known     int
+	ids       []int // the known ones
+	invalid   bool  // it has a number that no list of ids has
+	anyMarker bool  // read also markers that can cite nothing
+	items     int
 
 	sure  bool // it can be nothing but a citation: its ids are the known ones, perhaps none
 	key   bool // it has "id=" or a word before a number
@@ -90,11 +90,11 @@ type reading struct {
 }
 
 func (m *reading) reset() {
-	*m = reading{known: m.known, ids: m.ids[:0], any: m.any}
+	*m = reading{known: m.known, ids: m.ids[:0], anyMarker: m.anyMarker}
 }
 
 // cites reports whether its numbers are those of a marker.
-func (m *reading) cites() bool { return m.sure || len(m.ids) > 0 && !m.bad }
+func (m *reading) cites() bool { return m.sure || len(m.ids) > 0 && !m.invalid }
 
 func (m *reading) add(id int) {
 	m.items++
@@ -102,21 +102,21 @@ func (m *reading) add(id int) {
 	case 1 <= id && id <= m.known:
 		m.ids = append(m.ids, id)
 	case id < 1 || id > maxUnknown:
-		m.bad = true
+		m.invalid = true
 	}
 }
 
 func (m *reading) addRange(a, b int) {
 	m.items++
 	if a >= b || b-a+1 > maxRange {
-		m.bad = true
+		m.invalid = true
 		return
 	}
 	for id := a; id <= b; id++ {
 		if 1 <= id && id <= m.known {
 			m.ids = append(m.ids, id)
 		} else {
-			m.bad = true
+			m.invalid = true
 		}
 	}
 }
@@ -133,15 +133,15 @@ const (
 func (c *cursor) read(f *form, m *reading) bool {
 	m.reset()
 	switch {
-	case f.in&seed != 0:
+	case f.contents&seed != 0:
 		return c.seed(m)
-	case f.in&strictSeed != 0:
+	case f.contents&strictSeed != 0:
 		from := c.at
 		return c.seed(m) && strict.Match(c.b[from:c.at])
-	case f.in&pair != 0:
+	case f.contents&pair != 0:
 		return c.pair(m)
 	}
-	return c.word(f.open) && c.inside(f, m)
+	return c.acceptWord(f.open) && c.contents(f, m)
 }
 
 // seed reads "[" SP label SP "]" [space] "(" SP key [ list SP ] ")".
@@ -192,7 +192,7 @@ func (c *cursor) seed(m *reading) bool {
 // the spaces after it.
 func (c *cursor) label() bool {
 	if fold(c.peek()) == 'n' {
-		if !c.word("number") {
+		if !c.acceptWord("number") {
 			return false
 		}
 		c.spaces()
@@ -221,7 +221,7 @@ func (c *cursor) id() bool {
 }
 
 func (c *cursor) idStart() bool {
-	if !c.word("id") {
+	if !c.acceptWord("id") {
 		return false
 	}
 	if fold(c.peek()) == 's' {
@@ -267,30 +267,30 @@ func (c *cursor) pair(m *reading) bool {
 	after.left = maxMarker
 	broken := after.peek() == '(' || after.brokenSeed() != no
 	c.short = c.short || after.short
-	return !broken && (m.cites() || m.any)
+	return !broken && (m.cites() || m.anyMarker)
 }
 
-// inside reads what is between the ends of a marker, and its end.
-func (c *cursor) inside(f *form, m *reading) bool {
+// contents reads what is between the ends of a marker, and its end.
+func (c *cursor) contents(f *form, m *reading) bool {
 	saved := *c
 	switch {
-	case f.in&brackets != 0:
-		return c.lists(f, m) && c.word(f.close)
-	case f.in&bracketed != 0:
+	case f.contents&brackets != 0:
+		return c.lists(f, m) && c.acceptWord(f.close)
+	case f.contents&bracketed != 0:
 		c.spaces()
 		if c.accept('[') {
 			ok := c.list(f, m) && c.accept(']')
 			c.spaces()
-			return ok && c.word(f.close)
+			return ok && c.acceptWord(f.close)
 		}
-		c.back(saved)
-	case f.in&dagger != 0:
-		if c.dagger(f, m) || c.back(saved) {
+		c.restore(saved)
+	case f.contents&dagger != 0:
+		if c.dagger(f, m) || c.restore(saved) {
 			return true
 		}
 		m.reset()
 	}
-	return c.list(f, m) && c.word(f.close)
+	return c.list(f, m) && c.acceptWord(f.close)
 }
 
 // dagger reads SP ( number | "NUMBER" ) [ SP ":" SP number ] SP "†" text and the
@@ -300,7 +300,7 @@ func (c *cursor) dagger(f *form, m *reading) bool {
 	m.sure, m.key = true, true
 	if n, ok := c.number(); ok {
 		m.add(n)
-	} else if !c.word("number") {
+	} else if !c.acceptWord("number") {
 		return false
 	}
 	c.spaces()
@@ -316,7 +316,7 @@ func (c *cursor) dagger(f *form, m *reading) bool {
 	}
 	for n := 0; ; n++ {
 		saved := *c
-		if c.word(f.close) || c.back(saved) {
+		if c.acceptWord(f.close) || c.restore(saved) {
 			return true
 		}
 		if r := c.peek(); n == maxDagger || r == end || r == '\n' || strings.ContainsRune(squares, r) {
@@ -344,7 +344,7 @@ func (c *cursor) lists(f *form, m *reading) bool {
 // list reads numbers with what separates them.
 func (c *cursor) list(f *form, m *reading) bool {
 	c.spaces()
-	if f.in&carets != 0 && c.peek() == '^' {
+	if f.contents&carets != 0 && c.peek() == '^' {
 		for c.accept('^') {
 			n, ok := c.number()
 			if !ok {
@@ -361,30 +361,30 @@ func (c *cursor) list(f *form, m *reading) bool {
 		return false
 	}
 	for first := true; ; first = false {
-		if !c.key(f, m, first) || !c.item(m, allDashes) || m.bad && !m.sure && !m.any {
+		if !c.key(f, m, first) || !c.item(m, allDashes) || m.invalid && !m.sure && !m.anyMarker {
 			return false
 		}
 		if c.peek() == ']' { // most end here
 			return true
 		}
 		saved := *c
-		if c.place() || c.back(saved) {
+		if c.place() || c.restore(saved) {
 			saved = *c
 			if c.spaces(); !c.oneOf(";；") {
-				c.back(saved)
+				c.restore(saved)
 				break
 			}
 			c.spaces()
-			c.also()
+			c.conjunction()
 			continue
 		}
 		if !c.separator() {
-			c.back(saved)
+			c.restore(saved)
 			break
 		}
 	}
 	saved := *c
-	if f.in&names != 0 && (c.name() || c.back(saved)) {
+	if f.contents&names != 0 && (c.name() || c.restore(saved)) {
 		m.named = true
 	} else {
 		c.spaces()
@@ -395,29 +395,29 @@ func (c *cursor) list(f *form, m *reading) bool {
 // key reads what may be before a number: "id=", "#" in square brackets, or one or two
 // words such as "source".
 func (c *cursor) key(f *form, m *reading, first bool) bool {
-	must := first && f.in&keyed != 0
-	if digit(c.peek()) >= 0 {
+	must := first && f.contents&keyed != 0
+	if digitValue(c.peek()) >= 0 {
 		return !must
 	}
 	m.key = true
 	if fold(c.peek()) == 'i' && !must {
 		return c.id()
 	}
-	if f.in&dagger != 0 && c.accept('#') {
-		return digit(c.peek()) >= 0
+	if f.contents&dagger != 0 && c.accept('#') {
+		return digitValue(c.peek()) >= 0
 	}
 	for _, w := range keys[fold(c.peek())] {
 		saved := *c
-		if !c.word(w) {
-			c.back(saved)
+		if !c.acceptWord(w) {
+			c.restore(saved)
 			continue
 		}
-		colon := c.joint()
-		if digit(c.peek()) >= 0 || c.secondKey() {
-			m.sure = m.sure || first && colon && f.in&dagger != 0 && (w == "cite" || w == "citation")
+		colon := c.keyJoint()
+		if digitValue(c.peek()) >= 0 || c.secondKey() {
+			m.sure = m.sure || first && colon && f.contents&dagger != 0 && (w == "cite" || w == "citation")
 			return true
 		}
-		c.back(saved)
+		c.restore(saved)
 	}
 	return false
 }
@@ -425,19 +425,19 @@ func (c *cursor) key(f *form, m *reading, first bool) bool {
 func (c *cursor) secondKey() bool {
 	for _, w := range keys[fold(c.peek())] {
 		saved := *c
-		if c.word(w) {
-			c.joint()
-			if digit(c.peek()) >= 0 {
+		if c.acceptWord(w) {
+			c.keyJoint()
+			if digitValue(c.peek()) >= 0 {
 				return true
 			}
 		}
-		c.back(saved)
+		c.restore(saved)
 	}
 	return false
 }
 
-// joint reads what joins a word and a number, and reports whether it has a colon.
-func (c *cursor) joint() (colon bool) {
+// keyJoint reads what joins a word and a number, and reports whether it has a colon.
+func (c *cursor) keyJoint() (colon bool) {
 	c.spaces()
 	r := c.peek()
 	if c.oneOf(":：=._-") {
@@ -455,7 +455,7 @@ func (c *cursor) item(m *reading, dashes string) bool {
 	}
 	saved := *c
 	if c.spaces(); !c.oneOf(dashes) {
-		c.back(saved)
+		c.restore(saved)
 		m.add(a)
 		return true
 	}
@@ -471,7 +471,7 @@ func (c *cursor) separator() bool {
 	switch {
 	case c.oneOf(separators):
 		c.spaces()
-		c.also()
+		c.conjunction()
 		return true
 	case c.oneOf("&和与與及と및"):
 		c.spaces()
@@ -481,18 +481,18 @@ func (c *cursor) separator() bool {
 	}
 	for _, w := range conjunctions[fold(c.peek())] {
 		saved := *c
-		if c.word(w) && c.spaces() > 0 || c.back(saved) {
+		if c.acceptWord(w) && c.spaces() > 0 || c.restore(saved) {
 			return true
 		}
 	}
 	return false
 }
 
-// also reads an "and" after a comma.
-func (c *cursor) also() {
+// conjunction reads an "and" after a comma.
+func (c *cursor) conjunction() {
 	saved := *c
-	if !(c.accept('&') || c.word("and")) || c.spaces() == 0 {
-		c.back(saved)
+	if !(c.accept('&') || c.acceptWord("and")) || c.spaces() == 0 {
+		c.restore(saved)
 	}
 }
 
@@ -513,13 +513,13 @@ func (c *cursor) place() bool {
 	}
 	for _, w := range locators[fold(c.peek())] {
 		saved := *c
-		if c.word(w) && (c.accept('.') || w != "s") {
+		if c.acceptWord(w) && (c.accept('.') || w != "s") {
 			c.spaces()
 			if c.pages() {
 				return true
 			}
 		}
-		c.back(saved)
+		c.restore(saved)
 	}
 	return false
 }
@@ -530,11 +530,11 @@ func (c *cursor) pages() bool {
 	for goes := ok; goes; {
 		saved := *c
 		if goes = c.nextPage(); !goes {
-			c.back(saved)
+			c.restore(saved)
 		}
 	}
-	if ok && c.word("f") {
-		c.word("f")
+	if ok && c.acceptWord("f") {
+		c.acceptWord("f")
 		c.accept('.')
 	}
 	return ok
@@ -587,7 +587,7 @@ func (s *Scanner) formAt(c cursor, m *reading) (f *form, after cursor, short boo
 	fs := s.formsAt(c.b[c.at:])
 	then := afterBracket(c.b[c.at:])
 	for i := range fs {
-		if then != end && fs[i].then != "" && !strings.ContainsRune(fs[i].then, then) {
+		if then != end && fs[i].following != "" && !strings.ContainsRune(fs[i].following, then) {
 			continue
 		}
 		after = c
@@ -627,13 +627,13 @@ func (s *Scanner) citesKnown(label []byte) bool {
 	return false
 }
 
-// marks reads any marker in square brackets, also one that cites nothing, and
+// anyMarker reads any marker in square brackets, also one that cites nothing, and
 // reports whether one is here.
-func (s *Scanner) marks(c *cursor) bool {
+func (s *Scanner) anyMarker(c *cursor) bool {
 	if !strings.ContainsRune(`[\【［〔`, c.peek()) {
 		return false
 	}
-	f, _, short := s.formAt(*c, &reading{any: true})
+	f, _, short := s.formAt(*c, &reading{anyMarker: true})
 	c.short = c.short || short
 	return f != nil && !short
 }

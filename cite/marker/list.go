@@ -16,7 +16,7 @@ const (
 // to its answer, and of the white space before it. Offsets are from the start of
 // that, which is the first byte held.
 type ownList struct {
-	on       bool
+	active   bool
 	inLine   bool // the line being read began before that
 	line     int  // start of the line being read
 	seen     int  // bytes of it that are white space, or a rule and white space
@@ -44,12 +44,12 @@ const (
 	lineOther
 )
 
-// ownList decides whether a list of sources ends the text, and reports false if it
+// findOwnList decides whether a list of sources ends the text, and reports false if it
 // cannot yet. It is called at the start of white space, or of a line.
-func (s *Scanner) ownList() bool {
+func (s *Scanner) findOwnList() bool {
 	o := &s.list
-	if !o.on {
-		*o = ownList{on: true, inLine: s.state != stateLine, noDefine: s.definition}
+	if !o.active {
+		*o = ownList{active: true, inLine: s.state != stateLine, noDefine: s.definition}
 		s.emitText()
 	}
 	for {
@@ -130,7 +130,7 @@ func (s *Scanner) leaveList() {
 	s.passList()
 	s.list = ownList{}
 	for !found && s.i < len(s.b) && startsSpace(s.b[s.i:]) {
-		s.literal()
+		s.passLiteral()
 	}
 }
 
@@ -244,13 +244,13 @@ func (c *cursor) heading() bool {
 	for n <= 6 && c.accept('#') {
 		n++
 	}
-	if n > 6 || n > 0 && !c.gap() {
+	if n > 6 || n > 0 && !c.spacing() {
 		return false
 	}
 	c.emphasis()
 	for _, w := range headings[fold(c.peek())] {
 		saved := *c
-		if c.word(w) && c.headingEnd() || c.back(saved) {
+		if c.acceptWord(w) && c.headingEnd() || c.restore(saved) {
 			return true
 		}
 	}
@@ -263,34 +263,34 @@ func (c *cursor) headingEnd() bool {
 		c.oneOf(":：")
 		c.emphasis()
 	}
-	c.gap()
+	c.spacing()
 	return c.peek() == end && !c.short
 }
 
 // definition reads the beginning of the definition of a footnote.
 func (c *cursor) definition() bool {
 	c.spaces()
-	if !c.word("[^") {
+	if !c.acceptWord("[^") {
 		return false
 	}
 	_, ok := c.number()
-	return ok && c.word("]:")
+	return ok && c.acceptWord("]:")
 }
 
 // entry reads an entry of a list of sources.
 func (s *Scanner) entry(c *cursor) bool {
-	c.gap()
+	c.spacing()
 	saved := *c
-	bullet := c.oneOf("-*+•") && c.gap()
+	bullet := c.oneOf("-*+•") && c.spacing()
 	if !bullet {
-		c.back(saved)
+		c.restore(saved)
 		if bullet = c.accept('・'); bullet {
-			c.gap()
+			c.spacing()
 		}
 	}
 	saved = *c
 	c.emphasis()
-	if s.marks(c) {
+	if s.anyMarker(c) {
 		return true
 	}
 	if c.ordinal() {
@@ -298,7 +298,7 @@ func (s *Scanner) entry(c *cursor) bool {
 			return true
 		}
 	}
-	c.back(saved)
+	c.restore(saved)
 	return bullet && s.label(c)
 }
 
@@ -332,8 +332,8 @@ func (c *cursor) emphasis() {
 	}
 }
 
-// gap reads spaces and tabs, and reports whether there are any.
-func (c *cursor) gap() bool {
+// spacing reads spaces and tabs, and reports whether there are any.
+func (c *cursor) spacing() bool {
 	ok := false
 	for c.oneOf(" \t") {
 		ok = true

@@ -38,13 +38,13 @@ func TestDigitValues(t *testing.T) {
 		}
 	}
 	for r, want := range map[rune]int{'0': 0, '9': 9, '٢': 2, '１': 1, '９': 9, '𝟗': 9, '𝟘': 0, '²': -1, 'a': -1, end: -1} {
-		if got := digit(r); got != want {
+		if got := digitValue(r); got != want {
 			t.Errorf("digit(%q) = %d, want %d", r, got, want)
 		}
 	}
 	for r := rune(0); r <= unicode.MaxRune; r++ {
-		if (digit(r) >= 0) != unicode.Is(unicode.Nd, r) {
-			t.Errorf("digit(%U) = %d", r, digit(r))
+		if (digitValue(r) >= 0) != unicode.Is(unicode.Nd, r) {
+			t.Errorf("digit(%U) = %d", r, digitValue(r))
 		}
 	}
 }

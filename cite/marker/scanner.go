@@ -124,8 +124,8 @@ func (s *Scanner) emitText() {
 	}
 }
 
-// giveCode gives the next n bytes as code, after the text before them.
-func (s *Scanner) giveCode(n int, begins bool) {
+// emitCode emits the next n bytes as code, after the text before them.
+func (s *Scanner) emitCode(n int, begins bool) {
 	s.emitText()
 	if n > 0 {
 		s.take(Token{Text: s.b[s.i : s.i+n], Code: true, Begins: begins})
@@ -149,12 +149,12 @@ func (s *Scanner) step() bool {
 		s.fences = s.ticks >= minFence && s.opensFence(s.i)
 		return true
 	case stateSpan:
-		after, kind := s.span(s.b[s.i+s.ticks:], s.final)
+		after, kind := s.scanSpan(s.b[s.i+s.ticks:], s.final)
 		switch kind {
 		case spanUndecided:
 			return false
 		case spanCode:
-			s.giveCode(s.ticks+after, true)
+			s.emitCode(s.ticks+after, true)
 			s.state = stateText
 		case spanText:
 			s.i += s.ticks
@@ -168,25 +168,25 @@ func (s *Scanner) step() bool {
 		s.scanFence()
 		return true
 	}
-	if s.cited && (s.state == stateLine || s.list.on) {
-		ended := s.ownList()
+	if s.cited && (s.state == stateLine || s.list.active) {
+		ended := s.findOwnList()
 		if ended {
 			s.state = stateText
 		}
 		return ended
 	}
 	s.state = stateText
-	switch s.text() {
+	switch s.passText() {
 	case stopSign:
-		return s.special()
+		return s.scanSpecial()
 	case stopSpace:
-		return s.ownList()
+		return s.findOwnList()
 	}
 	return true
 }
 
-// special decides about a character that may begin something else than text.
-func (s *Scanner) special() bool {
+// scanSpecial decides about a character that may begin something else than text.
+func (s *Scanner) scanSpecial() bool {
 	b, i := s.b, s.i
 	switch b[i] {
 	case '`':
@@ -195,11 +195,11 @@ func (s *Scanner) special() bool {
 		s.state, s.ticks = stateTicks, 0
 		return true
 	case '~':
-		return s.tildes()
+		return s.scanTildes()
 	case '$':
-		return s.mathematics()
+		return s.scanMathematics()
 	case '[':
-		switch after, v := s.boundary(); v {
+		switch after, v := s.findBoundary(); v {
 		case undecided:
 			return false
 		case yes:
@@ -207,13 +207,13 @@ func (s *Scanner) special() bool {
 			return true
 		}
 	case '\\':
-		if s.backslash(i) {
+		if s.isEscaped(i) {
 			s.i++
 			return true
 		}
 	}
 	s.marker.known = s.known
-	switch v, after := s.match(i, &s.marker, s.chained(i)); v {
+	switch v, after := s.match(i, &s.marker, s.isChained(i)); v {
 	case undecided:
 		return false
 	case yes:
@@ -225,20 +225,20 @@ func (s *Scanner) special() bool {
 		s.i, s.from, s.marked = after, after, after
 	default:
 		if b[i] == '\\' {
-			return s.mathematics()
+			return s.scanMathematics()
 		}
 		if b[i] == '[' && s.atMargin(i) && !s.bounded {
 			c := cursor{b: b, at: i, left: maxMarker, final: true}
 			s.definition = c.definition()
 		}
-		s.literal()
+		s.passLiteral()
 	}
 	s.looked = 0
 	return true
 }
 
-// tildes decides about tildes, of which three open a fence.
-func (s *Scanner) tildes() bool {
+// scanTildes decides about tildes, of which three open a fence.
+func (s *Scanner) scanTildes() bool {
 	run := s.b[s.i:min(len(s.b), s.i+minFence)]
 	switch n := len(run) - len(bytes.TrimLeft(run, "~")); {
 	case n == minFence:
@@ -252,13 +252,13 @@ func (s *Scanner) tildes() bool {
 	return true
 }
 
-// boundary finds "[cite_start]" and "[cite_end]".
-func (s *Scanner) boundary() (after int, v verdict) {
+// findBoundary finds "[cite_start]" and "[cite_end]".
+func (s *Scanner) findBoundary() (after int, v verdict) {
 	if s.profile == Strict {
 		return 0, no
 	}
-	c := s.cursor(s.i)
-	v = c.decide(c.word("[cite_") && (c.word("start]") || c.word("end]")))
+	c := s.newCursor(s.i)
+	v = c.decide(c.acceptWord("[cite_") && (c.acceptWord("start]") || c.acceptWord("end]")))
 	return c.at, v
 }
 
@@ -267,7 +267,7 @@ func (s *Scanner) boundary() (after int, v verdict) {
 func (s *Scanner) passBoundary(n int) {
 	s.emitText()
 	s.take(Token{Text: s.b[s.i : s.i+n], Boundary: true})
-	before := s.before(s.i)
+	before := s.textBefore(s.i)
 	s.cut = s.cut || len(before) < s.i-s.begin
 	s.begin = s.i - len(before) + n
 	copy(s.b[s.begin:], before)
@@ -275,8 +275,8 @@ func (s *Scanner) passBoundary(n int) {
 	s.from, s.bounded = s.i, true
 }
 
-// literal passes a character as text.
-func (s *Scanner) literal() {
+// passLiteral passes a character as text.
+func (s *Scanner) passLiteral() {
 	_, size := utf8.DecodeRune(s.b[s.i:])
 	if s.i += size; s.b[s.i-1] == '\n' {
 		s.beginLine(s.i)
@@ -295,8 +295,8 @@ const (
 	stopSpace      // at white space that may be before a list of sources
 )
 
-// text passes ordinary text.
-func (s *Scanner) text() stop {
+// passText passes ordinary text.
+func (s *Scanner) passText() stop {
 	b, first := s.b, s.i
 	for {
 		for s.i < len(b) && !signs[b[s.i]] {
@@ -314,7 +314,7 @@ func (s *Scanner) text() stop {
 				return stopSpace
 			}
 			s.beginLine(s.i + 1)
-		case s.opens(s.i):
+		case s.mayOpen(s.i):
 			return stopSign
 		}
 		s.i++
@@ -338,14 +338,14 @@ var signs = func() (t [256]bool) {
 	return t
 }()
 
-// opens reports whether b[at:] may begin something else than text.
-func (s *Scanner) opens(at int) bool {
+// mayOpen reports whether b[at:] may begin something else than text.
+func (s *Scanner) mayOpen(at int) bool {
 	b := s.b[at:]
 	switch b[0] {
 	case '[':
 		return true
 	case '`':
-		return !s.backslash(at)
+		return !s.isEscaped(at)
 	case '~':
 		return s.opensFence(at)
 	}

@@ -39,8 +39,8 @@ páginas página pág pagina pagine pag sección seção sezione стр ペー�
 
 // The words that tell code and data from prose.
 var (
-	arrayNames = set(`arr array args argv buf idx kwargs lst nums ptr tmp vals vec`)
-	dataWords  = set(`array interval matrix tuple vector`)
+	arrayNames = wordSet(`arr array args argv buf idx kwargs lst nums ptr tmp vals vec`)
+	dataWords  = wordSet(`array interval matrix tuple vector`)
 )
 
 // index sorts words by their first letter.
@@ -53,7 +53,7 @@ func index(words []string) map[rune][]string {
 	return m
 }
 
-func set(words string) map[string]bool {
+func wordSet(words string) map[string]bool {
 	m := make(map[string]bool)
 	for _, w := range strings.Fields(words) {
 		m[w] = true

@@ -96,14 +96,14 @@ func addressKey(address []byte) string {
 
 // wordEnd returns the length of the word that b begins with; 0 if it begins with
 // what is between words.
-func wordEnd(b []byte) int { return end(b, 0, " \t\n<>\"`|[](){}*,='!^~") }
+func wordEnd(b []byte) int { return indexSign(b, 0, " \t\n<>\"`|[](){}*,='!^~") }
 
 // addressEnd returns the end of the address whose first n bytes are a word.
-func addressEnd(b []byte, n int) int { return end(b[:min(len(b), maxAddress)], n, " \t\n<>\"`|") }
+func addressEnd(b []byte, n int) int { return indexSign(b[:min(len(b), maxAddress)], n, " \t\n<>\"`|") }
 
-// end returns the place from n on of one of some signs, or of one outside ASCII that
+// indexSign returns the place from n on of one of some signs, or of one outside ASCII that
 // is neither letter nor number.
-func end(b []byte, n int, signs string) int {
+func indexSign(b []byte, n int, signs string) int {
 	for n < len(b) {
 		if c := b[n]; c < utf8.RuneSelf {
 			if strings.IndexByte(signs, c) >= 0 {

@@ -32,8 +32,8 @@ func (d *decoder) decode(piece []byte) []byte {
 	return d.clean(b[:n])
 }
 
-// end returns what is held back.
-func (d *decoder) end() []byte {
+// flush returns what is held back.
+func (d *decoder) flush() []byte {
 	b := d.held
 	d.held = nil
 	return d.clean(b)
@@ -63,7 +63,7 @@ func VisibleName(name string) string {
 
 func (d *decoder) clean(b []byte) []byte {
 	return bytes.Map(func(r rune) rune {
-		r = d.keep(r)
+		r = d.visibleRune(r)
 		if r >= 0 {
 			d.last = r
 		}
@@ -71,8 +71,8 @@ func (d *decoder) clean(b []byte) []byte {
 	}, b)
 }
 
-// keep returns the character to show for r, or -1 for none.
-func (d *decoder) keep(r rune) rune {
+// visibleRune returns the character to show for r, or -1 for none.
+func (d *decoder) visibleRune(r rune) rune {
 	switch {
 	case ' ' <= r && r < 0x7F, r == '\n', r == '\t', 0xA0 <= r && r < 0x0300 && r != 0xAD, 0x3000 <= r && r < 0xFB00 && r != 0x3164:
 		return r

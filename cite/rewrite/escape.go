@@ -42,13 +42,13 @@ type Escaper struct {
 	tildes  int  // at its end
 
 	// The line.
-	begun    bool // what kind of line it is has been decided
-	verbatim bool // it is code
-	item     bool // it is a list item of a plain text
-	fenced   bool // it closes a fenced block
-	strange  bool // its code, or that of the fenced block, has an address that is not known
-	piped    bool // it has a code span with "|" in it, where readers of tables may cut
-	cut      bool // the line before was piped
+	begun      bool // what kind of line it is has been decided
+	verbatim   bool // it is code
+	item       bool // it is a list item of a plain text
+	fenced     bool // it closes a fenced block
+	hasUnknown bool // its code, or that of the fenced block, has an address that is not known
+	piped      bool // it has a code span with "|" in it, where readers of tables may cut
+	cut        bool // the line before was piped
 
 	// The lines before.
 	fence   fence
@@ -104,7 +104,7 @@ func (e *Escaper) Append(dst, piece []byte) []byte {
 
 // AppendNumber appends the printed number of a source, and returns where it is.
 func (e *Escaper) AppendNumber(dst, number []byte) (out []byte, start int) {
-	e.out = e.advance(dst, e.decoder.end(), nextNumber)
+	e.out = e.advance(dst, e.decoder.flush(), nextNumber)
 	if !e.begun {
 		e.begun, e.wrapped, e.nested = true, true, true
 	}
@@ -116,7 +116,7 @@ func (e *Escaper) AppendNumber(dst, number []byte) (out []byte, start int) {
 
 // Close appends what was held back, and ends a block of code.
 func (e *Escaper) Close(dst []byte) []byte {
-	e.out = e.advance(dst, e.decoder.end(), nextEnd)
+	e.out = e.advance(dst, e.decoder.flush(), nextEnd)
 	if e.fence.run != "" {
 		if e.last != '\n' {
 			e.emit("\n")
@@ -125,9 +125,9 @@ func (e *Escaper) Close(dst []byte) []byte {
 		e.fenced = true
 	}
 	switch {
-	case e.strange && e.fenced:
+	case e.hasUnknown && e.fenced:
 		e.emit("\n" + strings.TrimSpace(unknownAddress))
-	case e.strange:
+	case e.hasUnknown:
 		e.emit(unknownAddress)
 	}
 	return e.out
@@ -140,7 +140,7 @@ func (e *Escaper) advance(dst, text []byte, next next) []byte {
 		decided := false
 		switch {
 		case e.begun || e.title:
-			decided = e.inline()
+			decided = e.escapeInline()
 		case e.fence.run != "":
 			decided = e.beginCode()
 		case e.Plain:
@@ -156,8 +156,8 @@ func (e *Escaper) advance(dst, text []byte, next next) []byte {
 	return e.out
 }
 
-// take appends the next n bytes of the text.
-func (e *Escaper) take(n int) bool {
+// appendNext appends the next n bytes of the text.
+func (e *Escaper) appendNext(n int) bool {
 	text := e.held[:n]
 	e.held = e.held[n:]
 	if !e.title {
@@ -195,9 +195,9 @@ func (e *Escaper) emit(s string) {
 	e.tildes, e.last = tildes, s[len(s)-1]
 }
 
-// line returns the rest of the line with its end. It is not whole if its end is
+// restOfLine returns the rest of the line with its end. It is not whole if its end is
 // missing or too far; wait reports whether more text may have the end.
-func (e *Escaper) line() (line []byte, whole, wait bool) {
+func (e *Escaper) restOfLine() (line []byte, whole, wait bool) {
 	line = e.held[:min(len(e.held), maxLine)]
 	if n := bytes.IndexByte(line, '\n'); n >= 0 {
 		return line[:n+1], true, false
@@ -208,7 +208,7 @@ func (e *Escaper) line() (line []byte, whole, wait bool) {
 
 // beginLine decides what kind of line begins.
 func (e *Escaper) beginLine() bool {
-	line, whole, wait := e.line()
+	line, whole, wait := e.restOfLine()
 	text := bytes.TrimLeft(line, " \t>")
 	prefix := line[:len(line)-len(text)]
 	if len(text) == 0 && wait {
@@ -224,7 +224,7 @@ func (e *Escaper) beginLine() bool {
 		e.begun, e.verbatim = true, true
 		return true
 	case sign == '`', sign == '~':
-		run := signs(text, byte(sign))
+		run := countSigns(text, byte(sign))
 		if wait && (run >= 3 || run == len(text)) {
 			return false
 		}
@@ -246,12 +246,12 @@ func (e *Escaper) beginLine() bool {
 
 // beginPlain decides what kind of line of a plain text begins.
 func (e *Escaper) beginPlain() bool {
-	line, whole, wait := e.line()
+	line, whole, wait := e.restOfLine()
 	if n := len(line) - len(bytes.TrimLeft(line, " \t")); n > 0 { // would be code
 		e.held = e.held[n:]
 		return true
 	}
-	run, digits := signs(line, '`'), len(line)-len(bytes.TrimLeft(line, "0123456789"))
+	run, digits := countSigns(line, '`'), len(line)-len(bytes.TrimLeft(line, "0123456789"))
 	if wait && (run >= 3 || run == len(line) || len(line) == 1 && line[0] == '-' ||
 		digits > 0 && len(line) < digits+2 && digits <= maxDigits) {
 		return false
@@ -263,16 +263,16 @@ func (e *Escaper) beginPlain() bool {
 	item := bytes.HasPrefix(line, []byte("- ")) || numbered && digits <= maxItem && bytes.HasPrefix(line[digits+1:], []byte(" "))
 	if item && !e.item {
 		e.item = true
-		return e.take(bytes.IndexByte(line, ' ') + 1)
+		return e.appendNext(bytes.IndexByte(line, ' ') + 1)
 	}
 	e.begun, e.item = true, false
 	if numbered && len(bytes.TrimSpace(line[digits+1:min(digits+2, len(line))])) == 0 {
-		e.take(digits)
+		e.appendNext(digits)
 	} else if len(line) == 0 || strings.IndexByte("#>+-=|:[", line[0]) < 0 {
 		return true
 	}
 	e.insert(`\`)
-	return e.take(1)
+	return e.appendNext(1)
 }
 
 // Digits of the number of an item.
@@ -281,9 +281,9 @@ const (
 	maxDigits = 9 // as readers of Markdown take them
 )
 
-// plainWord decides the rest of a word of a plain text: it becomes code if Markdown
+// escapePlainWord decides the rest of a word of a plain text: it becomes code if Markdown
 // would change it. found reports whether it would.
-func (e *Escaper) plainWord() (found, decided bool) {
+func (e *Escaper) escapePlainWord() (found, decided bool) {
 	b := e.held[:min(len(e.held), maxWord)]
 	n := 0
 	for n < len(b) && b[n] > ' ' && b[n] < utf8.RuneSelf {
@@ -299,7 +299,7 @@ func (e *Escaper) plainWord() (found, decided bool) {
 	if end := len(bytes.TrimRight(b[:n], ".,;:!?")); end > 0 {
 		n = end
 	}
-	return true, e.code(n)
+	return true, e.appendCode(n)
 }
 
 // isMarkup reports whether readers of Markdown would take signs out of a word that
@@ -344,7 +344,7 @@ func (e *Escaper) beginTable(text []byte, prefix int, whole, wait bool) bool {
 	}
 	e.table = true
 	if e.cut { // not the rule of a table's head: code would be cut at "|"
-		e.take(prefix)
+		e.appendNext(prefix)
 		e.insert(`\`)
 	}
 	return true
@@ -363,7 +363,7 @@ func isIndented(prefix []byte) bool {
 	return bytes.IndexByte(prefix, '>') < 0 && (len(prefix) >= 4 || tab >= 0)
 }
 
-func signs(b []byte, sign byte) (n int) {
+func countSigns(b []byte, sign byte) (n int) {
 	for n < len(b) && b[n] == sign {
 		n++
 	}
@@ -389,14 +389,14 @@ func (e *Escaper) opensFence(prefix, text []byte, run int) bool {
 // beginCode decides what kind of line of a fenced block begins.
 func (e *Escaper) beginCode() bool {
 	f := e.fence
-	line, whole, wait := e.line()
+	line, whole, wait := e.restOfLine()
 	text := bytes.TrimLeft(line, " ")
 	if wait && (f.prefix != "" || len(text) == 0 || text[0] == f.run[0]) {
 		return false
 	}
 	var closes, doubtful bool
 	if f.prefix == "" {
-		run := signs(text, f.run[0])
+		run := countSigns(text, f.run[0])
 		ends := run >= len(f.run) && len(line)-len(text) <= 3 && len(bytes.Trim(text, "`~ \t\n")) == 0
 		closes = ends && len(bytes.Trim(text[run:], " \n")) == 0
 		doubtful = ends && !closes
@@ -418,14 +418,14 @@ func (e *Escaper) beginCode() bool {
 	return true
 }
 
-// inline decides the next part of a line.
-func (e *Escaper) inline() bool {
+// escapeInline decides the next part of a line.
+func (e *Escaper) escapeInline() bool {
 	b := e.held
 	if e.verbatim && b[0] != '\n' {
-		return e.codeLine()
+		return e.appendCodeLine()
 	}
 	if e.Plain && b[0] != '\n' {
-		if found, decided := e.plainWord(); found || !decided {
+		if found, decided := e.escapePlainWord(); found || !decided {
 			return decided
 		}
 	}
@@ -434,7 +434,7 @@ func (e *Escaper) inline() bool {
 		return e.endLine()
 	case '`':
 		if !e.title {
-			return e.backticks()
+			return e.escapeBackticks()
 		}
 	case '~':
 		if e.tildes == 2 && !e.title {
@@ -443,38 +443,38 @@ func (e *Escaper) inline() bool {
 	case '(', ':':
 		if e.last == ']' {
 			e.insert(`\`)
-			return e.take(1)
+			return e.appendNext(1)
 		}
 	case '!', '^', '<':
-		return e.beforeBracket(c)
+		return e.escapeBefore(c)
 	}
-	return e.word()
+	return e.escapeWord()
 }
 
-// beforeBracket takes a character that means something before what follows.
-func (e *Escaper) beforeBracket(c byte) bool {
+// escapeBefore takes a character that means something before what follows.
+func (e *Escaper) escapeBefore(c byte) bool {
 	b := e.held
 	switch {
 	case len(b) == 1 && e.next == nextMore:
 		return false
 	case c == '<' && len(b) > 1 && opensElement(b[1]):
-		return e.element()
+		return e.escapeElement()
 	case c != '<' && !e.title && !e.slashed && (len(b) == 1 && e.next == nextNumber || len(b) > 1 && b[1] == '['):
 		e.insert(`\`)
 	}
-	return e.word()
+	return e.escapeWord()
 }
 
-// codeLine takes the rest of a line of code.
-func (e *Escaper) codeLine() bool {
+// appendCodeLine takes the rest of a line of code.
+func (e *Escaper) appendCodeLine() bool {
 	n := bytes.IndexByte(e.held, '\n')
 	if n < 0 {
 		if n = len(e.held); n < maxLine && e.Unknown != nil && e.next == nextMore {
 			return false
 		}
 	}
-	e.strange = e.strange || e.isUnknown(string(e.held[:n]))
-	return e.take(n)
+	e.hasUnknown = e.hasUnknown || e.isUnknown(string(e.held[:n]))
+	return e.appendNext(n)
 }
 
 func (e *Escaper) isUnknown(text string) bool { return e.Unknown != nil && len(e.Unknown(text)) > 0 }
@@ -482,12 +482,12 @@ func (e *Escaper) isUnknown(text string) bool { return e.Unknown != nil && len(e
 // endLine ends a line, and says after the line or the fenced block if there is an
 // address in its code that is not known.
 func (e *Escaper) endLine() bool {
-	ended := e.strange && e.fence.run == ""
-	e.strange = e.strange && !ended
+	ended := e.hasUnknown && e.fence.run == ""
+	e.hasUnknown = e.hasUnknown && !ended
 	if ended && !e.fenced {
 		e.emit(unknownAddress)
 	}
-	e.take(1)
+	e.appendNext(1)
 	if ended && e.fenced {
 		e.emit(strings.TrimSpace(unknownAddress) + "\n\n")
 	}
@@ -499,12 +499,12 @@ func opensElement(c byte) bool {
 	return 'a' <= c|0x20 && c|0x20 <= 'z' || c == '/' || c == '!' || c == '?' || c == '\\'
 }
 
-// backticks decides a run of backticks: it opens a code span or is text.
-func (e *Escaper) backticks() bool {
+// escapeBackticks decides a run of backticks: it opens a code span or is text.
+func (e *Escaper) escapeBackticks() bool {
 	b := e.held
-	run := signs(b[:min(len(b), maxRun)], '`')
+	run := countSigns(b[:min(len(b), maxRun)], '`')
 	if e.slashed {
-		return e.take(1)
+		return e.appendNext(1)
 	}
 	if run == len(b) && run < maxRun && e.next == nextMore {
 		return false
@@ -517,7 +517,7 @@ func (e *Escaper) backticks() bool {
 		if piped := end > 0 && bytes.IndexByte(b[:end], '|') >= 0; end > 0 && !(piped && e.table) {
 			e.piped = e.piped || piped
 			strange := e.isUnknown(string(b[:end]))
-			e.take(end)
+			e.appendNext(end)
 			if strange {
 				e.emit(unknownAddress)
 			}
@@ -526,7 +526,7 @@ func (e *Escaper) backticks() bool {
 	}
 	for range run {
 		e.insert(`\`)
-		e.take(1)
+		e.appendNext(1)
 	}
 	return true
 }
@@ -541,7 +541,7 @@ func spanEnd(b []byte, run int, final bool) (end int, known bool) {
 		if b[i] == '\n' {
 			break
 		}
-		n := signs(b[i:], '`')
+		n := countSigns(b[i:], '`')
 		if n <= run && i+n == len(b) && !final {
 			return 0, false
 		}
@@ -555,32 +555,32 @@ func spanEnd(b []byte, run int, final bool) (end int, known bool) {
 	return 0, true
 }
 
-// element prints what may be an element of HTML as code: all of it if it ends on
+// escapeElement prints what may be an element of HTML as code: all of it if it ends on
 // the line, otherwise its beginning.
-func (e *Escaper) element() bool {
+func (e *Escaper) escapeElement() bool {
 	b := e.held
 	end := bytes.IndexAny(b[:min(len(b), maxSpan)], ">|\n")
 	if end < 0 && len(b) < maxSpan && e.next == nextMore {
 		return false
 	}
 	if end > 0 && b[end] == '>' {
-		return e.code(end + 1)
+		return e.appendCode(end + 1)
 	}
 	n := 1
 	for n < min(len(b), maxElement) && b[n] < utf8.RuneSelf && strings.IndexByte(" \t\n<>`|", b[n]) < 0 {
 		n++
 	}
-	return e.code(n)
+	return e.appendCode(n)
 }
 
-// word decides a word, or what is between words.
-func (e *Escaper) word() bool {
+// escapeWord decides a word, or what is between words.
+func (e *Escaper) escapeWord() bool {
 	b := e.held
 	n := wordEnd(b[:min(len(b), maxWord)])
 	switch {
 	case n == 0:
 		_, n = utf8.DecodeRune(b)
-		return e.take(n)
+		return e.appendNext(n)
 	case n == len(b) && n < maxWord && e.next == nextMore:
 		return false
 	case !isActive(b[:n]):
@@ -589,28 +589,28 @@ func (e *Escaper) word() bool {
 				n--
 			}
 		}
-		return e.take(n)
+		return e.appendNext(n)
 	}
 	if n = addressEnd(b, n); n == len(b) && n < maxAddress && e.next == nextMore {
 		return false
 	}
-	if marks := signs(b, '_'); marks > 0 {
-		return e.take(marks)
+	if marks := countSigns(b, '_'); marks > 0 {
+		return e.appendNext(marks)
 	}
-	if !tooLong(n) {
+	if !isTooLong(n) {
 		n = len(trimAddress(b[:n]))
 	}
-	return e.code(n)
+	return e.appendCode(n)
 }
 
-// tooLong reports whether an address of n bytes may have been cut.
-func tooLong(n int) bool { return n > maxAddress-utf8.UTFMax }
+// isTooLong reports whether an address of n bytes may have been cut.
+func isTooLong(n int) bool { return n > maxAddress-utf8.UTFMax }
 
-// code prints the next n bytes as code, and says if there is an address in it that
+// appendCode prints the next n bytes as code, and says if there is an address in it that
 // is not known.
-func (e *Escaper) code(n int) bool {
+func (e *Escaper) appendCode(n int) bool {
 	text := string(e.held[:n])
-	unknown := tooLong(n) || e.isUnknown(text)
+	unknown := isTooLong(n) || e.isUnknown(text)
 	if e.last == '`' { // two code spans in a row would be one
 		_, first := utf8.DecodeRuneInString(text)
 		if isPunctuation(text[0]) {

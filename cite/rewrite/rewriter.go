@@ -64,7 +64,7 @@ type Rewriter struct {
 
 	numbers map[string]int // by source
 	sources []Source       // by number
-	given   int            // highest number that was not reserved
+	highest int            // highest number that was not reserved
 
 	out     []byte // the caller's slice, during a call
 	written int    // length of the rewritten text without out
@@ -74,10 +74,10 @@ type Rewriter struct {
 
 	// The end of the text so far. Spaces are held until it is known whether
 	// they are dropped with a marker that prints nothing.
-	spaces int
-	group  group
-	before int   // spaces before a silent group
-	shown  []int // numbers printed in the group
+	spaces       int
+	group        group
+	spacesBefore int   // spaces before a silent group
+	printed      []int // numbers printed in the group
 }
 
 // A group is a sequence of markers with only spaces between them.
@@ -148,7 +148,7 @@ func (r *Rewriter) end() []byte {
 func (r *Rewriter) offset() int { return r.written + len(r.out) }
 
 // Held returns the number of characters held back.
-func (r *Rewriter) Held() int { return r.scanner.Held() + r.before + r.spaces }
+func (r *Rewriter) Held() int { return r.scanner.Held() + r.spacesBefore + r.spaces }
 
 // Uses returns the citations so far. The caller must not change them.
 func (r *Rewriter) Uses() []Use { return r.uses }
@@ -183,7 +183,7 @@ func (r *Rewriter) reference(s Source) Reference {
 func (r *Rewriter) rewrite(t marker.Token) {
 	switch {
 	case t.Marker:
-		r.cite(t.IDs)
+		r.citeSources(t.IDs)
 	case t.Boundary:
 		r.endGroup(0)
 	case t.Code:
@@ -227,18 +227,18 @@ func (r *Rewriter) writeText(text []byte) {
 // endGroup ends a group and writes the spaces held. next is the character after
 // them, negative at the end of the text.
 func (r *Rewriter) endGroup(next rune) {
-	if r.group == groupSilent && r.spaces == 0 && next >= 0 && !marker.Closes(next) {
-		r.writeSpaces(r.before)
+	if r.group == groupSilent && r.spaces == 0 && next >= 0 && !marker.IsClosing(next) {
+		r.writeSpaces(r.spacesBefore)
 	}
 	r.writeSpaces(r.spaces)
-	r.spaces, r.before, r.group = 0, 0, groupNone
-	r.shown = r.shown[:0]
+	r.spaces, r.spacesBefore, r.group = 0, 0, groupNone
+	r.printed = r.printed[:0]
 }
 
 func (r *Rewriter) writeSpaces(n int) { r.out = append(r.out, strings.Repeat(" ", n)...) }
 
-// cite records the citations of one marker and prints their numbers.
-func (r *Rewriter) cite(ids []int) {
+// citeSources records the citations of one marker and prints their numbers.
+func (r *Rewriter) citeSources(ids []int) {
 	printed := false
 	for _, id := range ids {
 		d := r.documents[id-1]
@@ -247,9 +247,9 @@ func (r *Rewriter) cite(ids []int) {
 		}
 		s, first := r.source(d)
 		u := Use{Number: s.Number, ID: id, First: first, Span: Span{r.offset(), r.offset()}}
-		if !slices.Contains(r.shown, s.Number) {
-			r.shown = append(r.shown, s.Number)
-			if number := r.inline(*s); len(number) > 0 {
+		if !slices.Contains(r.printed, s.Number) {
+			r.printed = append(r.printed, s.Number)
+			if number := r.inlineNumber(*s); len(number) > 0 {
 				if !printed {
 					printed = true
 					r.openGroup()
@@ -265,13 +265,13 @@ func (r *Rewriter) cite(ids []int) {
 		return
 	}
 	if r.group == groupNone {
-		r.group, r.before = groupSilent, r.spaces
+		r.group, r.spacesBefore = groupSilent, r.spaces
 	}
 	r.spaces = 0
 }
 
-// inline returns the number of a source as the text shows it; it is overwritten by the next.
-func (r *Rewriter) inline(s Source) []byte {
+// inlineNumber returns the number of a source as the text shows it; it is overwritten by the next.
+func (r *Rewriter) inlineNumber(s Source) []byte {
 	if r.number = r.number[:0]; r.style.Inline != nil {
 		r.number = r.style.Inline(r.number, r.reference(s))
 	}
@@ -281,10 +281,10 @@ func (r *Rewriter) inline(s Source) []byte {
 // openGroup writes the spaces that belong before a marker that prints a number.
 func (r *Rewriter) openGroup() {
 	if r.group == groupSilent {
-		r.spaces = r.before
+		r.spaces = r.spacesBefore
 	}
 	r.writeSpaces(r.spaces)
-	r.spaces, r.before, r.group = 0, 0, groupPrinted
+	r.spaces, r.spacesBefore, r.group = 0, 0, groupPrinted
 }
 
 // source returns the source of a document, with the next number if it is new, and
@@ -294,9 +294,9 @@ func (r *Rewriter) source(d Document) (s *Source, first bool) {
 	n, ok := r.numbers[key]
 	if !ok {
 		taken := slices.Collect(maps.Values(r.numbers))
-		for n = r.given + 1; slices.Contains(taken, n); n++ {
+		for n = r.highest + 1; slices.Contains(taken, n); n++ {
 		}
-		r.numbers[key], r.given = n, n
+		r.numbers[key], r.highest = n, n
 	}
 	i, cited := slices.BinarySearchFunc(r.sources, n, func(s Source, n int) int { return s.Number - n })
 	if !cited {

@@ -62,8 +62,8 @@ func wholeForm(forms []string) *regexp.Regexp {
 	return regexp.MustCompile(`^(?:` + strings.Join(forms, "|") + `)$`)
 }
 
-// bare returns a sentence as the tables have it; empty if it is too long to be in one.
-func bare(sentence string) string {
+// normalize returns a sentence as the tables have it; empty if it is too long to be in one.
+func normalize(sentence string) string {
 	s := strings.TrimFunc(strings.ToLower(sentence), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) })
 	if len(s) > 400 {
 		return ""
@@ -72,19 +72,19 @@ func bare(sentence string) string {
 }
 
 // IsOffer reports whether a sentence is a wish, thanks or an offer to the reader.
-func IsOffer(sentence string) bool { return offers().MatchString(bare(sentence)) }
+func IsOffer(sentence string) bool { return offers().MatchString(normalize(sentence)) }
 
 // IsRefusal reports whether a sentence says only that the documents do not have what is asked
 // for, or that the writer does not know it.
 func IsRefusal(sentence string) bool {
-	of, s := refusals(), bare(sentence)
+	of, s := refusals(), normalize(sentence)
 	s = s[len(of.openings.FindString(s)):]
 	return of.forms.MatchString(s) && !of.more.MatchString(s)
 }
 
 // IsNoAnswer reports whether a sentence is the words NO ANSWER that a prompt asks for.
 func IsNoAnswer(sentence string) bool {
-	return strings.HasSuffix(strings.ReplaceAll(bare(sentence), "_", " "), "no answer") && IsRefusal(sentence)
+	return strings.HasSuffix(strings.ReplaceAll(normalize(sentence), "_", " "), "no answer") && IsRefusal(sentence)
 }
 
 // isClaim reports whether a sentence states something that needs a source: it has

@@ -38,20 +38,20 @@ const maxLook = 64
 func (s *Splitter) Next(text []byte, refs, code []Span, final bool) (Span, bool) {
 	for s.at < len(text) {
 		if end := RefAt(refs, s.at); end > 0 {
-			s.ink(end)
+			s.extend(end)
 			continue
 		}
 		r, size := utf8.DecodeRune(text[s.at:])
 		end, known := 0, true
 		switch {
 		case !s.open:
-			if end, known = block(text, code, s.at, final); end > 0 {
+			if end, known = blockEnd(text, code, s.at, final); end > 0 {
 				s.start, end = s.at, len(bytes.TrimRight(text[:end], " \t\r\n"))
 			}
 		case r == '\n':
-			end, known = s.line(text, refs, code, final)
+			end, known = s.endOfLine(text, refs, code, final)
 		case IsStop(r):
-			end, known = s.stop(text, refs, final)
+			end, known = s.endOfStop(text, refs, final)
 		}
 		switch {
 		case !known:
@@ -61,7 +61,7 @@ func (s *Splitter) Next(text []byte, refs, code []Span, final bool) (Span, bool)
 		case unicode.IsSpace(r):
 			s.at += size
 		default:
-			s.ink(s.at + size)
+			s.extend(s.at + size)
 		}
 	}
 	if final && s.open {
@@ -70,9 +70,9 @@ func (s *Splitter) Next(text []byte, refs, code []Span, final bool) (Span, bool)
 	return Span{}, false
 }
 
-// block returns the end of the fenced block that begins at a place, or 0 if none does,
+// blockEnd returns the end of the fenced block that begins at a place, or 0 if none does,
 // once that is known.
-func block(text []byte, code []Span, at int, final bool) (end int, known bool) {
+func blockEnd(text []byte, code []Span, at int, final bool) (end int, known bool) {
 	end = RefAt(code, at)
 	switch {
 	case end > 0 && end == len(text) && !final:
@@ -83,7 +83,7 @@ func block(text []byte, code []Span, at int, final bool) (end int, known bool) {
 	return end, true
 }
 
-func (s *Splitter) ink(end int) {
+func (s *Splitter) extend(end int) {
 	if !s.open {
 		s.open, s.start = true, s.at
 	}
@@ -105,9 +105,9 @@ func RefAt(refs []Span, at int) int {
 	return refs[i].End
 }
 
-// line returns the end of the sentence if the line end at s.at ends it, otherwise 0,
+// endOfLine returns the end of the sentence if the line end at s.at ends it, otherwise 0,
 // once that is known.
-func (s *Splitter) line(text []byte, refs, code []Span, final bool) (end int, known bool) {
+func (s *Splitter) endOfLine(text []byte, refs, code []Span, final bool) (end int, known bool) {
 	if c := text[s.start]; c == '#' || c == '|' {
 		return s.end, true
 	}
@@ -125,7 +125,7 @@ func (s *Splitter) line(text []byte, refs, code []Span, final bool) (end int, kn
 	// A line that begins a block is no part of the sentence.
 	const longest = len("123456789. ")
 	rest := text[next:]
-	end, known = block(text, code, next, final)
+	end, known = blockEnd(text, code, next, final)
 	switch {
 	case len(rest) == 0 && !final:
 		return 0, false
@@ -146,9 +146,9 @@ func isListLead(c byte) bool {
 // listItem is a line that begins with a bullet or an item number.
 var listItem = regexp.MustCompile(`^(?:[-*+•–—]|\d{1,9}[.)])(?:[ \t]|$)`)
 
-// stop returns the end of the sentence if the full stop at s.at ends it, otherwise 0,
+// endOfStop returns the end of the sentence if the full stop at s.at ends it, otherwise 0,
 // once that is known.
-func (s *Splitter) stop(text []byte, refs []Span, final bool) (end int, known bool) {
+func (s *Splitter) endOfStop(text []byte, refs []Span, final bool) (end int, known bool) {
 	first, size := utf8.DecodeRune(text[s.at:])
 	i := s.at + size
 	spaced := isWide(first)

@@ -29,7 +29,7 @@ func units(words []word, names map[string]bool) (out []unit) {
 	}
 	for i, w := range words[:min(len(words), maxAligned)] {
 		isName := w.capital && w.kind != light && names[w.key]
-		if n := len(out); isName && n > 0 && out[n-1].name && !w.parted && w.Start == words[i-1].End+1 {
+		if n := len(out); isName && n > 0 && out[n-1].name && !w.afterBreak && w.Start == words[i-1].End+1 {
 			out[n-1].words = words[i-len(out[n-1].words) : i+1]
 			continue
 		}
@@ -56,9 +56,9 @@ func capitalizesNouns(words []word) bool {
 var germanWords = wordSet(`der die das dem den des ein eine einen einem einer und oder ist sind war waren wird werden wurde
 	kann darf nicht kein keine auch nur im am zum zur mit für von auf aus bei nach vor bis`)
 
-// same reports whether two units have the same words; for names it is enough that
+// sameWords reports whether two units have the same words; for names it is enough that
 // one has all words of the other.
-func (u unit) same(v unit) bool {
+func (u unit) sameWords(v unit) bool {
 	if !u.name || !v.name {
 		return len(u.words) == len(v.words) && u.words[0].key == v.words[0].key
 	}
@@ -73,9 +73,9 @@ func (u unit) same(v unit) bool {
 	return true
 }
 
-// rivals reports whether a sentence with one unit in the place of the other says
+// isRival reports whether a sentence with one unit in the place of the other says
 // something else: they are two names, opposites, or steps of a scale.
-func (u unit) rivals(v unit) bool {
+func (u unit) isRival(v unit) bool {
 	a, b := u.words[0].plain, v.words[0].plain
 	x, y := scales[a], scales[b]
 	return u.name && v.name || slices.Contains(opposites[a], b) || x.scale == y.scale && x.step != y.step
@@ -116,11 +116,11 @@ const (
 
 func score(a, b unit) int {
 	switch {
-	case a.same(b) && a.words[0].kind == light:
+	case a.sameWords(b) && a.words[0].kind == light:
 		return lights
-	case a.same(b):
+	case a.sameWords(b):
 		return same
-	case a.rivals(b):
+	case a.isRival(b):
 		return rival
 	}
 	return 0
@@ -155,9 +155,9 @@ func align(claim, sentence []unit) (pairs []pair) {
 	return pairs
 }
 
-// displaced reports whether a claim is nearly a copy of a sentence, or of a part of
+// isDisplaced reports whether a claim is nearly a copy of a sentence, or of a part of
 // it, with rivals in the place of some words.
-func displaced(claim, sentence []unit) bool {
+func isDisplaced(claim, sentence []unit) bool {
 	pairs := align(claim, sentence)
 	if len(pairs) == 0 {
 		return false

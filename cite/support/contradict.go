@@ -21,18 +21,18 @@ func (c *cover) contradicts(all []word, picked []int, found []bool) bool {
 		}
 	}
 	for _, p := range picked {
-		if displaced(units(all, c.names), units(c.sentences[p].words, c.names)) {
+		if isDisplaced(units(all, c.names), units(c.sentences[p].words, c.names)) {
 			return true
 		}
 	}
-	mine, matched, elsewhere := negated(all), make(map[string]bool), false
+	mine, matched, elsewhere := negatedKeys(all), make(map[string]bool), false
 	bounded := make(map[string]bool)
 	for _, p := range picked {
 		words := c.sentences[p].words
 		for _, w := range words {
 			bounded[w.plain] = bounds[w.plain]
 		}
-		for key := range negated(words) {
+		for key := range negatedKeys(words) {
 			matched[key] = true
 			elsewhere = elsewhere || !mine[key]
 		}
@@ -40,13 +40,13 @@ func (c *cover) contradicts(all []word, picked []int, found []bool) bool {
 	if slices.ContainsFunc(all, func(w word) bool { return mine[w.key] && !matched[w.key] && bounds[w.plain] == bounded[w.plain] }) {
 		return !elsewhere
 	}
-	return turned(all, c.sentences[picked[0]].words)
+	return isContradicted(all, c.sentences[picked[0]].words)
 }
 
-// negated returns the keys of the words that are turned round in a sentence. A negator
+// negatedKeys returns the keys of the words that are turned round in a sentence. A negator
 // turns round the next word that says something in its own clause; itself if there is
 // none near.
-func negated(words []word) map[string]bool {
+func negatedKeys(words []word) map[string]bool {
 	keys := make(map[string]bool)
 	for i, w := range words {
 		if !isNegator(w.plain) {
@@ -54,7 +54,7 @@ func negated(words []word) map[string]bool {
 		}
 		const reach = 5
 		target := i
-		for j := i + 1; j < min(len(words), i+1+reach) && !words[j].parted; j++ {
+		for j := i + 1; j < min(len(words), i+1+reach) && !words[j].afterBreak; j++ {
 			if v := words[j].plain; bounds[v] || !lightWords[v] && !filler[v] {
 				target = j
 				break
@@ -65,9 +65,9 @@ func negated(words []word) map[string]bool {
 	return keys
 }
 
-// turned reports whether a sentence negates a word that the claim states.
-func turned(claim, sentence []word) bool {
-	theirs, mine := negated(sentence), negated(claim)
+// isContradicted reports whether a sentence negates a word that the claim states.
+func isContradicted(claim, sentence []word) bool {
+	theirs, mine := negatedKeys(sentence), negatedKeys(claim)
 	return slices.ContainsFunc(claim, func(w word) bool {
 		return theirs[w.key] && !mine[w.key] && (w.kind != light || bounds[w.plain])
 	})

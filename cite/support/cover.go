@@ -227,8 +227,8 @@ func (c *cover) verbatim(claim []word) (at Span, found, negated bool) {
 	for _, s := range c.sentences {
 		words = append(words, s.words...)
 	}
-	text, starts := spell(words)
-	needle, _ := spell(claim)
+	text, starts := joinWords(words)
+	needle, _ := joinWords(claim)
 	i := strings.Index(text, needle)
 	if i < 0 {
 		return Span{}, false, false
@@ -237,15 +237,15 @@ func (c *cover) verbatim(claim []word) (at Span, found, negated bool) {
 	at = Span{words[first].Start, words[first+len(claim)-1].End}
 	for _, s := range c.sentences {
 		if s.Start <= at.Start && at.Start < s.End {
-			negated = turned(claim, s.words)
+			negated = isContradicted(claim, s.words)
 		}
 	}
 	return at, true, negated
 }
 
-// spell writes words one after the other, each after a NUL, and returns where
+// joinWords writes words one after the other, each after a NUL, and returns where
 // each begins.
-func spell(words []word) (text string, starts []int) {
+func joinWords(words []word) (text string, starts []int) {
 	var b strings.Builder
 	for _, w := range words {
 		starts = append(starts, b.Len())
@@ -278,11 +278,11 @@ func (c *cover) lacksSubject(claim []word) bool {
 	}) {
 		return false
 	}
-	return !slices.ContainsFunc(claim[1:min(len(claim), phrase+1)], func(w word) bool { return w.parted })
+	return !slices.ContainsFunc(claim[1:min(len(claim), phrase+1)], func(w word) bool { return w.afterBreak })
 }
 
-// closing returns the length of the punctuation that ends a quote.
-func closing(rest string) int {
+// closingLength returns the length of the punctuation that ends a quote.
+func closingLength(rest string) int {
 	n := 0
 	for n < len(rest) {
 		r, size := utf8.DecodeRuneInString(rest[n:])

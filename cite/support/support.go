@@ -76,7 +76,7 @@ func (p Prover) Find(sentence string, passage Passage) Quote {
 	}
 	at, verbatim, negated := c.verbatim(all)
 	if verbatim && !negated {
-		at.End += closing(passage.Text[at.End:])
+		at.End += closingLength(passage.Text[at.End:])
 		return Quote{Span: at, Support: 1, Verdict: Quoted}
 	}
 	q := Quote{Span: c.quote(false), Verdict: Weak}

@@ -20,10 +20,10 @@ const (
 
 // A word is one word of a claim or a passage.
 type word struct {
-	key    string // what words are compared by: the stem, or the value of a number
-	plain  string // the word in lower case
-	kind   wordKind
-	parted bool // a comma, the border of a cell or the like is between this word and the one before it
+	key        string // what words are compared by: the stem, or the value of a number
+	plain      string // the word in lower case
+	kind       wordKind
+	afterBreak bool // a comma, the border of a cell or the like is between this word and the one before it
 	// capital reports whether the word begins with a capital.
 	capital bool
 	Span
@@ -38,17 +38,17 @@ type lexer struct {
 	stem func(string) string
 	// begins holds the first two bytes of every word worth stemming; nil means
 	// all. Stemming is most of the cost.
-	begins map[[2]byte]bool
-	words  []word
-	opened bool // no word of the sentence has been read
-	parted bool // a comma has been read and no word after it
+	begins     map[[2]byte]bool
+	words      []word
+	atStart    bool // no word of the sentence has been read
+	afterBreak bool // a comma has been read and no word after it
 }
 
 // read appends the words of a text, which begins at a byte of a longer one, to
 // the lexer's and returns them. A capital makes a name unless it begins a
 // sentence.
 func (l *lexer) read(text string, at int) []word {
-	l.opened, l.parted = true, false
+	l.atStart, l.afterBreak = true, false
 	first := len(l.words)
 	for i := 0; i < len(text); {
 		r, size := utf8.DecodeRuneInString(text[i:])
@@ -63,8 +63,8 @@ func (l *lexer) read(text string, at int) []word {
 			l.add(string(r), string(r), light, Span{i, i + size})
 			i += size
 		default:
-			l.opened = l.opened || isStop(r) || r == '\n'
-			l.parted = l.parted || isStop(r) || strings.ContainsRune(",;:()|/–—，；：、", r)
+			l.atStart = l.atStart || isStop(r) || r == '\n'
+			l.afterBreak = l.afterBreak || isStop(r) || strings.ContainsRune(",;:()|/–—，；：、", r)
 			i += size
 		}
 	}
@@ -77,8 +77,8 @@ func (l *lexer) read(text string, at int) []word {
 }
 
 func (l *lexer) add(key, written string, kind wordKind, at Span) {
-	l.words = append(l.words, word{key: key, plain: written, kind: kind, parted: l.parted, Span: at})
-	l.opened, l.parted = false, false
+	l.words = append(l.words, word{key: key, plain: written, kind: kind, afterBreak: l.afterBreak, Span: at})
+	l.atStart, l.afterBreak = false, false
 }
 
 // isIdeograph reports whether r belongs to a script that is written without spaces.
@@ -148,22 +148,22 @@ func (l *lexer) letters(text string, start int) int {
 	switch {
 	case months[low] != "" && capitals > 0: // not the auxiliary "may"
 		l.add(months[low], low, name, at)
-	case lightWords[low] && (l.opened || capitals != utf8.RuneCountInString(low) || capitals < 2):
+	case lightWords[low] && (l.atStart || capitals != utf8.RuneCountInString(low) || capitals < 2):
 		l.add(low, low, light, at)
 	case spelledNumbers[low] != 0:
 		l.add(strconv.Itoa(spelledNumbers[low]), low, number, at)
 	case digit:
 		l.add(low, low, name, at)
-	case unicode.IsUpper(first) && (!l.opened || capitals > 1):
-		l.add(l.stemmed(low), low, name, at)
+	case unicode.IsUpper(first) && (!l.atStart || capitals > 1):
+		l.add(l.stemWord(low), low, name, at)
 	default:
-		l.add(l.stemmed(low), low, plain, at)
+		l.add(l.stemWord(low), low, plain, at)
 	}
 	l.words[len(l.words)-1].capital = unicode.IsUpper(first)
 	return i
 }
 
-func (l *lexer) stemmed(low string) string {
+func (l *lexer) stemWord(low string) string {
 	if l.stem == nil || len(low) < 3 || l.begins != nil && !l.begins[[2]byte{low[0], low[1]}] {
 		return low
 	}

@@ -152,7 +152,7 @@ func passageTrace(place int, p retrieve.Passage, a cite.Answer, unread bool) str
 			state = "skipped"
 		case j.Decision != answer.Relevant:
 			why = strings.TrimSuffix(fmt.Sprintf("the judge gave no verdict (%s): %s", j.Decision, why), ": ")
-		case j.By == "model" && !j.SaidNo():
+		case j.By == "model" && !j.IsRejected():
 			why = strings.TrimSuffix("the judge said yes: "+why, ": ")
 		}
 	}

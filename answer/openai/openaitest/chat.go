@@ -10,8 +10,8 @@ import (
 
 // chat replies to a chat request.
 func (x *exchange) chat() {
-	whole := x.whole()
-	if x.reply.Fault != "" && x.fail(whole) {
+	whole := x.wholeReply()
+	if x.reply.Fault != "" && x.playFault(whole) {
 		return
 	}
 	if x.req.Stream && x.reply.Fault != PlainJSON {
@@ -19,16 +19,16 @@ func (x *exchange) chat() {
 		return
 	}
 	tokens := Split(x.reply.Text)
-	if x.wait(x.first() + time.Duration(max(0, len(tokens)-1))*x.per()) {
+	if x.wait(x.firstTokenDelay() + time.Duration(max(0, len(tokens)-1))*x.tokenDelay()) {
 		x.w.Header().Set("Content-Type", "application/json")
 		x.write(whole)
 		x.sent = len(tokens)
 	}
 }
 
-func (x *exchange) first() time.Duration { return cmp.Or(x.reply.FirstToken, x.h.FirstToken) }
+func (x *exchange) firstTokenDelay() time.Duration { return cmp.Or(x.reply.FirstToken, x.h.FirstToken) }
 
-func (x *exchange) per() time.Duration { return cmp.Or(x.reply.PerToken, x.h.PerToken) }
+func (x *exchange) tokenDelay() time.Duration { return cmp.Or(x.reply.PerToken, x.h.PerToken) }
 
 func (x *exchange) finish() string { return cmp.Or(x.reply.Finish, "stop") }
 
@@ -44,8 +44,8 @@ func (x *exchange) usage() usage {
 	return usage{prompt, out, prompt + out}
 }
 
-// whole is the reply in one JSON object.
-func (x *exchange) whole() string {
+// wholeReply is the reply in one JSON object.
+func (x *exchange) wholeReply() string {
 	message := map[string]any{"role": "assistant", "content": x.reply.Text}
 	if x.reply.Reasoning != "" {
 		if x.reply.ReasoningField != "" {
@@ -95,26 +95,26 @@ func (x *exchange) stream() {
 	x.w.Header().Set("Cache-Control", "no-cache")
 	x.w.WriteHeader(200)
 	fault := x.reply.Fault
-	if x.before(fault) {
+	if x.playBefore(fault) {
 		return
 	}
 	after := cmp.Or(x.reply.After, 3)
 	deltas := x.deltas()
 	for i, d := range deltas {
-		pause := x.per()
+		pause := x.tokenDelay()
 		if i == 0 {
-			pause = x.first()
+			pause = x.firstTokenDelay()
 		}
 		if !x.wait(pause) || x.gone {
 			return
 		}
-		if i == after && x.middle(fault, d) {
+		if i == after && x.playMiddle(fault, d) {
 			return
 		}
 		x.data(x.chunk(map[string]any{d.field: d.text}, nil))
 		x.sent++
 	}
-	if len(deltas) <= after && x.middle(fault, delta{"content", " and so on"}) {
+	if len(deltas) <= after && x.playMiddle(fault, delta{"content", " and so on"}) {
 		return
 	}
 	x.data(x.chunk(map[string]any{}, x.finish()))
@@ -124,9 +124,9 @@ func (x *exchange) stream() {
 	x.data("[DONE]")
 }
 
-// before plays a fault before the first token, and reports whether that ended the
+// playBefore plays a fault before the first token, and reports whether that ended the
 // reply.
-func (x *exchange) before(fault Fault) bool {
+func (x *exchange) playBefore(fault Fault) bool {
 	switch fault {
 	case FirstTokenStall:
 		x.write("\n")
@@ -137,28 +137,28 @@ func (x *exchange) before(fault Fault) bool {
 		}
 	case ResetFirst:
 		x.write("data: {")
-		x.cut("")
+		x.cutConnection("")
 	case HugeLine:
-		x.huge(`data: {"choices":[{"index":0,"delta":{"content":"`, "a", "\"}}]}\n\n")
+		x.writeHuge(`data: {"choices":[{"index":0,"delta":{"content":"`, "a", "\"}}]}\n\n")
 	case HugeText:
 		chunk := "data: " + x.chunk(map[string]any{"content": strings.Repeat("lorem ", 1000)}, nil) + "\n\n"
-		x.huge("", chunk, "")
+		x.writeHuge("", chunk, "")
 	default:
 		return false
 	}
 	return true
 }
 
-// middle plays a fault in place of the token d, and reports whether that ended
+// playMiddle plays a fault in place of the token d, and reports whether that ended
 // the reply.
-func (x *exchange) middle(fault Fault, d delta) bool {
+func (x *exchange) playMiddle(fault Fault, d delta) bool {
 	next := "data: " + x.chunk(map[string]any{d.field: d.text}, nil)
 	switch fault {
 	case MiddleStall:
 		x.stall()
 	case Reset:
 		x.write(next[:len(next)/2])
-		x.cut("")
+		x.cutConnection("")
 	case NoFinish:
 	default:
 		return false

@@ -55,7 +55,7 @@ func (x *exchange) embed() {
 
 // object sends a reply that is one JSON object with so many parts, or its fault.
 func (x *exchange) object(body string, parts int) {
-	if x.reply.Fault != "" && x.fail(body) || !x.wait(x.first()) {
+	if x.reply.Fault != "" && x.playFault(body) || !x.wait(x.firstTokenDelay()) {
 		return
 	}
 	x.w.Header().Set("Content-Type", "application/json")

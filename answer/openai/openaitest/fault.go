@@ -90,8 +90,8 @@ var statuses = map[Fault]status{
 	noRule:           {500, "openaitest: no rule fits the request", "server_error", "no_rule", ""},
 }
 
-// status sends the fault that is one small reply, and reports whether it is one.
-func (x *exchange) status(f Fault) bool {
+// sendStatus sends the fault that is one small reply, and reports whether it is one.
+func (x *exchange) sendStatus(f Fault) bool {
 	s, ok := statuses[f]
 	if !ok || f == NoStreamOptions && !strings.Contains(string(x.req.Body), `"stream_options"`) {
 		return false
@@ -117,28 +117,28 @@ func (x *exchange) status(f Fault) bool {
 	return true
 }
 
-// fail plays a fault of any endpoint, and reports whether it is one. whole is
+// playFault plays a fault of any endpoint, and reports whether it is one. whole is
 // the body of the correct reply.
-func (x *exchange) fail(whole string) bool {
+func (x *exchange) playFault(whole string) bool {
 	head := x.w.Header()
 	switch f := x.reply.Fault; f {
 	case HugeError:
 		x.w.WriteHeader(http.StatusInternalServerError)
-		x.huge(`{"error":{"message":"`, "a", `"}}`)
+		x.writeHuge(`{"error":{"message":"`, "a", `"}}`)
 	case Redirect:
 		http.Redirect(x.w, x.r, "http://elsewhere.test/v1", http.StatusFound)
 	case HeaderStall:
 		x.stall()
 	case HangUp:
-		x.cut("")
+		x.cutConnection("")
 	case NotHTTP:
-		x.cut(x.r.Header.Get("Authorization") + "\r\n\r\n")
+		x.cutConnection(x.r.Header.Get("Authorization") + "\r\n\r\n")
 	case HugeHeader:
 		head.Set("X-Huge", strings.Repeat("a", 1<<20))
 		x.w.WriteHeader(http.StatusOK)
 	case HugeBody:
 		head.Set("Content-Type", "application/json")
-		x.huge(`{"object":"`, "a", `"}`)
+		x.writeHuge(`{"object":"`, "a", `"}`)
 	case ShortBody:
 		head.Set("Content-Length", "1000000")
 		x.write(whole)
@@ -146,13 +146,13 @@ func (x *exchange) fail(whole string) bool {
 		head.Set("Content-Length", "40")
 		x.write(whole[:40])
 	default:
-		return x.status(f)
+		return x.sendStatus(f)
 	}
 	return true
 }
 
-// huge sends head, then Handler.Huge bytes of the filling, then tail.
-func (x *exchange) huge(head, filling, tail string) {
+// writeHuge sends head, then Handler.Huge bytes of the filling, then tail.
+func (x *exchange) writeHuge(head, filling, tail string) {
 	x.write(head)
 	block := strings.Repeat(filling, 1<<16/len(filling))
 	for left := cmp.Or(x.h.Huge, 300<<20); left > 0 && !x.gone; left -= int64(len(block)) {
@@ -161,8 +161,8 @@ func (x *exchange) huge(head, filling, tail string) {
 	x.write(tail)
 }
 
-// cut writes raw bytes on the connection and closes it, by a reset if possible.
-func (x *exchange) cut(raw string) {
+// cutConnection writes raw bytes on the connection and closes it, by a reset if possible.
+func (x *exchange) cutConnection(raw string) {
 	conn, _, err := http.NewResponseController(x.w).Hijack()
 	if err != nil {
 		return

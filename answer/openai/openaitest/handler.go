@@ -114,9 +114,9 @@ type Reply struct {
 	thinking bool // the reasoning is cut before its end
 }
 
-// bounded is the reply cut to a number of tokens, 0 for any: as with real
+// limitTokens is the reply cut to a number of tokens, 0 for any: as with real
 // servers, reasoning counts, and the finish reason is "length" then.
-func (r Reply) bounded(tokens int) Reply {
+func (r Reply) limitTokens(tokens int) Reply {
 	thoughts, text := Split(r.Reasoning), Split(r.Text)
 	if tokens <= 0 || len(thoughts)+len(text) <= tokens {
 		return r
@@ -237,13 +237,13 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch path := r.Method + r.URL.Path; {
 	case h.Key != "" && r.Header.Get("Authorization") != "Bearer "+h.Key:
-		x.status(Unauthorized)
+		x.sendStatus(Unauthorized)
 	case strings.HasPrefix(path, "GET") && strings.HasSuffix(path, "/models"):
 		x.json(map[string]any{"object": "list", "data": []any{map[string]any{"id": x.model(), "object": "model"}}})
 	case !strings.HasPrefix(path, "POST"):
 		http.NotFound(w, r)
 	case strings.HasSuffix(path, "/chat/completions"):
-		x.reply = reply(h.Reply).bounded(x.req.MaxTokens)
+		x.reply = reply(h.Reply).limitTokens(x.req.MaxTokens)
 		x.chat()
 	case strings.HasSuffix(path, "/embeddings"):
 		x.reply = reply(h.Embed)
