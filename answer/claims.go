@@ -95,7 +95,8 @@ func hasInRow(text, reply string) bool {
 // isOpening reports whether a text only prepares for an answer, as "Good question!" does, or
 // leads to a reference.
 func isOpening(text string) bool {
-	return sentence.Pointers(text) >= 0 || !slices.ContainsFunc(lowerWords(text), func(w string) bool { return !aboutAnswers[retrieve.Stem(w)] })
+	isContent := func(w string) bool { return !aboutAnswers[retrieve.Stem(w)] }
+	return sentence.Pointers(text) >= 0 || !slices.ContainsFunc(lowerWords(text), isContent)
 }
 
 // lowerWords returns the words of a text in lower case, without punctuation at their ends and

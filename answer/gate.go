@@ -88,7 +88,8 @@ func (g *gate) judgePassages(ctx context.Context, found []retrieve.Passage) ([]J
 			if err != nil {
 				return nil, err
 			}
-			if j.By = unjudged; g.canAfford(g.promptSize(c.prompt)+g.leastTokens(g.standalone)) && g.judge.reserveCall(g.promptSize(c.prompt), g.share) {
+			j.By = unjudged
+			if tokens := g.promptSize(c.prompt); g.canAfford(tokens+g.leastTokens(g.standalone)) && g.judge.reserveCall(tokens, g.share) {
 				open[i], alone[i] = c, g.isForeign(p) || !hasScores(p)
 			}
 		}

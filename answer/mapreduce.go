@@ -128,7 +128,8 @@ func (m *mapping) combineParts(ctx context.Context, parts []Part) error {
 	m.steps++
 	m.callsMade++
 	labels := citedBy(parts)
-	s := &refineStep{refiner: &refiner{writing: m.writing, steps: m.steps, settled: map[int]bool{}}, last: true, allowed: labels, previousLabels: labels}
+	s := &refineStep{refiner: &refiner{writing: m.writing, steps: m.steps, settled: map[int]bool{}},
+		last: true, allowed: labels, previousLabels: labels}
 	s.result = Stepped{Step: m.steps, Role: RoleCombine, Passages: []string{}, Labels: labels, From: stepsOf(parts)}
 	s.reply.Expects.NoAnswer = m.summary == nil
 	s.streamReply(ctx, m.model, p)

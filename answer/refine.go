@@ -33,7 +33,8 @@ func refine(ctx context.Context, w *writing, kept []retrieve.Passage, most int) 
 	if err != nil {
 		return err
 	}
-	l := &refiner{writing: w, passages: w.labelPassages(ctx, kept, packed, skipReason(batches, most)), batches: batches, settled: map[int]bool{}}
+	l := &refiner{writing: w, passages: w.labelPassages(ctx, kept, packed, skipReason(batches, most)), batches: batches,
+		settled: map[int]bool{}}
 	for len(l.batches) > 0 && !w.stopped {
 		b := l.batches[0]
 		why, err := l.obstacle(b)
