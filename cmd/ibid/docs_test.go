@@ -24,6 +24,7 @@ import (
 var pages = []string{
 	"README.md",
 	"cmd/ibid/ROUGH_EDGES.md",
+	"cmd/ibid/SIZE.md",
 	"cmd/ibid/STYLE.md",
 	"cmd/ibid/README.md",
 	"cmd/ibid/DEPLOYING.md",
