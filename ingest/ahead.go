@@ -26,8 +26,8 @@ const (
 	maxAheadBytes = 64 << 20
 )
 
-// A reading is the result of reading one file.
-type reading struct {
+// A readResult is the result of reading one file.
+type readResult struct {
 	file   file
 	digest string
 	doc    *Document // nil when the file is stored as it is
@@ -40,13 +40,13 @@ type reading struct {
 
 // readAhead reads files before their turn, and yields the results in order. When the
 // context is done, it yields those that were started.
-func (s *folderSync) readAhead(ctx context.Context) iter.Seq[reading] {
-	return func(yield func(reading) bool) {
+func (s *folderSync) readAhead(ctx context.Context) iter.Seq[readResult] {
+	return func(yield func(readResult) bool) {
 		ctx, stop := context.WithCancel(ctx)
 		var wg sync.WaitGroup
 		defer wg.Wait()
 		defer stop()
-		ordered := make(chan chan reading, maxAhead) // one for each file
+		ordered := make(chan chan readResult, maxAhead) // one for each file
 		memory, workers := semaphore.NewWeighted(maxAheadBytes), semaphore.NewWeighted(int64(runtime.NumCPU()))
 		writers := semaphore.NewWeighted(int64(max(1, s.Writers)))
 		weight := func(f file) int64 { return min(f.size, maxAheadBytes) }
@@ -56,7 +56,7 @@ func (s *folderSync) readAhead(ctx context.Context) iter.Seq[reading] {
 				if memory.Acquire(ctx, weight(f)) != nil || workers.Acquire(ctx, 1) != nil {
 					return
 				}
-				out := make(chan reading, 1)
+				out := make(chan readResult, 1)
 				select {
 				case ordered <- out:
 				case <-ctx.Done():
@@ -82,16 +82,16 @@ func (s *folderSync) readAhead(ctx context.Context) iter.Seq[reading] {
 	}
 }
 
-// waits reports whether a document waits for its turn: it may have been renamed, or be a copy.
-func (s *folderSync) waits(r *reading) bool {
+// mustWait reports whether a document waits for its turn: it may have been renamed, or be a copy.
+func (s *folderSync) mustWait(r *readResult) bool {
 	_, moved := s.gone[r.digest]
 	return r.doc == nil || r.copied || moved
 }
 
 // prepareDocument prepares storing a document, for example by embedding it.
-func (s *folderSync) prepareDocument(ctx context.Context, r *reading) {
+func (s *folderSync) prepareDocument(ctx context.Context, r *readResult) {
 	p, ok := s.Sink.(Preparer)
-	if !ok || s.waits(r) {
+	if !ok || s.mustWait(r) {
 		return
 	}
 	store, err := p.Prepare(ctx, r.doc, r.chunks)
@@ -102,8 +102,8 @@ func (s *folderSync) prepareDocument(ctx context.Context, r *reading) {
 }
 
 // storeAhead stores a document ahead of its turn if several are stored at a time.
-func (s *folderSync) storeAhead(ctx context.Context, r *reading, writers *semaphore.Weighted) {
-	if s.Writers <= 1 || s.waits(r) || writers.Acquire(ctx, 1) != nil {
+func (s *folderSync) storeAhead(ctx context.Context, r *readResult, writers *semaphore.Weighted) {
+	if s.Writers <= 1 || s.mustWait(r) || writers.Acquire(ctx, 1) != nil {
 		return
 	}
 	defer writers.Release(1)
@@ -114,26 +114,26 @@ func (s *folderSync) storeAhead(ctx context.Context, r *reading, writers *semaph
 }
 
 // readFile reads, parses and splits one file unless it is stored unchanged.
-func (s *folderSync) readFile(ctx context.Context, f file) (r reading) {
+func (s *folderSync) readFile(ctx context.Context, f file) (r readResult) {
 	if f.err != nil {
-		return reading{err: f.err}
+		return readResult{err: f.err}
 	}
-	if r, ok := s.recall(f); ok && !s.Force {
+	if r, ok := s.lastResult(f); ok && !s.Force {
 		return r
 	}
 	if f.digest != "" && s.isStored(f.path, f.digest) && !s.Force {
-		return reading{digest: f.digest}
+		return readResult{digest: f.digest}
 	}
 	begun := time.Now()
-	data, err := s.bytes(ctx, f)
+	data, err := s.readBytes(ctx, f)
 	if err != nil {
-		return reading{err: err}
+		return readResult{err: err}
 	}
 	sum := sha256.Sum256(data)
 	r.digest = hex.EncodeToString(sum[:])
 	defer func() {
 		if ctx.Err() == nil {
-			s.remember(f, begun, func(st *stamp) { st.digest, st.read, st.err = r.digest, begun, r.err })
+			s.updateStamp(f, begun, func(st *stamp) { st.digest, st.read, st.err = r.digest, begun, r.err })
 		}
 	}()
 	if s.isStored(f.path, r.digest) && !s.Force {
@@ -154,11 +154,11 @@ func (s *folderSync) readFile(ctx context.Context, f file) (r reading) {
 		setMeta(r.doc, AddressKey, pages.Address(f.path))
 		delete(r.doc.Meta, "url") // the page says that of itself
 	}
-	given := s.Given
+	given := s.GivenMeta
 	if given == nil {
-		given = givenTo(s.known[f.path])
+		given = givenMeta(s.known[f.path])
 	}
-	give(r.doc, given)
+	setGivenMeta(r.doc, given)
 	setMeta(r.doc, FormerKey, s.known[f.path].Meta[FormerKey]) // no file sets it
 	_, r.copied = s.read.LoadOrStore(r.digest, true)
 	r.store = func(ctx context.Context) error { return s.Sink.Replace(ctx, r.doc, r.chunks) }
@@ -166,7 +166,7 @@ func (s *folderSync) readFile(ctx context.Context, f file) (r reading) {
 }
 
 // parse reads the content of a file and splits it.
-func (s *folderSync) parse(ctx context.Context, path, digest string, data []byte, isolated bool) (r reading) {
+func (s *folderSync) parse(ctx context.Context, path, digest string, data []byte, isolated bool) (r readResult) {
 	r.digest = digest
 	if r.doc, r.err = s.reader.read(ctx, path, data, isolated); r.err != nil {
 		r.doc = nil
@@ -175,7 +175,7 @@ func (s *folderSync) parse(ctx context.Context, path, digest string, data []byte
 	r.doc.Root = s.root.Name
 	r.doc.ID = s.root.Name + "/" + path
 	if r.chunks = split(ctx, r.doc, targetTokens, maxTokens); ctx.Err() != nil { // not all of them
-		return reading{err: ctx.Err()}
+		return readResult{err: ctx.Err()}
 	}
 	return r
 }
@@ -201,12 +201,12 @@ type WebPage struct {
 func (s *folderSync) isStored(path, digest string) bool {
 	known, ok := s.known[path]
 	return ok && known.Digest == digest && !s.reader.outdated(known.Meta[ReaderKey]) &&
-		(s.Given == nil || maps.Equal(s.Given, givenTo(known)))
+		(s.GivenMeta == nil || maps.Equal(s.GivenMeta, givenMeta(known)))
 }
 
-// bytes reads a file, but never more than the limit: it may grow meanwhile.
-func (s *folderSync) bytes(ctx context.Context, f file) ([]byte, error) {
-	if f.in != nil {
+// readBytes reads a file, but never more than the limit: it may grow meanwhile.
+func (s *folderSync) readBytes(ctx context.Context, f file) ([]byte, error) {
+	if f.container != nil {
 		return s.extract(ctx, f)
 	}
 	in, err := s.fsys.Open(f.path)
@@ -254,9 +254,9 @@ func (s *folderSync) stampOf(f file) stamp {
 	return stamp{size: f.size, modified: f.modified}
 }
 
-// remember changes the stamp of a file that was looked at, unless the file was so
+// updateStamp changes the stamp of a file that was looked at, unless the file was so
 // new that its next change may leave its time as it is.
-func (s *folderSync) remember(f file, looked time.Time, note func(*stamp)) {
+func (s *folderSync) updateStamp(f file, looked time.Time, note func(*stamp)) {
 	last := s.stampOf(f)
 	note(&last)
 	m := &s.remembered
@@ -271,12 +271,12 @@ func (s *folderSync) remember(f file, looked time.Time, note func(*stamp)) {
 	}
 }
 
-// recall returns the earlier result for an unchanged file: it is stored, or cannot be read.
-func (s *folderSync) recall(f file) (reading, bool) {
+// lastResult returns the earlier result for an unchanged file: it is stored, or cannot be read.
+func (s *folderSync) lastResult(f file) (readResult, bool) {
 	last := s.stampOf(f)
 	known := last.err != nil && time.Since(last.read) <= tryAgain
 	if s.isStored(f.path, last.digest) { // perhaps read again since, by itself
 		last.err, known = nil, true
 	}
-	return reading{digest: last.digest, err: last.err}, known && !last.read.IsZero()
+	return readResult{digest: last.digest, err: last.err}, known && !last.read.IsZero()
 }

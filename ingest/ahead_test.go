@@ -123,14 +123,14 @@ func TestCopiesAreReadOnce(t *testing.T) {
 	for i := range 20 {
 		doc, err := r.Read(t.Context(), fmt.Sprintf("%d.pdf", i%4), []byte(data))
 		must(t, err)
-		if want := fmt.Sprint(i % 4); doc.Title != want || len(r.kept) != 1 {
-			t.Errorf("%q has the title %q, %d are kept", want, doc.Title, len(r.kept))
+		if want := fmt.Sprint(i % 4); doc.Title != want || len(r.cached) != 1 {
+			t.Errorf("%q has the title %q, %d are kept", want, doc.Title, len(r.cached))
 		}
 		doc.Meta["tags"] = "changed"
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := r.Read(ctx, "b.pdf", []byte(data+"\n")); !errors.Is(err, context.Canceled) || len(r.kept) != 1 {
-		t.Errorf("%v, %d are kept", err, len(r.kept))
+	if _, err := r.Read(ctx, "b.pdf", []byte(data+"\n")); !errors.Is(err, context.Canceled) || len(r.cached) != 1 {
+		t.Errorf("%v, %d are kept", err, len(r.cached))
 	}
 }

@@ -44,16 +44,16 @@ const (
 // isContainer reports whether a file of this name holds files.
 func isContainer(name string) bool { return archive.Is(name) || isHolder(name) }
 
-// A heldRequest asks for the files in a container.
-type heldRequest struct {
+// A containerRequest asks for the files in a container.
+type containerRequest struct {
 	FileBytes int64    // of the largest file that is read
 	Paths     []string // of the files to extract; nil to list all
 }
 
 // answer lists the files in a container, or concatenates them in the text of the
 // reply: each is a section with its path as anchor.
-func (q heldRequest) answer(name string, data []byte, reply *childReply) (err error) {
-	limits, holders := archive.DefaultLimits(), archive.Holder{Is: isHolder, Files: attachedTo}
+func (q containerRequest) answer(name string, data []byte, reply *childReply) (err error) {
+	limits, holders := archive.DefaultLimits(), archive.Holder{Is: isHolder, Files: eachAttachment}
 	limits.FileBytes = q.FileBytes
 	if q.Paths == nil {
 		readable := func(name string) bool { _, ok := formatOf(name); return ok }
@@ -72,38 +72,38 @@ func (q heldRequest) answer(name string, data []byte, reply *childReply) (err er
 	return err
 }
 
-// held has a child list the files in a container, or extract some. The reply has
+// askContainer has a child list the files in a container, or extract some. The reply has
 // those before an error too.
-func (r *Reader) held(ctx context.Context, name string, data []byte, paths []string) (childReply, error) {
-	q := heldRequest{FileBytes: r.maxBytes(), Paths: paths}
-	reply, err := r.askChild(ctx, childRequest{Format: "archive", Path: name, Held: &q}, data)
+func (r *Reader) askContainer(ctx context.Context, name string, data []byte, paths []string) (childReply, error) {
+	q := containerRequest{FileBytes: r.maxBytes(), Paths: paths}
+	reply, err := r.askChild(ctx, childRequest{Format: "archive", Path: name, Container: &q}, data)
 	if err == nil {
-		err = reply.into(new(Document))
+		err = reply.fill(new(Document))
 	}
 	return reply, err
 }
 
-// list lists the files in a container, unless it is unchanged since the last time.
+// listContainer lists the files in a container, unless it is unchanged since the last time.
 // The digest is that of the listed bytes.
-func (s *folderSync) list(ctx context.Context, f file) (entries []archive.Entry, digest string, err error) {
+func (s *folderSync) listContainer(ctx context.Context, f file) (entries []archive.Entry, digest string, err error) {
 	begun, before := time.Now(), s.stampOf(f)
 	if before.listed && !s.Force {
 		return before.entries, before.digest, nil
 	}
-	data, err := s.bytes(ctx, f)
+	data, err := s.readBytes(ctx, f)
 	if err != nil {
 		return nil, "", err
 	}
 	sum := sha256.Sum256(data)
 	digest = hex.EncodeToString(sum[:])
 	if archive.Is(f.path) || mayHold(f.path, data) {
-		reply, err := s.reader.held(ctx, f.path, data, nil)
+		reply, err := s.reader.askContainer(ctx, f.path, data, nil)
 		if err != nil {
 			return reply.Entries, digest, err
 		}
 		entries = reply.Entries
 	}
-	s.remember(f, begun, func(st *stamp) { st.listed, st.entries, st.digest = true, entries, digest })
+	s.updateStamp(f, begun, func(st *stamp) { st.listed, st.entries, st.digest = true, entries, digest })
 	return entries, digest, nil
 }
 
@@ -137,7 +137,7 @@ func (s *folderSync) openContainers(ctx context.Context) error {
 			continue
 		}
 		group.Go(func() error {
-			inside, broken := s.open(ctx, f)
+			inside, broken := s.openContainer(ctx, f)
 			mu.Lock()
 			defer mu.Unlock()
 			files, s.broken = append(files, inside...), append(s.broken, broken...)
@@ -149,17 +149,17 @@ func (s *folderSync) openContainers(ctx context.Context) error {
 	return err
 }
 
-// open returns the files in a container, and the paths below which stored documents are kept.
-func (s *folderSync) open(ctx context.Context, f file) (files []file, broken []string) {
+// openContainer returns the files in a container, and the paths below which stored documents are kept.
+func (s *folderSync) openContainer(ctx context.Context, f file) (files []file, broken []string) {
 	holder := isHolder(f.path)
 	if holder {
 		files = append(files, f)
 	}
-	entries, digest, err := s.list(ctx, f)
+	entries, digest, err := s.listContainer(ctx, f)
 	c := &container{file: f, digest: digest, content: make(map[string][]byte)}
 	for _, e := range entries {
-		in := file{path: f.path + "/" + e.Path, size: e.Size, in: c, digest: e.Digest}
-		if f.rules.matchBelow(f.path, in.path) || s.exclude.matchBelow(f.path, in.path) || !s.included(in.path) {
+		in := file{path: f.path + "/" + e.Path, size: e.Size, container: c, digest: e.Digest}
+		if f.rules.matchBelow(f.path, in.path) || s.exclude.matchBelow(f.path, in.path) || !s.isIncluded(in.path) {
 			continue
 		}
 		switch {
@@ -198,12 +198,12 @@ func (s *folderSync) syncContainer(ctx context.Context, f file) (Change, error) 
 	s.known = maps.Clone(s.known)
 	maps.DeleteFunc(s.known, func(p string, _ Stored) bool { return p != f.path && !strings.HasPrefix(p, f.path+"/") })
 	stored := len(s.known) > 0
-	s.files, s.broken = s.open(ctx, f)
+	s.files, s.broken = s.openContainer(ctx, f)
 	slices.SortFunc(s.files, byPath)
 	whole := Change{Document: s.root.Name + "/" + f.path, Root: s.root.Name, Path: f.path, Done: 1, Total: 1}
 	counts := make(map[Action]int)
 	var reasons []string
-	for c, err := range s.all(ctx) {
+	for c, err := range s.changes(ctx) {
 		if err != nil {
 			return Change{}, err
 		}
@@ -230,7 +230,7 @@ func (s *folderSync) syncContainer(ctx context.Context, f file) (Change, error) 
 // extract returns the bytes of a file in a container, once. Files are read in about
 // the order of the wanted ones, so those before it were extracted.
 func (s *folderSync) extract(ctx context.Context, f file) ([]byte, error) {
-	c := f.in
+	c := f.container
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for c.content[f.path] == nil && len(c.wanted) > 0 && c.wanted[0].path <= f.path {
@@ -256,14 +256,14 @@ func (s *folderSync) unpack(ctx context.Context, c *container) error {
 		}
 		paths = append(paths, strings.TrimPrefix(f.path, c.file.path+"/"))
 	}
-	data, err := s.bytes(ctx, c.file)
+	data, err := s.readBytes(ctx, c.file)
 	if err != nil {
 		return fmt.Errorf("reading its archive: %w", err)
 	}
 	if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != c.digest {
 		return errors.New("its archive changed meanwhile: ingest the folder again")
 	}
-	reply, err := s.reader.held(ctx, c.file.path, data, paths)
+	reply, err := s.reader.askContainer(ctx, c.file.path, data, paths)
 	if err != nil {
 		return fmt.Errorf("extracting it from its archive: %w", err)
 	}
@@ -280,13 +280,13 @@ func (s *folderSync) unpack(ctx context.Context, c *container) error {
 // isHolder reports whether a file of this name may have files attached or embedded.
 func isHolder(name string) bool {
 	f, ok := formatOf(name)
-	return ok && f.holds
+	return ok && f.hasFiles
 }
 
-// attachedTo calls each with the attachments of a message, or of each message of
+// eachAttachment calls each with the attachments of a message, or of each message of
 // a mailbox in a folder of its own, and with the files embedded in another
 // document. Names are made distinct. Damage is reported by reading the document.
-func attachedTo(name string, data []byte, each func(name string, data []byte) error) error {
+func eachAttachment(name string, data []byte, each func(name string, data []byte) error) error {
 	taken := make(map[string]int)
 	add := func(name string, data []byte) error {
 		if taken[name]++; taken[name] > 1 {

@@ -15,7 +15,7 @@ import (
 // A fileFormat is a kind of file and how it is read.
 type fileFormat struct {
 	name    string   // [Document.Format]
-	said    string   // in messages; empty when another row names it
+	title   string   // in messages; empty when another row names it
 	endings []string // of file names, in lower case; "" is not an ending
 	// read fills in text, sections, pages, title and metadata, and must not retain data.
 	read func(doc *Document, data []byte) error
@@ -27,10 +27,10 @@ type fileFormat struct {
 	tree bool
 	// data formats hold values or code, whose letters need not be those of a language.
 	data bool
-	// holds is set for documents that may have files attached or embedded.
-	holds bool
-	// outside reads with the help of other programs, instead of read.
-	outside func(r *Reader, ctx context.Context, doc *Document, data []byte) error
+	// hasFiles is set for documents that may have files attached or embedded.
+	hasFiles bool
+	// readOutside reads with the help of other programs, instead of read.
+	readOutside func(r *Reader, ctx context.Context, doc *Document, data []byte) error
 }
 
 // formats lists the formats that are read, in the order of messages.
@@ -41,55 +41,55 @@ var byEnding = make(map[string]fileFormat)
 
 func init() { // a reader may look at the formats
 	formats = []fileFormat{
-		{name: "markdown", said: "Markdown (.md, .mdx)",
+		{name: "markdown", title: "Markdown (.md, .mdx)",
 			endings: []string{".md", ".markdown", ".mdown", ".mkd", ".mdx"},
 			read:    format.Markdown, tree: true},
-		{name: "rst", said: "reStructuredText (.rst)", endings: []string{".rst", ".rest"}, read: format.RST},
-		{name: "asciidoc", said: "AsciiDoc", endings: []string{".adoc", ".asciidoc", ".asc"}, read: format.AsciiDoc},
-		{name: "latex", said: "LaTeX", endings: []string{".tex", ".ltx", ".latex"}, read: format.LaTeX},
-		{name: "org", said: "Org", endings: []string{".org"}, read: format.Org},
-		{name: "text", said: "text (.txt, .log)", endings: []string{".txt", ".text", ".log", ""}, read: format.Text},
-		{name: "html", said: "HTML", endings: []string{".html", ".htm", ".xhtml"}, read: format.HTML, tree: true},
-		{name: "csv", said: "CSV and TSV", endings: []string{".csv", ".tsv", ".tab"}, data: true, read: format.Table},
-		{name: "json", said: "JSON", endings: []string{".json", ".geojson", ".webmanifest"}, data: true, read: format.JSON, tree: true},
-		{name: "jsonl", said: "JSON Lines (.jsonl, .ndjson)", endings: []string{".jsonl", ".ndjson"}, data: true, read: format.JSONLines},
-		{name: "yaml", said: "YAML", endings: []string{".yaml", ".yml"}, data: true, read: format.Code},
-		{name: "toml", said: "TOML and INI", endings: []string{".toml", ".ini", ".cfg", ".conf", ".properties"}, data: true, read: format.Code},
-		{name: "xml", said: "XML",
+		{name: "rst", title: "reStructuredText (.rst)", endings: []string{".rst", ".rest"}, read: format.RST},
+		{name: "asciidoc", title: "AsciiDoc", endings: []string{".adoc", ".asciidoc", ".asc"}, read: format.AsciiDoc},
+		{name: "latex", title: "LaTeX", endings: []string{".tex", ".ltx", ".latex"}, read: format.LaTeX},
+		{name: "org", title: "Org", endings: []string{".org"}, read: format.Org},
+		{name: "text", title: "text (.txt, .log)", endings: []string{".txt", ".text", ".log", ""}, read: format.Text},
+		{name: "html", title: "HTML", endings: []string{".html", ".htm", ".xhtml"}, read: format.HTML, tree: true},
+		{name: "csv", title: "CSV and TSV", endings: []string{".csv", ".tsv", ".tab"}, data: true, read: format.Table},
+		{name: "json", title: "JSON", endings: []string{".json", ".geojson", ".webmanifest"}, data: true, read: format.JSON, tree: true},
+		{name: "jsonl", title: "JSON Lines (.jsonl, .ndjson)", endings: []string{".jsonl", ".ndjson"}, data: true, read: format.JSONLines},
+		{name: "yaml", title: "YAML", endings: []string{".yaml", ".yml"}, data: true, read: format.Code},
+		{name: "toml", title: "TOML and INI", endings: []string{".toml", ".ini", ".cfg", ".conf", ".properties"}, data: true, read: format.Code},
+		{name: "xml", title: "XML",
 			endings: []string{".xml", ".rss", ".atom", ".fb2", ".dita", ".docbook", ".dbk", ".tei", ".xliff", ".xlf",
 				".opml", ".plist", ".kml", ".gpx"},
 			data: true, read: format.XML, tree: true},
-		{name: "subtitles", said: "subtitles (.srt, .vtt)", endings: []string{".srt", ".vtt"}, data: true, read: format.Subtitles},
-		{name: "notebook", said: "Jupyter notebooks", endings: []string{".ipynb"}, data: true, read: format.Notebook},
-		{name: "code", said: "source code", endings: format.CodeEndings(), data: true, read: format.Code},
-		{name: "pdf", said: "PDF", endings: []string{".pdf"}, binary: true, isolated: true, holds: true, outside: (*Reader).readPDFFile},
-		{name: "image", said: "pictures of text (where tesseract is installed)",
+		{name: "subtitles", title: "subtitles (.srt, .vtt)", endings: []string{".srt", ".vtt"}, data: true, read: format.Subtitles},
+		{name: "notebook", title: "Jupyter notebooks", endings: []string{".ipynb"}, data: true, read: format.Notebook},
+		{name: "code", title: "source code", endings: format.CodeEndings(), data: true, read: format.Code},
+		{name: "pdf", title: "PDF", endings: []string{".pdf"}, binary: true, isolated: true, hasFiles: true, readOutside: (*Reader).readPDFFile},
+		{name: "image", title: "pictures of text (where tesseract is installed)",
 			endings: []string{".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp", ".bmp", ".gif"},
-			binary:  true, outside: (*Reader).readPicture},
-		{name: "docx", said: "Word (.docx)",
+			binary:  true, readOutside: (*Reader).readPicture},
+		{name: "docx", title: "Word (.docx)",
 			endings: []string{".docx", ".docm", ".dotx", ".dotm"},
-			read:    format.Office, binary: true, isolated: true, holds: true},
-		{name: "pptx", said: "PowerPoint (.pptx)",
+			read:    format.Office, binary: true, isolated: true, hasFiles: true},
+		{name: "pptx", title: "PowerPoint (.pptx)",
 			endings: []string{".pptx", ".pptm", ".ppsx", ".ppsm", ".potx", ".potm"},
-			read:    format.Office, binary: true, isolated: true, holds: true},
-		{name: "xlsx", said: "Excel (.xlsx)",
+			read:    format.Office, binary: true, isolated: true, hasFiles: true},
+		{name: "xlsx", title: "Excel (.xlsx)",
 			endings: []string{".xlsx", ".xlsm", ".xltx", ".xltm"},
-			read:    format.Office, binary: true, isolated: true, holds: true},
-		{name: "odt", said: "OpenDocument (.odt, .ods, .odp)",
+			read:    format.Office, binary: true, isolated: true, hasFiles: true},
+		{name: "odt", title: "OpenDocument (.odt, .ods, .odp)",
 			endings: []string{".odt", ".ott"},
-			read:    format.Office, binary: true, isolated: true, holds: true},
-		{name: "ods", endings: []string{".ods", ".ots"}, read: format.Office, binary: true, isolated: true, holds: true},
-		{name: "odp", endings: []string{".odp", ".otp"}, read: format.Office, binary: true, isolated: true, holds: true},
-		{name: "epub", said: "EPUB", endings: []string{".epub"}, read: format.Office, binary: true, isolated: true},
-		{name: "office", said: "older office formats (.doc, .xls, .xlsb, .ppt, .rtf)",
+			read:    format.Office, binary: true, isolated: true, hasFiles: true},
+		{name: "ods", endings: []string{".ods", ".ots"}, read: format.Office, binary: true, isolated: true, hasFiles: true},
+		{name: "odp", endings: []string{".odp", ".otp"}, read: format.Office, binary: true, isolated: true, hasFiles: true},
+		{name: "epub", title: "EPUB", endings: []string{".epub"}, read: format.Office, binary: true, isolated: true},
+		{name: "office", title: "older office formats (.doc, .xls, .xlsb, .ppt, .rtf)",
 			endings: []string{".doc", ".dot", ".xls", ".xlt", ".xlsb", ".ppt", ".pps", ".pot", ".rtf", ".sxw", ".sxc", ".sxi"},
-			read:    format.Office, binary: true, isolated: true, holds: true},
-		{name: "mail", said: "mail (.eml, .msg, .mbox, .mhtml)",
+			read:    format.Office, binary: true, isolated: true, hasFiles: true},
+		{name: "mail", title: "mail (.eml, .msg, .mbox, .mhtml)",
 			endings: []string{".eml", ".mht", ".mhtml"},
-			read:    format.Mail, isolated: true, holds: true},
-		{name: "mbox", endings: []string{".mbox", ".mbx"}, read: format.Mailbox, isolated: true, holds: true},
-		{name: "outlook", endings: []string{".msg"}, read: format.Outlook, binary: true, isolated: true, holds: true},
-		{name: "calendar", said: "calendars and contacts (.ics, .vcf)", endings: []string{".ics", ".vcf"}, read: format.Calendar},
+			read:    format.Mail, isolated: true, hasFiles: true},
+		{name: "mbox", endings: []string{".mbox", ".mbx"}, read: format.Mailbox, isolated: true, hasFiles: true},
+		{name: "outlook", endings: []string{".msg"}, read: format.Outlook, binary: true, isolated: true, hasFiles: true},
+		{name: "calendar", title: "calendars and contacts (.ics, .vcf)", endings: []string{".ics", ".vcf"}, read: format.Calendar},
 	}
 	for _, f := range slices.Backward(formats) { // the first with an ending counts
 		for _, ending := range f.endings {
@@ -128,13 +128,13 @@ func formatNamed(name string) fileFormat {
 	return formats[slices.IndexFunc(formats, func(f fileFormat) bool { return f.name == name })]
 }
 
-// into reads the file into the document.
-func (f fileFormat) into(doc *Document, data []byte) error {
-	return safely(f.name, func() error { return f.read(doc, data) })
+// readInto reads the file into the document.
+func (f fileFormat) readInto(doc *Document, data []byte) error {
+	return callReader(f.name, func() error { return f.read(doc, data) })
 }
 
-// safely calls a reader. A panic is an error of its file.
-func safely(reader string, read func() error) (err error) {
+// callReader calls a reader. A panic is an error of its file.
+func callReader(reader string, read func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("the %s reader crashed on it: %s", reader, child.FirstLine(fmt.Sprint(p), 200))
@@ -147,8 +147,8 @@ func safely(reader string, read func() error) (err error) {
 func Formats() string {
 	var said []string
 	for _, f := range formats {
-		if f.said != "" {
-			said = append(said, f.said)
+		if f.title != "" {
+			said = append(said, f.title)
 		}
 	}
 	said = append(said, "files in archives (.zip, .tar, .gz, .bz2)")

@@ -12,8 +12,8 @@ import (
 // upload, "author, tags", instead of being read from its file. No reader sets it.
 const GivenKey = "given"
 
-// givenTo returns the metadata that was given to a stored document.
-func givenTo(d Stored) map[string]string {
+// givenMeta returns the metadata that was given to a stored document.
+func givenMeta(d Stored) map[string]string {
 	given := map[string]string{}
 	for name := range strings.SplitSeq(d.Meta[GivenKey], ", ") {
 		if value := d.Meta[name]; value != "" {
@@ -23,8 +23,8 @@ func givenTo(d Stored) map[string]string {
 	return given
 }
 
-// give sets metadata of a document, over that of its file.
-func give(doc *Document, given map[string]string) {
+// setGivenMeta sets metadata of a document, over that of its file.
+func setGivenMeta(doc *Document, given map[string]string) {
 	for name, value := range given {
 		setMeta(doc, name, value)
 	}
@@ -35,11 +35,11 @@ func give(doc *Document, given map[string]string) {
 func (u *Uploads) syncer(stored map[string]Stored, meta map[string]string) *Syncer {
 	given := map[string]string{}
 	for _, d := range stored { // all have the same
-		given = givenTo(d)
+		given = givenMeta(d)
 	}
 	for key, value := range meta {
 		given[key] = oneLine(format.Clean(value))
 	}
 	maps.DeleteFunc(given, func(_, value string) bool { return value == "" })
-	return &Syncer{Sink: u.Syncer.Sink, Reader: u.Syncer.Reader, Given: given}
+	return &Syncer{Sink: u.Syncer.Sink, Reader: u.Syncer.Reader, GivenMeta: given}
 }

@@ -22,8 +22,8 @@ type ignoreRule struct {
 // A larger ignore file is not read.
 const maxIgnoreBytes = 1 << 20
 
-// with adds the rules in a folder. A file that cannot be read has none.
-func (rules ignoreRules) with(fsys fs.FS, dir string) ignoreRules {
+// withFolder adds the rules in a folder. A file that cannot be read has none.
+func (rules ignoreRules) withFolder(fsys fs.FS, dir string) ignoreRules {
 	for _, name := range []string{".gitignore", ".ibidignore"} {
 		p := path.Join(dir, name)
 		info, err := fs.Lstat(fsys, p)
@@ -95,15 +95,15 @@ func escapeGlob(s string) string {
 
 // matchBelow reports whether the rules name a file, or a folder above it and below top.
 func (rules ignoreRules) matchBelow(top, p string) bool {
-	matched := rules.ignored(p, false)
+	matched := rules.excludes(p, false)
 	for dir := path.Dir(p); !matched && len(dir) > len(top) && dir != "."; dir = path.Dir(dir) {
-		matched = rules.ignored(dir, true)
+		matched = rules.excludes(dir, true)
 	}
 	return matched
 }
 
-// ignored reports whether the rules exclude a path, whose folders they do not.
-func (rules ignoreRules) ignored(p string, dir bool) bool {
+// excludes reports whether the rules exclude a path, whose folders they do not.
+func (rules ignoreRules) excludes(p string, dir bool) bool {
 	out := false
 	for _, r := range rules {
 		if r.dirOnly && !dir {

@@ -26,15 +26,15 @@ import (
 //		os.Exit(code)
 //	}
 func RunChild(getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer) (code int, ran bool) {
-	return child.Run(getenv, stdin, stdout, stderr, new(workshop).handle)
+	return child.Run(getenv, stdin, stdout, stderr, new(childState).handle)
 }
 
 // A childRequest is a request to a child, which goes with the bytes of a file.
 type childRequest struct {
-	Format string
-	Path   string       // [Document.Path]; its ending may say more than the format
-	PDF    *pdfJob      `json:",omitempty"` // for a PDF file
-	Held   *heldRequest `json:",omitempty"` // for the files in it, instead of reading it
+	Format    string
+	Path      string            // [Document.Path]; its ending may say more than the format
+	PDF       *pdfJob           `json:",omitempty"` // for a PDF file
+	Container *containerRequest `json:",omitempty"` // for the files in it, instead of reading it
 }
 
 // A childReply is the document that a child read, or why there is none. Its text goes with it.
@@ -52,11 +52,11 @@ type childReply struct {
 	text           string
 }
 
-// noText reports whether all pages of a PDF file are scanned.
-func (reply childReply) noText() bool { return reply.Error != "" && len(reply.Scanned) > 0 }
+// isScan reports whether all pages of a PDF file are scanned.
+func (reply childReply) isScan() bool { return reply.Error != "" && len(reply.Scanned) > 0 }
 
-// into fills in a document from the reply.
-func (reply childReply) into(doc *Document) error {
+// fill fills in a document from the reply.
+func (reply childReply) fill(doc *Document) error {
 	switch {
 	case reply.Skip:
 		return &SkipError{Reason: reply.Error}
@@ -74,7 +74,7 @@ func (r *Reader) readInChild(ctx context.Context, format string, doc *Document, 
 	if err != nil {
 		return err
 	}
-	return reply.into(doc)
+	return reply.fill(doc)
 }
 
 // So many replies are kept for copies of their files, of up to so many bytes each.
@@ -87,21 +87,21 @@ const (
 // not too many others between them.
 func (r *Reader) askOnce(ctx context.Context, request childRequest, digest string, data []byte) (childReply, error) {
 	key := digest + path.Ext(request.Path)
-	r.keptMu.Lock()
-	ask := r.kept[key]
+	r.cachedMu.Lock()
+	ask := r.cached[key]
 	if ask == nil {
-		if r.kept == nil || len(r.kept) >= keptReplies {
-			r.kept = make(map[string]func() (childReply, error))
+		if r.cached == nil || len(r.cached) >= keptReplies {
+			r.cached = make(map[string]func() (childReply, error))
 		}
 		ask = sync.OnceValues(func() (childReply, error) { return r.askChild(ctx, request, data) })
-		r.kept[key] = ask
+		r.cached[key] = ask
 	}
-	r.keptMu.Unlock()
+	r.cachedMu.Unlock()
 	reply, err := ask()
 	if err != nil || len(reply.text) > keptReplyBytes {
-		r.keptMu.Lock()
-		delete(r.kept, key)
-		r.keptMu.Unlock()
+		r.cachedMu.Lock()
+		delete(r.cached, key)
+		r.cachedMu.Unlock()
 	}
 	if ctx.Err() == nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
 		return r.askChild(ctx, request, data) // the first caller gave up
@@ -130,18 +130,18 @@ type pdfJob struct {
 // pdfPatience is the processor time for the pages of a file. Those left then are named.
 const pdfPatience = (child.Seconds - 4) * time.Second
 
-// A workshop is the state that a child keeps between files.
-type workshop struct {
+// A childState is the state that a child keeps between files.
+type childState struct {
 	engine *pdfium.Engine // nil until it is needed
 }
 
 // handle is the [child.Handler] of readers.
-func (w *workshop) handle(message json.RawMessage, data []byte) (any, string) {
+func (w *childState) handle(message json.RawMessage, data []byte) (any, string) {
 	var request childRequest
 	var reply childReply
 	err := json.Unmarshal(message, &request)
 	if err == nil {
-		err = safely(request.Format, func() error { return w.work(request, data, &reply) })
+		err = callReader(request.Format, func() error { return w.work(request, data, &reply) })
 	}
 	if err != nil {
 		var skip *SkipError
@@ -150,11 +150,11 @@ func (w *workshop) handle(message json.RawMessage, data []byte) (any, string) {
 	return reply, reply.text
 }
 
-func (w *workshop) work(request childRequest, data []byte, reply *childReply) (err error) {
+func (w *childState) work(request childRequest, data []byte, reply *childReply) (err error) {
 	doc := &Document{Path: request.Path}
 	switch job := request.PDF; {
-	case request.Held != nil:
-		return request.Held.answer(request.Path, data, reply)
+	case request.Container != nil:
+		return request.Container.answer(request.Path, data, reply)
 	case job != nil && job.Draw != nil:
 		return w.draw(*job, data, reply)
 	case job != nil:
@@ -196,7 +196,7 @@ func readPDF(doc *Document, job pdfJob, data []byte, reply *childReply) (err err
 }
 
 // draw draws a page. The picture is the text of the reply.
-func (w *workshop) draw(job pdfJob, data []byte, reply *childReply) error {
+func (w *childState) draw(job pdfJob, data []byte, reply *childReply) error {
 	if w.engine == nil {
 		code, _, err := pdfium.Code(job.Folder)
 		if err == nil {

@@ -30,14 +30,14 @@ func (r *Reader) Original(ctx context.Context, fsys fs.FS, doc *Document) ([]byt
 	if err != nil {
 		return nil, fmt.Errorf("looking at the file %s: %w", name, plainError(err))
 	}
-	f := folder.look(name, fs.FileInfoToDirEntry(info))
+	f := folder.inspect(name, fs.FileInfoToDirEntry(info))
 	if f.err != nil {
 		return nil, fmt.Errorf("the file %s: %w", name, f.err)
 	}
-	data, err := folder.bytes(ctx, f)
+	data, err := folder.readBytes(ctx, f)
 	if err == nil && packed != "" {
 		var reply childReply
-		reply, err = r.held(ctx, name, data, []string{packed})
+		reply, err = r.askContainer(ctx, name, data, []string{packed})
 		data = []byte(reply.text)
 	}
 	if err != nil {

@@ -107,12 +107,12 @@ func (r *Reader) readPDFFile(ctx context.Context, doc *Document, data []byte) er
 		if reply, said, err = r.withScans(ctx, doc, data, plan, reply.Scanned); err != nil {
 			return err
 		}
-	case reply.noText():
+	case reply.isScan():
 		return missing
 	default:
-		said = fmt.Sprintf("%s of %d: %v", format.PagesNamed(reply.Scanned), len(reply.Pages), missing)
+		said = fmt.Sprintf("%s of %d: %v", format.ListPages(reply.Scanned), len(reply.Pages), missing)
 	}
-	if err := reply.into(doc); err != nil {
+	if err := reply.fill(doc); err != nil {
 		return err
 	}
 	if said != "" {

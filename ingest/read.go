@@ -35,8 +35,8 @@ type Reader struct {
 
 	once     sync.Once
 	children *child.Pool
-	keptMu   sync.Mutex
-	kept     map[string]func() (childReply, error) // by digest and ending
+	cachedMu sync.Mutex
+	cached   map[string]func() (childReply, error) // by digest and ending
 	planning sync.Mutex
 	pdfs     pdfPlan
 }
@@ -122,12 +122,12 @@ func (r *Reader) read(ctx context.Context, name string, data []byte, isolated bo
 		}
 		return nil, fmt.Errorf("it is %s, and its name has no ending: give it, in a file, the ending of its format", kind)
 	}
-	if f.outside != nil {
-		err = f.outside(r, ctx, doc, data)
+	if f.readOutside != nil {
+		err = f.readOutside(r, ctx, doc, data)
 	} else if f.isolated || f.tree && (isolated || len(data) > largeTree) {
 		err = r.readInChild(ctx, f.name, doc, data)
 	} else {
-		err = f.into(doc, data)
+		err = f.readInto(doc, data)
 	}
 	if err != nil {
 		if errors.Is(err, charset.ErrBinary) && ending == "" {
@@ -157,7 +157,7 @@ func (r *Reader) read(ctx context.Context, name string, data []byte, isolated bo
 func (f fileFormat) refuseGarbled(text string) error {
 	letter := text[:1]
 	switch {
-	case !charset.Misread(text) && (f.data || !charset.Garbled(text)):
+	case !charset.IsMisread(text) && (f.data || !charset.IsGarbled(text)):
 		return nil
 	case strings.Trim(text, letter) == "":
 		return fmt.Errorf("there are no words in it: it repeats the character %s", letter)

@@ -257,7 +257,7 @@ func TestLargeTrees(t *testing.T) {
 		data := []byte(strings.Repeat(unit+strings.Repeat("It is paid by boat and year. ", 40)+"\n\n", largeTree/len(unit)/100))
 		f, _ := formatOf(name)
 		here, there := &Document{Path: name}, &Document{Path: name}
-		must(t, f.into(here, data))
+		must(t, f.readInto(here, data))
 		must(t, r.readInChild(t.Context(), f.name, there, data))
 		if !reflect.DeepEqual(here, there) {
 			t.Errorf("%s: a child makes something else of it", name)

@@ -67,7 +67,7 @@ func (r *Reader) withScans(
 			said = "not every page of the scan could be read: " + trouble.Error()
 		}
 	}
-	if reply, err = r.askPDF(ctx, doc, job, data); err == nil && reply.noText() {
+	if reply, err = r.askPDF(ctx, doc, job, data); err == nil && reply.isScan() {
 		err = cmp.Or(trouble, errNotRecognised)
 	}
 	return reply, said, err
@@ -113,14 +113,14 @@ func (r *Reader) readPicture(ctx context.Context, doc *Document, data []byte) er
 		return err
 	}
 	reply, err := r.askPDF(ctx, doc, pdfJob{Picture: true}, table)
-	if err == nil && reply.noText() {
+	if err == nil && reply.isScan() {
 		err = errNotRecognised
 	}
 	if err != nil {
 		return err
 	}
 	reply.Pages = nil
-	return reply.into(doc)
+	return reply.fill(doc)
 }
 
 // ErrNoDrawing means that pages cannot be drawn without PDFium.

@@ -43,7 +43,7 @@ func blocks(text string) iter.Seq[Span] {
 			pos += len(line)
 			line = strings.TrimSuffix(line, "\n")
 			blank := strings.TrimSpace(line) == ""
-			if cur.End > 0 && !blank && wrapped(last, line, widest) {
+			if cur.End > 0 && !blank && isWrapped(last, line, widest) {
 				cur.End, last, widest = start+len(line), line, max(widest, len(line))
 				continue
 			}
@@ -63,8 +63,8 @@ func blocks(text string) iter.Seq[Span] {
 // maxWrapped is the length in bytes from which a line is a whole paragraph.
 const maxWrapped = 300
 
-// wrapped reports whether next continues the paragraph of line, of lines up to widest bytes.
-func wrapped(line, next string, widest int) bool {
+// isWrapped reports whether next continues the paragraph of line, of lines up to widest bytes.
+func isWrapped(line, next string, widest int) bool {
 	if isSeparate(line) && !isListItem(line) || isSeparate(next) || len(line) > maxWrapped || len(next) > maxWrapped {
 		return false
 	}
@@ -109,7 +109,7 @@ func isListItem(line string) bool {
 func blockSentences(text string, block Span) iter.Seq[Span] {
 	return func(yield func(Span) bool) {
 		if line := text[block.Start:block.End]; isCode(line) {
-			yield(Span{block.Start + leading(line), block.Start + len(strings.TrimSpace(line)) + leading(line)})
+			yield(Span{block.Start + leadingSpace(line), block.Start + len(strings.TrimSpace(line)) + leadingSpace(line)})
 			return
 		}
 		// The rules end a sentence at every line end; inside a block a line
@@ -130,8 +130,8 @@ func blockSentences(text string, block Span) iter.Seq[Span] {
 			}
 			start += strings.Index(segment, trimmed)
 			next := Span{start, start + len(trimmed)}
-			first := cur.Start == 0 || cur.Start == leading(flat)
-			if cur.Start >= 0 && !(cur.End == next.Start && flat[cur.End-1] == '.') && !runsOn(flat[cur.Start:cur.End], trimmed, first) {
+			first := cur.Start == 0 || cur.Start == leadingSpace(flat)
+			if cur.Start >= 0 && !(cur.End == next.Start && flat[cur.End-1] == '.') && !continuesWith(flat[cur.Start:cur.End], trimmed, first) {
 				if !yield(Span{block.Start + cur.Start, block.Start + cur.End}) {
 					return
 				}
@@ -148,10 +148,10 @@ func blockSentences(text string, block Span) iter.Seq[Span] {
 	}
 }
 
-func leading(s string) int { return len(s) - len(strings.TrimLeftFunc(s, unicode.IsSpace)) }
+func leadingSpace(s string) int { return len(s) - len(strings.TrimLeftFunc(s, unicode.IsSpace)) }
 
-// runsOn reports whether the sentence s continues with next. first is set if s begins the block.
-func runsOn(s, next string, first bool) bool {
+// continuesWith reports whether the sentence s continues with next. first is set if s begins the block.
+func continuesWith(s, next string, first bool) bool {
 	// A lone closing quote or bracket belongs to the sentence before it.
 	if len(next) <= 4 && strings.Trim(next, `"'”’»)]`) == "" {
 		return true

@@ -33,7 +33,7 @@ func split(ctx context.Context, doc *Document, target, most int) []Chunk {
 		if ctx.Err() != nil {
 			break
 		}
-		parts = append(parts, s.cut(p)...)
+		parts = append(parts, s.cutPart(p)...)
 	}
 	lines := format.LineCounter{Document: doc}
 	var chunks []Chunk
@@ -69,14 +69,14 @@ const (
 	betweenParagraphs
 )
 
-// cut cuts one part into those that a chunk can hold.
-func (s *splitter) cut(p part) (out []part) {
+// cutPart cuts one part into those that a chunk can hold.
+func (s *splitter) cutPart(p part) (out []part) {
 	if p.tokens = s.count(p.Span); p.tokens <= s.target {
 		return []part{p}
 	}
 	units := s.units(p)
 	for len(units) > 0 {
-		n := s.fill(units)
+		n := s.nextChunkUnits(units)
 		for {
 			p.Span = Span{units[0].Start, units[n-1].End}
 			// The tokens of units need not add up to those of the whole.
@@ -91,8 +91,8 @@ func (s *splitter) cut(p part) (out []part) {
 	return out
 }
 
-// fill returns how many units the next chunk holds: up to the strongest break near the target.
-func (s *splitter) fill(units []unit) int {
+// nextChunkUnits returns how many units the next chunk holds: up to the strongest break near the target.
+func (s *splitter) nextChunkUnits(units []unit) int {
 	total := 0
 	for _, a := range units {
 		if total += a.tokens; total > 2*s.max {

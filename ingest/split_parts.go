@@ -50,7 +50,7 @@ func (s *splitter) parts(ctx context.Context) []part {
 		p.bare = sec.Heading != "" && strings.TrimSpace(body) == ""
 		add(p)
 	}
-	return s.atPages(parts)
+	return s.cutAtPages(parts)
 }
 
 // rowOf returns the sheet and the row of an anchor, or the 1-based place in a list
@@ -127,11 +127,11 @@ func (s *splitter) join(parts []part) (out []part) {
 		case sameTable(q, p):
 			return small || rows > manyRows
 		}
-		return small && (s.related(q, p) || q.bare && p.level > q.level)
+		return small && (s.areRelated(q, p) || q.bare && p.level > q.level)
 	}
 	for _, p := range parts {
-		if n := len(out); n > 0 && belong(out[n-1], p) && s.fit(out[n-1], p) {
-			out[n-1] = s.joined(out[n-1], p)
+		if n := len(out); n > 0 && belong(out[n-1], p) && s.canJoin(out[n-1], p) {
+			out[n-1] = s.joinParts(out[n-1], p)
 			continue
 		}
 		out = append(out, p)
@@ -143,20 +143,20 @@ func (s *splitter) join(parts []part) (out []part) {
 func (s *splitter) joinSmall(parts []part) (out []part) {
 	for i, p := range parts {
 		n := len(out)
-		if n == 0 || p.tokens >= least && out[n-1].tokens >= least || !s.fit(out[n-1], p) ||
-			p.tokens < least && i+1 < len(parts) && s.fit(p, parts[i+1]) && nearness(p, parts[i+1]) > nearness(out[n-1], p) {
+		if n == 0 || p.tokens >= least && out[n-1].tokens >= least || !s.canJoin(out[n-1], p) ||
+			p.tokens < least && i+1 < len(parts) && s.canJoin(p, parts[i+1]) && nearness(p, parts[i+1]) > nearness(out[n-1], p) {
 			out = append(out, p)
 			continue
 		}
-		out[n-1] = s.joined(out[n-1], p)
+		out[n-1] = s.joinParts(out[n-1], p)
 	}
 	return out
 }
 
 func nearness(q, p part) int { return len(commonPath(q.path, p.path)) }
 
-// fit reports whether two neighbours can be in one chunk, whose place is that of both.
-func (s *splitter) fit(q, p part) bool {
+// canJoin reports whether two neighbours can be in one chunk, whose place is that of both.
+func (s *splitter) canJoin(q, p part) bool {
 	const slack = 16 // the tokens of parts need not add up to those of the whole
 	tokens := q.tokens + p.tokens
 	if tokens > s.max-slack {
@@ -177,15 +177,15 @@ func placeOf(p part) string {
 	return ""
 }
 
-// joined joins two neighbours.
-func (s *splitter) joined(q, p part) part {
+// joinParts joins two neighbours.
+func (s *splitter) joinParts(q, p part) part {
 	switch {
 	case sameTable(q, p):
 		if _, rows, ok := RowAnchor(p.anchor); ok { // a pointer names the first of them
 			last := rows[strings.LastIndexByte(rows, '-')+1:]
 			q.anchor = fmt.Sprintf("%s%d-%s", strings.TrimSuffix(p.anchor, rows), q.row, last)
 		}
-	case q.bare && (p.level > q.level || s.related(q, p)):
+	case q.bare && (p.level > q.level || s.areRelated(q, p)):
 		q.path, q.anchor, q.level, q.bare, q.row, q.sheet = p.path, p.anchor, p.level, p.bare, p.row, p.sheet
 	default:
 		switch {
@@ -208,8 +208,8 @@ func sameTable(q, p part) bool {
 	return p.row > 0 && q.row > 0 && p.sheet == q.sheet && p.level == q.level
 }
 
-// related reports whether two parts are under one heading, or both of the outermost level.
-func (s *splitter) related(q, p part) bool {
+// areRelated reports whether two parts are under one heading, or both of the outermost level.
+func (s *splitter) areRelated(q, p part) bool {
 	return q.row == 0 && p.row == 0 && len(q.path) > 0 && (nearness(q, p) > 0 || q.level == p.level)
 }
 
@@ -221,8 +221,8 @@ func commonPath(a, b []string) []string {
 	return a[:n]
 }
 
-// atPages cuts parts where a page ends, or the sentence that spans two pages.
-func (s *splitter) atPages(parts []part) []part {
+// cutAtPages cuts parts where a page ends, or the sentence that spans two pages.
+func (s *splitter) cutAtPages(parts []part) []part {
 	if len(s.doc.Pages) < 2 {
 		return parts
 	}

@@ -27,9 +27,9 @@ type Syncer struct {
 	Include, Exclude []string
 	// Force reads every file again, even if it is stored unchanged.
 	Force bool
-	// Given, unless it is nil, is metadata that documents get over that of their files,
+	// GivenMeta, unless it is nil, is metadata that documents get over that of their files,
 	// in place of any that they were given before.
-	Given map[string]string
+	GivenMeta map[string]string
 
 	remembered stamps
 }
@@ -61,7 +61,7 @@ func (s *Syncer) Sync(ctx context.Context, root Root, fsys fs.FS) iter.Seq2[Chan
 			yield(Change{}, err)
 			return
 		}
-		folder.all(ctx)(yield)
+		folder.changes(ctx)(yield)
 	}
 }
 
@@ -87,7 +87,7 @@ func (s *Syncer) SyncFile(ctx context.Context, root Root, fsys fs.FS, name strin
 	if err != nil {
 		return Change{}, fmt.Errorf("looking at the file: %w", err)
 	}
-	f := folder.look(name, fs.FileInfoToDirEntry(info))
+	f := folder.inspect(name, fs.FileInfoToDirEntry(info))
 	f.rules = rules
 	if f.err == nil && isContainer(name) {
 		return folder.syncContainer(ctx, f)
@@ -129,9 +129,9 @@ type folderSync struct {
 	first   map[string]string // path of the first file, by digest
 }
 
-// all reads and prepares files ahead and acts on them in order. When ctx is
+// changes reads and prepares files ahead and acts on them in order. When ctx is
 // done, it still yields the files that were stored ahead of their turn.
-func (s *folderSync) all(ctx context.Context) iter.Seq2[Change, error] {
+func (s *folderSync) changes(ctx context.Context) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
 		for r := range s.readAhead(ctx) {
 			if ctx.Err() != nil && !r.stored {
@@ -142,12 +142,12 @@ func (s *folderSync) all(ctx context.Context) iter.Seq2[Change, error] {
 				return
 			}
 		}
-		s.remove(ctx, yield)
+		s.removeGone(ctx, yield)
 	}
 }
 
 // apply updates the sink for one file. The error is the sink's.
-func (s *folderSync) apply(ctx context.Context, f file, r reading) (Change, error) {
+func (s *folderSync) apply(ctx context.Context, f file, r readResult) (Change, error) {
 	c := Change{
 		Document: s.root.Name + "/" + f.path, Root: s.root.Name, Path: f.path,
 		Done: s.done, Total: len(s.files),
@@ -210,7 +210,7 @@ func (s *folderSync) apply(ctx context.Context, f file, r reading) (Change, erro
 func (s *folderSync) rename(ctx context.Context, from, renamed string, doc *Document) error {
 	meta, id := s.known[from].Meta, s.root.Name+"/"+from
 	setMeta(doc, ReaderKey, meta[ReaderKey]) // whose text it keeps
-	give(doc, givenTo(s.known[from]))
+	setGivenMeta(doc, givenMeta(s.known[from]))
 	former := slices.DeleteFunc(FormerIDs(meta), func(f string) bool { return f == id || f == renamed })
 	former = append([]string{id}, former...)
 	setMeta(doc, FormerKey, strings.Join(former[:min(len(former), maxFormer)], "//"))
@@ -238,8 +238,8 @@ func (s *folderSync) sinkFailed(c Change, err error) (Change, error) {
 	return c, nil
 }
 
-// remove deletes the documents whose files are gone.
-func (s *folderSync) remove(ctx context.Context, yield func(Change, error) bool) {
+// removeGone deletes the documents whose files are gone.
+func (s *folderSync) removeGone(ctx context.Context, yield func(Change, error) bool) {
 	seen := make(map[string]bool, len(s.files))
 	for _, f := range s.files {
 		seen[f.path] = true
@@ -248,7 +248,7 @@ func (s *folderSync) remove(ctx context.Context, yield func(Change, error) bool)
 		if ctx.Err() != nil {
 			break
 		}
-		if seen[p] || s.moved[p] || s.belowBroken(p) {
+		if seen[p] || s.moved[p] || s.isBelowBroken(p) {
 			continue
 		}
 		c := Change{Document: s.root.Name + "/" + p, Root: s.root.Name, Path: p, URL: s.known[p].Meta[AddressKey], Action: Removed,

@@ -231,7 +231,7 @@ func (u *Uploads) Add(ctx context.Context, name string, content io.Reader, meta 
 		return c, err
 	}
 	defer func() { err = errors.Join(err, u.discard(file, temporary)) }()
-	ctx, held, release, err := u.hold(ctx, name)
+	ctx, held, release, err := u.lockUpload(ctx, name)
 	if err != nil {
 		return c, err
 	}
@@ -250,7 +250,7 @@ func (u *Uploads) Add(ctx context.Context, name string, content io.Reader, meta 
 		return c, err
 	}
 	// After a crash here the next sync removes the document, or settles the file.
-	if err := u.keep(held, name, file, temporary); err != nil {
+	if err := u.storeReceived(held, name, file, temporary); err != nil {
 		return c, fmt.Errorf("saving the upload: %w", err)
 	}
 	u.clearFailure(name)
@@ -260,7 +260,7 @@ func (u *Uploads) Add(ctx context.Context, name string, content io.Reader, meta 
 // finish finishes an upload in Files whose server ended before, or discards it if none of its
 // documents is stored: its metadata is lost, and its client got no reply.
 func (u *Uploads) finish(ctx context.Context, name string) error {
-	ctx, held, release, err := u.hold(ctx, name)
+	ctx, held, release, err := u.lockUpload(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -288,9 +288,9 @@ func (u *Uploads) finish(ctx context.Context, name string) error {
 
 func (u *Uploads) id(name string) string { return u.Root.Name + "/" + name }
 
-// hold keeps everything else, on other servers as well, from changing an upload until
+// lockUpload keeps everything else, on other servers as well, from changing an upload until
 // release is called. The context held ends if that cannot be kept up, reading with ctx too.
-func (u *Uploads) hold(ctx context.Context, name string) (reading, held context.Context, release func(), err error) {
+func (u *Uploads) lockUpload(ctx context.Context, name string) (reading, held context.Context, release func(), err error) {
 	held, end := context.WithoutCancel(ctx), func() {}
 	if u.Files != nil {
 		if held, end, err = u.Files.Hold(ctx, u.id(name)); err != nil {
@@ -346,8 +346,8 @@ func (u *Uploads) restore(ctx context.Context, name string, known map[string]Sto
 	return err
 }
 
-// keep puts a received file where the others are, in the place of the one of its name.
-func (u *Uploads) keep(ctx context.Context, name string, file *os.File, temporary string) error {
+// storeReceived puts a received file where the others are, in the place of the one of its name.
+func (u *Uploads) storeReceived(ctx context.Context, name string, file *os.File, temporary string) error {
 	if u.Files != nil {
 		return u.Files.Settle(ctx, u.id(name), true)
 	}
@@ -394,7 +394,7 @@ func (u *Uploads) Reread(ctx context.Context, name string, meta map[string]strin
 	if isPart(name) {
 		return Change{}, fmt.Errorf("reading the upload again: %w", fs.ErrNotExist)
 	}
-	ctx, _, release, err := u.hold(ctx, name)
+	ctx, _, release, err := u.lockUpload(ctx, name)
 	if err != nil {
 		return Change{}, err
 	}
@@ -451,7 +451,7 @@ func (u *Uploads) Remove(ctx context.Context, name string) error {
 	if !fs.ValidPath(name) || strings.HasPrefix(name, ".") || isPart(name) || missing == nil && info.IsDir() {
 		return fmt.Errorf("deleting the upload: %w", fs.ErrNotExist)
 	}
-	_, ctx, release, err := u.hold(ctx, name)
+	_, ctx, release, err := u.lockUpload(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -486,8 +486,8 @@ func (u *Uploads) Remove(ctx context.Context, name string) error {
 	return syncAbove(u.Dir, name) // after a power cut the next sync would add it again
 }
 
-// room returns how large a file of this name may be.
-func (u *Uploads) room(ctx context.Context, name string) (int64, error) {
+// roomFor returns how large a file of this name may be.
+func (u *Uploads) roomFor(ctx context.Context, name string) (int64, error) {
 	left := cmp.Or(u.MaxTotal, DefaultMaxUploads)
 	var err error
 	for _, in := range u.All() {
@@ -542,7 +542,7 @@ func CheckCollection(name string) error {
 
 // receive writes what a client sends to a hidden file.
 func (u *Uploads) receive(ctx context.Context, name string, content io.Reader) (f *os.File, temporary string, err error) {
-	room, err := u.room(ctx, name)
+	room, err := u.roomFor(ctx, name)
 	if err != nil {
 		return nil, "", err
 	}

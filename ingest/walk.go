@@ -15,14 +15,14 @@ import (
 
 // A file is an entry found in the folder or in a container.
 type file struct {
-	path     string
-	size     int64
-	modified time.Time
-	err      error       // why it is not read
-	in       *container  // nil for a file of the folder
-	digest   string      // of a file in a container
-	rules    ignoreRules // for the files in a container
-	partial  string      // why the files in it are not read
+	path      string
+	size      int64
+	modified  time.Time
+	err       error       // why it is not read
+	container *container  // nil for a file of the folder
+	digest    string      // of a file in a container
+	rules     ignoreRules // for the files in a container
+	partial   string      // why the files in it are not read
 }
 
 func byPath(a, b file) int { return strings.Compare(a.path, b.path) }
@@ -57,7 +57,7 @@ func (s *folderSync) prepare(ctx context.Context) error {
 	s.remembered.mu.Unlock()
 	s.gone, s.moved = make(map[string]string), make(map[string]bool)
 	for _, p := range slices.Sorted(maps.Keys(known)) {
-		if !seen[p] && !s.belowBroken(p) {
+		if !seen[p] && !s.isBelowBroken(p) {
 			// A rename keeps nothing of a document that would be read again.
 			if _, ok := s.gone[known[p].Digest]; !ok && !s.reader.outdated(known[p].Meta[ReaderKey]) {
 				s.gone[known[p].Digest] = p
@@ -67,14 +67,14 @@ func (s *folderSync) prepare(ctx context.Context) error {
 	return nil
 }
 
-func (s *folderSync) belowBroken(p string) bool {
+func (s *folderSync) isBelowBroken(p string) bool {
 	return slices.ContainsFunc(s.broken, func(dir string) bool { return strings.HasPrefix(p, dir+"/") })
 }
 
 // addPages lists the pages of a web site.
 func (s *folderSync) addPages(pages webPages) {
 	for p := range pages.Pages() {
-		if s.exclude.matchBelow("", p.Path) || !s.included(p.Path) {
+		if s.exclude.matchBelow("", p.Path) || !s.isIncluded(p.Path) {
 			continue
 		}
 		f := file{path: p.Path, size: p.Size, modified: p.Fetched, err: p.Err}
@@ -100,10 +100,10 @@ func (s *folderSync) walk(ctx context.Context, dir string, rules ignoreRules) er
 		s.files = append(s.files, file{path: dir, err: err})
 		return nil
 	}
-	rules = rules.with(s.fsys, dir)
+	rules = rules.withFolder(s.fsys, dir)
 	for _, e := range entries {
 		p := path.Join(dir, e.Name())
-		if s.leftOut(p, e.IsDir(), rules) {
+		if s.isLeftOut(p, e.IsDir(), rules) {
 			continue
 		}
 		if e.IsDir() {
@@ -112,8 +112,8 @@ func (s *folderSync) walk(ctx context.Context, dir string, rules ignoreRules) er
 			}
 			continue
 		}
-		if archive.Is(p) || s.included(p) {
-			f := s.look(p, e)
+		if archive.Is(p) || s.isIncluded(p) {
+			f := s.inspect(p, e)
 			f.rules = rules
 			s.files = append(s.files, f)
 		}
@@ -121,9 +121,9 @@ func (s *folderSync) walk(ctx context.Context, dir string, rules ignoreRules) er
 	return nil
 }
 
-// leftOut reports whether a file or a folder is hidden, ignored or excluded.
-func (s *folderSync) leftOut(p string, dir bool, rules ignoreRules) bool {
-	return strings.HasPrefix(path.Base(p), ".") || rules.ignored(p, dir) || s.exclude.ignored(p, dir)
+// isLeftOut reports whether a file or a folder is hidden, ignored or excluded.
+func (s *folderSync) isLeftOut(p string, dir bool, rules ignoreRules) bool {
+	return strings.HasPrefix(path.Base(p), ".") || rules.excludes(p, dir) || s.exclude.excludes(p, dir)
 }
 
 // rulesFor returns the ignore rules for a file. If a walk would not come to it, the
@@ -131,27 +131,27 @@ func (s *folderSync) leftOut(p string, dir bool, rules ignoreRules) bool {
 func (s *folderSync) rulesFor(name string) (rules ignoreRules, err error) {
 	at, parts := ".", strings.Split(name, "/")
 	for i, part := range parts {
-		rules = rules.with(s.fsys, at)
+		rules = rules.withFolder(s.fsys, at)
 		at = path.Join(at, part)
 		above := i < len(parts)-1
 		info, err := fs.Lstat(s.fsys, at)
-		if s.leftOut(at, above, rules) || above && err == nil && !info.IsDir() {
+		if s.isLeftOut(at, above, rules) || above && err == nil && !info.IsDir() {
 			return nil, fs.ErrNotExist
 		}
 	}
-	if !archive.Is(name) && !s.included(name) {
+	if !archive.Is(name) && !s.isIncluded(name) {
 		return nil, fs.ErrNotExist
 	}
 	return rules, nil
 }
 
-// included reports whether the patterns include a file or a folder above it.
-func (s *folderSync) included(p string) bool {
+// isIncluded reports whether the patterns include a file or a folder above it.
+func (s *folderSync) isIncluded(p string) bool {
 	return len(s.Include) == 0 || s.include.matchBelow("", p)
 }
 
-// look decides from its entry whether a file is read.
-func (s *folderSync) look(p string, e fs.DirEntry) file {
+// inspect decides from its entry whether a file is read.
+func (s *folderSync) inspect(p string, e fs.DirEntry) file {
 	f := file{path: p}
 	info, err := e.Info()
 	switch {

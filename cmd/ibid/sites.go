@@ -101,7 +101,7 @@ func (f *folder) waitForSite(ctx context.Context) (gone bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	started, ended := s.Last()
+	started, ended := s.LastCrawl()
 	if err := s.Close(); err != nil {
 		return false, err
 	}

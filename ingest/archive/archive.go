@@ -116,17 +116,17 @@ func List(name string, data []byte, limits Limits, holder Holder, wanted func(pa
 func Read(name string, data []byte, limits Limits, holder Holder, paths []string) (map[string][]byte, error) {
 	contents := make(map[string][]byte, len(paths))
 	w := newWalker(data, limits, holder)
-	w.only = make(map[string]bool) // true for the files, false for their parents
+	w.wanted = make(map[string]bool) // true for the files, false for their parents
 	for _, p := range paths {
 		for dir := path.Dir(p); dir != "."; dir = path.Dir(dir) {
-			if !w.only[dir] { // it may be a file that is read as a folder
-				w.only[dir] = false
+			if !w.wanted[dir] { // it may be a file that is read as a folder
+				w.wanted[dir] = false
 			}
 		}
-		w.only[p] = true
+		w.wanted[p] = true
 	}
 	w.visit = func(e Entry, content io.Reader) error {
-		if content == nil || !w.only[e.Path] {
+		if content == nil || !w.wanted[e.Path] {
 			return nil
 		}
 		read, err := w.contentOf(&e, content)
@@ -149,7 +149,7 @@ type walker struct {
 	deep    int // archives and files that were too deep, of which the first is visited
 	// Bytes that were unpacked, and those of the content of files.
 	unpacked, content counter
-	only              map[string]bool // unless nil, the paths of the files to visit and of their parents
+	wanted            map[string]bool // unless nil, the paths of the files to visit and of their parents
 	// visit is called for each file; content is nil when it cannot be read.
 	visit func(e Entry, content io.Reader) error
 }
@@ -245,7 +245,7 @@ func (w *walker) addFile(at place, name string, size int64, content io.Reader, p
 			e.Skip = "its name is not valid UTF-8: rename it"
 		}
 	}
-	if _, wanted := w.only[e.Path]; w.only != nil && !wanted {
+	if _, wanted := w.wanted[e.Path]; w.wanted != nil && !wanted {
 		return nil
 	}
 	if e.Skip != "" || e.Failed != "" {
@@ -282,7 +282,7 @@ func (w *walker) visitHolder(e Entry, content io.Reader, at place) error {
 			if !ok {
 				return nil
 			}
-			return w.tooDeep(Entry{Path: e.Path + "/" + clean})
+			return w.visitTooDeep(Entry{Path: e.Path + "/" + clean})
 		})
 	}
 	return w.walkHolder(e.Path, data, place{prefix: e.Path + "/", depth: at.depth + 1})
@@ -294,7 +294,7 @@ const maxPath = 1024
 func (w *walker) walkInner(e Entry, content io.Reader, at place) error {
 	e.Archive = true
 	if at.depth >= w.limits.Depth {
-		return w.tooDeep(e)
+		return w.visitTooDeep(e)
 	}
 	data, err := w.contentOf(&e, content)
 	if err != nil {
@@ -320,8 +320,8 @@ func (w *walker) walkInner(e Entry, content io.Reader, at place) error {
 	return nil
 }
 
-// tooDeep visits the first file that is in too many others: a bomb has thousands.
-func (w *walker) tooDeep(e Entry) error {
+// visitTooDeep visits the first file that is in too many others: a bomb has thousands.
+func (w *walker) visitTooDeep(e Entry) error {
 	if w.deep++; w.deep > 1 {
 		return nil
 	}

@@ -93,7 +93,7 @@ func (w *walker) zipFile(at place, f *zip.File, name string) error {
 	case f.Flags&encrypted != 0:
 		problem.Failed = "it is encrypted: unpack it with its password"
 	case !f.Mode().IsRegular():
-		problem.Skip = special(f.Mode())
+		problem.Skip = specialKind(f.Mode())
 	case errors.Is(err, zip.ErrAlgorithm):
 		problem.Failed = fmt.Sprintf("its compression (method %d) is not supported: unpack it", f.Method)
 	case err != nil:
@@ -127,7 +127,7 @@ func zipNames(files []*zip.File) []string {
 	return names
 }
 
-func special(mode fs.FileMode) string {
+func specialKind(mode fs.FileMode) string {
 	if mode&fs.ModeSymlink != 0 {
 		return "a symbolic link"
 	}
@@ -157,7 +157,7 @@ func (w *walker) tar(in io.Reader, at place) error {
 		case tar.TypeLink:
 			problem.Skip = "a second name of a file in the archive, which is read by its first name"
 		default:
-			problem.Skip = special(h.FileInfo().Mode())
+			problem.Skip = specialKind(h.FileInfo().Mode())
 		}
 		if err := w.addFile(at, h.Name, h.Size, r, problem); err != nil {
 			return err

@@ -35,13 +35,13 @@ func Decode(data []byte, declared string) (string, error) {
 		return "", err
 	}
 	if enc == nil {
-		return textual(string(data))
+		return checkText(string(data))
 	}
 	out, err := enc.NewDecoder().Bytes(data)
 	if err != nil {
 		return "", fmt.Errorf("decoding it: %w", err)
 	}
-	return textual(string(out))
+	return checkText(string(out))
 }
 
 // encodingOf returns the encoding, nil for UTF-8, and the data without its
@@ -65,18 +65,18 @@ func encodingOf(data []byte, declared string) (encoding.Encoding, []byte, error)
 		return nil, nil, ErrEncoding
 	case bytes.Contains(data, []byte("\x1b$")):
 		return japanese.ISO2022JP, data, nil
-	case mostlyUTF8(data):
+	case isMostlyUTF8(data):
 		return nil, data, nil
 	case bytes.Count(data, []byte("@"))*20 > len(data) && bytes.Count(data, []byte(" "))*100 < len(data): // the spaces of EBCDIC
 		return nil, nil, ErrEncoding
 	}
-	enc, err := byLook(data, Named(declared))
+	enc, err := detectEncoding(data, Lookup(declared))
 	return enc, data, err
 }
 
-// textual refuses what decodes but is not text: more than one control
+// checkText refuses what decodes but is not text: more than one control
 // character in a hundred, or one of the upper half of Latin-1 in five.
-func textual(s string) (string, error) {
+func checkText(s string) (string, error) {
 	control, high, all := 0, 0, 0
 	for _, r := range s {
 		all++
@@ -121,7 +121,7 @@ func wideEncoding(data []byte) encoding.Encoding {
 		likely, ascii, kana := 0, 0, 0
 		for i := 0; i < len(sample); i += 2 {
 			r := rune(sample[i+order.high])<<8 | rune(sample[i+1-order.high])
-			if usual(r) {
+			if isUsual(r) {
 				likely++
 			}
 			if r < utf8.RuneSelf {
@@ -139,10 +139,10 @@ func wideEncoding(data []byte) encoding.Encoding {
 	return nil
 }
 
-// usual reports whether a character is one of those that make up nearly all text:
+// isUsual reports whether a character is one of those that make up nearly all text:
 // of an alphabet, or Chinese, Japanese and Korean. Characters whose bytes are
 // swapped hardly ever are.
-func usual(r rune) bool {
+func isUsual(r rune) bool {
 	switch {
 	case r < 0x80:
 		return r >= ' ' && r < 0x7f || r == '\n' || r == '\r' || r == '\t'
@@ -154,9 +154,9 @@ func usual(r rune) bool {
 	return r >= 0x4e00 && r < 0xa000 && !(r&0xff == 0x20 || r&0xff == 0x0a) || r >= 0xac00 && r < 0xd7a4
 }
 
-// mostlyUTF8 accepts UTF-8 with a few invalid bytes, such as a file cut in the
+// isMostlyUTF8 accepts UTF-8 with a few invalid bytes, such as a file cut in the
 // middle of a character.
-func mostlyUTF8(data []byte) bool {
+func isMostlyUTF8(data []byte) bool {
 	if utf8.Valid(data) {
 		return true
 	}
@@ -174,10 +174,10 @@ func mostlyUTF8(data []byte) bool {
 	return good >= 10*bad
 }
 
-// Named returns the encoding of a name as web pages, mails and XML files use
+// Lookup returns the encoding of a name as web pages, mails and XML files use
 // it. It is nil for unknown names, and for UTF-8 and UTF-16, which are
 // recognised by their bytes.
-func Named(name string) encoding.Encoding {
+func Lookup(name string) encoding.Encoding {
 	name = strings.ToLower(strings.Trim(name, " \t\r\n\"'"))
 	if name == "cp932" || name == "windows-932" {
 		return japanese.ShiftJIS

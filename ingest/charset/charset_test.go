@@ -77,7 +77,7 @@ func reference(t *testing.T, folder string, data []byte) (text string, ok bool) 
 	case "maccyrillic":
 		enc = charmap.MacintoshCyrillic
 	default:
-		enc = Named(name)
+		enc = Lookup(name)
 	}
 	if enc == nil {
 		return "", false
@@ -223,7 +223,7 @@ func TestGarbled(t *testing.T) {
 		"Biblioteka jest otwarta od dziewiątej rano. W niedzielę jest zamknięta, książki można zwrócić później przez okno.":   false,
 		"圖書館九點開門。星期日不開放。" + strings.Repeat("遲還的書要付費，請到窗口辦理還書手續。", 10):                                                         false,
 	} {
-		if got := Garbled(text); got != want {
+		if got := IsGarbled(text); got != want {
 			t.Errorf("%q: %t", text, got)
 		}
 	}
@@ -249,7 +249,7 @@ func TestMisread(t *testing.T) {
 		"すべての人間は、生まれながらにして自由であり、かつ、尊厳と権利とについて平等である。",
 	}
 	for _, text := range languages {
-		if text = strings.Repeat(text+"\n", 4); Garbled(text) {
+		if text = strings.Repeat(text+"\n", 4); IsGarbled(text) {
 			t.Errorf("%q is garbled", text)
 		}
 		// Its UTF-8 read as another encoding, once or twice, is garbled.
@@ -269,7 +269,7 @@ func TestMisread(t *testing.T) {
 						wrong += string(rune(b))
 					}
 				}
-				if !Garbled(wrong) {
+				if !IsGarbled(wrong) {
 					t.Errorf("%q is not garbled", wrong[:100])
 				}
 			}
@@ -288,12 +288,12 @@ func TestMisread(t *testing.T) {
 		"Gur svefg sreel jvgu puvyqera bs gur abegurea fpubby jnvgf hagvy gurl unir nyy tbar guebhtu gur juvg" +
 			"r tngr, gura gur uryzfzna juvfgyrf guerr gvzrf, guebjf bss gur urnil ebcr naq gur jubyr perj jngpu gur jrngure.",
 	} {
-		if !Garbled(text) {
+		if !IsGarbled(text) {
 			t.Errorf("%q is not garbled", text)
 		}
 	}
 	table := "ACDEFGJMNPQUVWYZ ¢£¤¥§©«¬®±¶ ÀÁÂÃÄÅÆÈÉÊËÌ ÍÎÏÑÒÓÔÕÖØÙÚÛÜÝ àáâãäåæçèéêëìíîïñòóôõöøùúûüý"
-	if Garbled(table) {
+	if IsGarbled(table) {
 		t.Error("a table of letters is garbled")
 	}
 }
@@ -318,7 +318,7 @@ func TestPairShares(t *testing.T) {
 		"Phà rời bến lúc giữa trưa trừ khi có quá nhiều băng; xe đạp được chở với phụ phí trên boong giữa, trẻ em đi miễn phí.",
 		"Kivuko huondoka saa sita mchana isipokuwa kuna barafu nyingi; baiskeli husafirishwa kwa malipo ya ziada kwenye sitaha ya kati.",
 	} {
-		if Garbled(text) {
+		if IsGarbled(text) {
 			t.Errorf("%q is garbled", text)
 		}
 	}
@@ -363,7 +363,7 @@ func TestCodesAreRead(t *testing.T) {
 		for range 200 {
 			text.WriteString(line() + "\n")
 		}
-		if Garbled(text.String()) {
+		if IsGarbled(text.String()) {
 			t.Errorf("%s are garbled: %.200q", name, text.String())
 		}
 	}

@@ -23,14 +23,14 @@ func withoutData(text string) string {
 
 // hasOtherLetters reports whether other letters are in place of those of a language.
 func hasOtherLetters(sample string) bool {
-	return Misread(sample) || strange(sample) || unlikely(sample) || numbered(sample)
+	return IsMisread(sample) || isUnusualLatin(sample) || hasUnlikelyPairs(sample) || isGlyphNumbers(sample)
 }
 
-// Garbled reports whether a text is not in any language: symbols or other letters in place
+// IsGarbled reports whether a text is not in any language: symbols or other letters in place
 // of letters, UTF-8 read in another encoding, letters that follow each other as in no
 // language, or capitals inside words. A font without a table of its characters and a wrong
 // encoding produce such texts. A short text is never garbled.
-func Garbled(text string) bool {
+func IsGarbled(text string) bool {
 	const enough = 60
 	sample := withoutData(text[:min(len(text), sampleBytes)])
 	if hasOtherLetters(sample) {

@@ -19,7 +19,7 @@ const leastMisread = 10
 type misreading func(r rune) string
 
 // misreadings are the frequent ones.
-var misreadings = []misreading{inChars(charmap.Windows1252), inChars(charmap.Windows1251), func(r rune) string {
+var misreadings = []misreading{misreadAs(charmap.Windows1252), misreadAs(charmap.Windows1251), func(r rune) string {
 	s, err := simplifiedchinese.GBK.NewEncoder().String(string(r))
 	if err != nil || !unicode.Is(unicode.Han, r) {
 		return ""
@@ -27,7 +27,7 @@ var misreadings = []misreading{inChars(charmap.Windows1252), inChars(charmap.Win
 	return s
 }}
 
-func inChars(chars *charmap.Charmap) misreading {
+func misreadAs(chars *charmap.Charmap) misreading {
 	return func(r rune) string {
 		if b, ok := chars.EncodeRune(r); ok {
 			return string([]byte{b})
@@ -39,9 +39,9 @@ func inChars(chars *charmap.Charmap) misreading {
 	}
 }
 
-// Misread reports whether the characters beyond ASCII of a text are those of UTF-8
+// IsMisread reports whether the characters beyond ASCII of a text are those of UTF-8
 // that was read in another encoding. Few are no proof.
-func Misread(text string) bool {
+func IsMisread(text string) bool {
 	text = text[:min(len(text), sampleBytes)]
 	return slices.ContainsFunc(misreadings, func(bytesOf misreading) bool {
 		good, bad := 0, 0 // characters of UTF-8, and others
@@ -66,11 +66,11 @@ func Misread(text string) bool {
 // Of Latin text, at most this share is beyond ASCII: Vietnamese has 30 %.
 const leastStrange = 0.45
 
-// strange reports whether a text is in letters and signs that Latin text only has
+// isUnusualLatin reports whether a text is in letters and signs that Latin text only has
 // among others: of the upper half of Western European encodings, from which come
 // also other scripts in the wrong encoding and fonts with an own order of letters.
 // A list of all letters has each of them only once.
-func strange(text string) bool {
+func isUnusualLatin(text string) bool {
 	visible, high, inside, words := 0, 0, 0, 0
 	seen, signs := map[rune]bool{}, map[rune]bool{}
 	var previous rune

@@ -15,7 +15,7 @@ import (
 //
 // It was counted from the translations of programs in packages of Debian: the messages
 // in /usr/share/locale/LANGUAGE/LC_MESSAGES/*.mo that differ from the English ones,
-// countries of a language together, with all words that [unlikely] looks at, each as
+// countries of a language together, with all words that [hasUnlikelyPairs] looks at, each as
 // often as it occurs. The digit of a share is floor(log2(share)/1.1 + 13.18), from 0 to 9.
 const pairShares = "" +
 	"098888787868878886789777687" + // the start of a word
@@ -59,10 +59,10 @@ const (
 	longestWord  = 40
 )
 
-// unlikely reports whether the letters of a text in Latin letters follow each other as in
+// hasUnlikelyPairs reports whether the letters of a text in Latin letters follow each other as in
 // no language. Only words in small letters count, which may begin with a capital, and only
 // if they are most of the text: codes, keys and the numbers of parts are in no language.
-func unlikely(text string) bool {
+func hasUnlikelyPairs(text string) bool {
 	share, words, lengths := pairsOf(text)
 	least := leastShare
 	if words < fewWords {
@@ -71,9 +71,9 @@ func unlikely(text string) bool {
 	return share < least && words >= leastWords && lengths >= leastLengths
 }
 
-// numbered reports whether a text is the numbers of the glyphs in a font that begins with
+// isGlyphNumbers reports whether a text is the numbers of the glyphs in a font that begins with
 // the space and has number 3 for it, read as ASCII.
-func numbered(text string) bool {
+func isGlyphNumbers(text string) bool {
 	share, words, _ := pairsOf(strings.Map(func(r rune) rune {
 		switch {
 		case unicode.IsSpace(r):

@@ -44,9 +44,9 @@ const (
 // A Pool keeps children between requests. Idle children end by themselves after a
 // while.
 type Pool struct {
-	role  string
-	slots chan struct{} // one for each process that may work
-	died  atomic.Int64
+	role   string
+	slots  chan struct{} // one for each process that may work
+	deaths atomic.Int64
 
 	mu   sync.Mutex
 	idle []*process
@@ -98,7 +98,7 @@ func (p *Pool) ask(ctx context.Context, reader string, request any, data []byte,
 			continue
 		case err != nil:
 			if ctx.Err() == nil {
-				p.died.Add(1)
+				p.deaths.Add(1)
 			}
 			return "", err
 		case f.last:
@@ -113,7 +113,7 @@ func (p *Pool) ask(ctx context.Context, reader string, request any, data []byte,
 }
 
 // Deaths returns how many children did not survive a request.
-func (p *Pool) Deaths() int64 { return p.died.Load() }
+func (p *Pool) Deaths() int64 { return p.deaths.Load() }
 
 // acquire returns an idle child, or starts one.
 func (p *Pool) acquire() (*process, error) {
@@ -165,7 +165,7 @@ func startProcess(role string) (*process, error) {
 	c := &process{cmd: exec.Command(self, "-test.run=^$"), words: &capped{limit: maxErrors}}
 	// Nothing else of our environment, which holds keys.
 	c.cmd.Env = []string{Variable + "=" + role, "GOTRACEBACK=single"}
-	ownGroup(c.cmd)
+	setGroup(c.cmd)
 	stdin, err1 := c.cmd.StdinPipe()
 	stdout, err2 := c.cmd.StdoutPipe()
 	c.cmd.Stderr, c.cmd.WaitDelay = c.words, maxDying
@@ -185,7 +185,7 @@ func (c *process) ask(ctx context.Context, reader string, request any, data []by
 	defer cancel()
 	killed := make(chan struct{})
 	stop := context.AfterFunc(timed, func() { killGroup(c.cmd); close(killed) })
-	c.words.take() // of the request before
+	c.words.takeAll() // of the request before
 	reply, err := c.exchange(request, data)
 	if !stop() { // perhaps right after it replied
 		<-killed
@@ -196,7 +196,7 @@ func (c *process) ask(ctx context.Context, reader string, request any, data []by
 	}
 	timeout := timed.Err() != nil
 	c.end(!errors.Is(err, errNoReply))
-	words := c.words.take()
+	words := c.words.takeAll()
 	switch {
 	case ctx.Err() != nil:
 		return frame{}, ctx.Err()
@@ -204,13 +204,13 @@ func (c *process) ask(ctx context.Context, reader string, request any, data []by
 		return frame{}, fmt.Errorf("it holds more than %d MB of text", MaxOutput>>20)
 	case timeout:
 		return frame{}, fmt.Errorf("reading it took more than %d s", int(limit.Seconds()))
-	case endedBy(c.cmd.ProcessState, timeUp):
+	case wasEndedBy(c.cmd.ProcessState, timeUp):
 		return frame{}, errTimeUp
-	case words == "" && endedBy(c.cmd.ProcessState, syscall.SIGKILL):
+	case words == "" && wasEndedBy(c.cmd.ProcessState, syscall.SIGKILL):
 		return frame{}, errKilled
 	case c.used && words == "" && errors.Is(err, errNoReply) && c.cmd.ProcessState.Success():
 		return frame{}, errIdleEnd
-	case saysOutOfMemory(words):
+	case isOutOfMemory(words):
 		return frame{}, fmt.Errorf("reading it needed more than %d MB of memory", Memory>>20)
 	}
 	if words = FirstLine(words, 200); words == "" {
@@ -219,8 +219,8 @@ func (c *process) ask(ctx context.Context, reader string, request any, data []by
 	return frame{}, fmt.Errorf("the %s reader crashed on it: %s", reader, words)
 }
 
-// saysOutOfMemory recognises the messages of Go, its race detector and the C library.
-func saysOutOfMemory(words string) bool {
+// isOutOfMemory recognises the messages of Go, its race detector and the C library.
+func isOutOfMemory(words string) bool {
 	for _, sign := range []string{"out of memory", "cannot allocate memory", "failed to allocate", "pthread_create failed"} {
 		if strings.Contains(words, sign) {
 			return true

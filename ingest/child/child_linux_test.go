@@ -189,7 +189,7 @@ func TestSaysOutOfMemory(t *testing.T) {
 			"[idle]:\nwasm.function[7](0x5)\n": false,
 		"SIGSEGV: segmentation violation\nPC=0x43957d": false,
 	} {
-		if got := saysOutOfMemory(words); got != want {
+		if got := isOutOfMemory(words); got != want {
 			t.Errorf("%q: %t", words, got)
 		}
 	}

@@ -6,7 +6,7 @@ import "os/exec"
 
 func limitFiles() error { return nil }
 
-func ownGroup(*exec.Cmd) {}
+func setGroup(*exec.Cmd) {}
 
 func killGroup(cmd *exec.Cmd) {
 	// The only error is that it has ended.

@@ -28,13 +28,13 @@ func limitProcess() error {
 			return fmt.Errorf("resource %d: %w", resource, err)
 		}
 	}
-	return cmp.Or(limitFiles(), dieOfTime())
+	return cmp.Or(limitFiles(), resetTimeSignal())
 }
 
-// dieOfTime resets the signal of the time limit, so that it ends the process.
+// resetTimeSignal resets the signal of the time limit, so that it ends the process.
 // Go's own handler ignores it, and one of ours would not run while compiled
 // WebAssembly runs, which never yields.
-func dieOfTime() error {
+func resetTimeSignal() error {
 	var byDefault [64]byte // a zero struct sigaction, in every layout
 	size := uintptr(8)     // of a set of signals
 	if strings.HasPrefix(runtime.GOARCH, "mips") {
@@ -72,8 +72,8 @@ func ProcessorTime() time.Duration {
 // timeUp ends a process that has used its processor time.
 const timeUp = syscall.SIGXCPU
 
-// endedBy reports whether a signal of the system ended the child.
-func endedBy(state *os.ProcessState, signal syscall.Signal) bool {
+// wasEndedBy reports whether a signal of the system ended the child.
+func wasEndedBy(state *os.ProcessState, signal syscall.Signal) bool {
 	if state == nil {
 		return false
 	}

@@ -45,4 +45,4 @@ func ProcessorTime() time.Duration { return time.Since(started) }
 // timeUp ends a process that has used its processor time, on systems that limit it.
 const timeUp = syscall.SIGKILL
 
-func endedBy(*os.ProcessState, syscall.Signal) bool { return false }
+func wasEndedBy(*os.ProcessState, syscall.Signal) bool { return false }

@@ -18,8 +18,8 @@ func limitFiles() error {
 	return nil
 }
 
-// ownGroup puts the child into a process group of its own, which is killed as a whole.
-func ownGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
+// setGroup puts the child into a process group of its own, which is killed as a whole.
+func setGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
 func killGroup(cmd *exec.Cmd) {
 	// The only error is that the group has ended.

@@ -37,7 +37,7 @@ func (t Task) Run(ctx context.Context) ([]byte, error) {
 	stdout, stderr := &capped{limit: t.MaxOutput, full: cancel}, &capped{limit: maxErrors}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = t.Stdin, stdout, stderr
 	cmd.WaitDelay = maxDying
-	ownGroup(cmd)
+	setGroup(cmd)
 	cmd.Cancel = func() error { killGroup(cmd); return nil }
 	err := cmd.Run()
 	switch {
@@ -47,10 +47,10 @@ func (t Task) Run(ctx context.Context) ([]byte, error) {
 		return nil, ctx.Err()
 	case stdout.over:
 		return nil, fmt.Errorf("the output of %s exceeds %d MB", t.Name, t.MaxOutput>>20)
-	case timed.Err() != nil || endedBy(cmd.ProcessState, timeUp):
+	case timed.Err() != nil || wasEndedBy(cmd.ProcessState, timeUp):
 		return nil, fmt.Errorf("%s took more than %d s", t.Name, int(t.Limit.Seconds()))
 	}
-	if said := FirstLine(stderr.take(), 200); said != "" {
+	if said := FirstLine(stderr.takeAll(), 200); said != "" {
 		return nil, fmt.Errorf("%s: %s", t.Name, said)
 	}
 	return nil, fmt.Errorf("%s: %w", t.Name, err)
@@ -95,8 +95,8 @@ func (c *capped) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// take removes what was kept, and returns it.
-func (c *capped) take() string {
+// takeAll removes what was kept, and returns it.
+func (c *capped) takeAll() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	defer c.kept.Reset()

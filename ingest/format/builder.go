@@ -18,7 +18,7 @@ type builder struct {
 	last     kind
 	// continues is set when the next block is the rest of the last one.
 	continues bool
-	named     int // bytes of names of columns that were repeated
+	nameBytes int // bytes of names of columns that were repeated
 }
 
 // maxNamed bounds the column names that are repeated in the rows of a document:
@@ -137,10 +137,10 @@ func (b *builder) Code(text string) {
 func (b *builder) Row(header, cells []string) (start int, ok bool) {
 	for i := range min(len(header), len(cells)) {
 		if cells[i] != "" {
-			b.named += len(header[i])
+			b.nameBytes += len(header[i])
 		}
 	}
-	if b.named > maxNamed {
+	if b.nameBytes > maxNamed {
 		header = nil
 	}
 	text := rowText(header, cells)
@@ -182,8 +182,8 @@ func (b *builder) endPage() {
 	}
 }
 
-// into moves the text into the document.
-func (b *builder) into(doc *Document) {
+// moveTo moves the text into the document.
+func (b *builder) moveTo(doc *Document) {
 	b.endPage()
 	doc.Text = b.text.String()
 	if n := len(b.sections); n > 0 && b.sections[n-1].End == 0 {
@@ -194,7 +194,7 @@ func (b *builder) into(doc *Document) {
 		s := &b.sections[i]
 		s.End = s.Start + len(strings.TrimRight(doc.Text[s.Start:s.End], "\n"))
 	}
-	if b.named > maxNamed {
+	if b.nameBytes > maxNamed {
 		doc.Partial = "the names of its columns are very long, and are missing in some rows"
 	}
 	doc.Sections = b.sections

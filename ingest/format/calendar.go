@@ -85,7 +85,7 @@ func Calendar(doc *Document, data []byte) error {
 	if !found {
 		return errors.New("it is neither a calendar nor a contact: no line of it begins one")
 	}
-	b.into(doc)
+	b.moveTo(doc)
 	if len(files) > 0 {
 		doc.Partial = oneLine(Clean(office.NotRead(files)))
 	}

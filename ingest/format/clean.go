@@ -34,7 +34,7 @@ func Clean(s string) string {
 			}
 			continue
 		}
-		r, ok := plain(r)
+		r, ok := plainRune(r)
 		if !ok {
 			continue
 		}
@@ -60,8 +60,8 @@ func Clean(s string) string {
 	return string(norm.NFC.Bytes(out))
 }
 
-// plain returns the character to write for one of a text, if any.
-func plain(r rune) (rune, bool) {
+// plainRune returns the character to write for one of a text, if any.
+func plainRune(r rune) (rune, bool) {
 	switch {
 	case r == '\f' || r == '\v' || r == '\u0085' || r == '\u2028' || r == '\u2029':
 		return '\n', true
@@ -72,17 +72,17 @@ func plain(r rune) (rune, bool) {
 	case unicode.Is(unicode.Zs, r):
 		return ' ', true
 	}
-	return r, r != utf8.RuneError && !invisible(r)
+	return r, r != utf8.RuneError && !isInvisible(r)
 }
 
 // joined are the scripts that are written with joiners.
 var joined = []*unicode.RangeTable{unicode.Arabic, unicode.Bengali, unicode.Devanagari, unicode.Gujarati, unicode.Gurmukhi,
 	unicode.Kannada, unicode.Malayalam, unicode.Oriya, unicode.Sinhala, unicode.Tamil, unicode.Telugu}
 
-// invisible reports whether a character shows nothing: format
+// isInvisible reports whether a character shows nothing: format
 // characters (zero width, bidirectional, tags), variation selectors, fillers,
 // and code points that are not characters.
-func invisible(r rune) bool {
+func isInvisible(r rune) bool {
 	switch {
 	case unicode.Is(unicode.Cc, r):
 		return true

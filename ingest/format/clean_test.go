@@ -39,7 +39,7 @@ func TestCleanLeavesNothingToClean(t *testing.T) {
 			t.Fatalf("Clean(%q) = %q", in, got)
 		}
 		for _, r := range got {
-			if invisible(r) && r != '\u200c' && r != '\u200d' && r != '\n' && r != '\t' {
+			if isInvisible(r) && r != '\u200c' && r != '\u200d' && r != '\n' && r != '\t' {
 				t.Fatalf("Clean(%q) keeps %U", in, r)
 			}
 		}

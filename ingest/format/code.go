@@ -10,9 +10,9 @@ import (
 // maxCodeLine is the length from which no person wrote a line.
 const maxCodeLine = 5000
 
-// unwritten says why no person wrote or reads a source file: it is generated or
+// whyUnwritten says why no person wrote or reads a source file: it is generated or
 // minified. It is empty for all others.
-func unwritten(src string) string {
+func whyUnwritten(src string) string {
 	head := src[:min(len(src), 2<<10)]
 	if generatedMark.MatchString(head) {
 		return "generated code: a program wrote it from another file"
@@ -43,7 +43,7 @@ func Code(doc *Document, data []byte) error {
 	if err != nil {
 		return err
 	}
-	if reason := unwritten(src); reason != "" {
+	if reason := whyUnwritten(src); reason != "" {
 		return &SkipError{reason}
 	}
 	doc.Title = path.Base(doc.Path)
@@ -55,7 +55,7 @@ func Code(doc *Document, data []byte) error {
 		w.lines[0] = "" // the program that runs it
 	}
 	w.write()
-	w.b.into(doc)
+	w.b.moveTo(doc)
 	return nil
 }
 
@@ -79,7 +79,7 @@ func (w *codeWriter) write() {
 	}
 	var around []scope
 	for i, line := range w.lines {
-		name, isType := w.declared(i)
+		name, isType := w.declaration(i)
 		if name == "" {
 			if w.language.nested && len(around) > 0 && line != "" && strings.IndexByte(" #-", line[0]) < 0 {
 				w.body(start, i)
@@ -112,9 +112,9 @@ func (w *codeWriter) write() {
 	w.body(start, len(w.lines))
 }
 
-// declared returns the name that a line declares, and whether it may contain
+// declaration returns the name that a line declares, and whether it may contain
 // other declarations; the name is empty if the line declares nothing.
-func (w *codeWriter) declared(i int) (name string, isType bool) {
+func (w *codeWriter) declaration(i int) (name string, isType bool) {
 	line := w.lines[i]
 	if w.declares == nil || len(line) > maxDeclaration || w.isComment(strings.TrimSpace(line)) {
 		return "", false
@@ -130,7 +130,7 @@ func (w *codeWriter) declared(i int) (name string, isType bool) {
 	}
 	first, _, _ := strings.Cut(strings.TrimSpace(line), " ")
 	first, _, _ = strings.Cut(first, "(")
-	if notNames[name] || notNames[first] || w.language.loose && strings.Contains(line, "(") && line[0] != '#' && !w.opens(i) {
+	if notNames[name] || notNames[first] || w.language.loose && strings.Contains(line, "(") && line[0] != '#' && !w.hasBody(i) {
 		return "", false
 	}
 	return strings.Trim(name, `"'`), w.language.nested || typeLine.MatchString(line)
@@ -144,8 +144,8 @@ var notNames = set(`
 var typeLine = regexp.MustCompile(`\b(?:class|interface|enum|struct|trait|impl|mod|module|object|namespace|record|` +
 	`extension|protocol|service|defmodule)\b`)
 
-// opens reports whether the body of a function begins within a few lines.
-func (w *codeWriter) opens(i int) bool {
+// hasBody reports whether the body of a function begins within a few lines.
+func (w *codeWriter) hasBody(i int) bool {
 	for _, line := range w.lines[i:min(len(w.lines), i+8)] {
 		if at := strings.IndexAny(line[:min(len(line), maxCodeLine)], "{;"); at >= 0 {
 			return line[at] == '{'
@@ -239,15 +239,15 @@ func (w *codeWriter) comment(start, end int) int {
 		if !known {
 			break
 		}
-		prose = append(prose, uncommented(text, "*/!#-"))
+		prose = append(prose, stripComment(text, "*/!#-"))
 	}
 	w.b.line = start + 1
 	w.b.Paragraph(strings.Join(prose, "\n"))
 	return at
 }
 
-// uncommented removes the signs of a comment from a line.
-func uncommented(line, signs string) string {
+// stripComment removes the signs of a comment from a line.
+func stripComment(line, signs string) string {
 	line = strings.TrimLeft(strings.TrimSpace(line), signs)
 	line = strings.TrimSuffix(strings.TrimPrefix(line, " "), "*")
 	if strings.Trim(line, "-=*#/~ ") == "" {

@@ -30,7 +30,7 @@ func HTML(doc *Document, data []byte) error {
 	w.lead(root, content)
 	w.block(content)
 	w.flush()
-	b.into(doc)
+	b.moveTo(doc)
 	doc.titleFromHeading(anyLevel)
 	return nil
 }

@@ -75,7 +75,7 @@ func prune(n *html.Node, leftOut func(*html.Node) bool) {
 		next := c.NextSibling
 		text, raised := "", false
 		if c.DataAtom == atom.Sup || c.DataAtom == atom.A && (attr(c, "epub:type") == "noteref" || attr(c, "role") == "doc-noteref") {
-			text, raised = office.Raised(rawText(c))
+			text, raised = office.Superscript(rawText(c))
 		}
 		switch {
 		case raised:
@@ -114,7 +114,7 @@ func prunePage(root *html.Node) {
 	textLengths(root, false, func(n *html.Node, t, s int) bool { return isBoilerplate(n) && (t+s)*4 < (text+solid)*3 })
 	text, solid = textLengths(root, false, nil)
 	textLengths(root, false, func(n *html.Node, t, s int) bool {
-		return s == 0 && t*4 < text+solid && isAround(n) && find(n, isMain) == nil
+		return s == 0 && t*4 < text+solid && isPeripheral(n) && find(n, isMain) == nil
 	})
 }
 
@@ -134,8 +134,8 @@ func seenLength(n *html.Node) (size int) {
 
 func isMain(n *html.Node) bool { return n.DataAtom == atom.Main || attr(n, "role") == "main" }
 
-// isAround looks at no id, since those of sections name their subject.
-func isAround(n *html.Node) bool {
+// isPeripheral looks at no id, since those of sections name their subject.
+func isPeripheral(n *html.Node) bool {
 	switch n.DataAtom {
 	case atom.Div, atom.Ul, atom.Section, atom.Form, atom.P:
 		return slices.ContainsFunc(strings.FieldsFunc(strings.ToLower(attr(n, "class")), func(r rune) bool { return !unicode.IsLetter(r) }),

@@ -11,15 +11,15 @@ import (
 
 // An htmlTable reads the rows of a table from top to bottom.
 type htmlTable struct {
-	header []string
-	names  bool       // a row that names columns was read
-	named  bool       // a row that does not was read
-	above  []reaching // by column
-	again  *int       // bytes of repeated texts in the page
+	header        []string
+	hasNames      bool           // a row that names columns was read
+	hasRows       bool           // a row that does not was read
+	above         []spanningCell // by column
+	repeatedBytes *int           // bytes of repeated texts in the page
 }
 
-// reaching is the cell above a column, which may span further rows.
-type reaching struct {
+// spanningCell is the cell above a column, which may span further rows.
+type spanningCell struct {
 	text string
 	rows int // that it still spans
 }
@@ -43,10 +43,10 @@ func (t *htmlTable) row(tr *html.Node) (cells []string, names bool) {
 			return
 		}
 		if c == len(t.above) {
-			t.above = append(t.above, reaching{})
+			t.above = append(t.above, spanningCell{})
 		}
-		if t.above[c] = (reaching{rows: rows}); rows > 0 {
-			t.above[c].text = t.repeated(text)
+		if t.above[c] = (spanningCell{rows: rows}); rows > 0 {
+			t.above[c].text = t.repeatText(text)
 		}
 	}
 	// addSpanning adds the cells of earlier rows that span this one, up to the next
@@ -57,7 +57,7 @@ func (t *htmlTable) row(tr *html.Node) (cells []string, names bool) {
 		}
 	}
 	inHead := tr.Parent != nil && tr.Parent.DataAtom == atom.Thead
-	names = !t.named
+	names = !t.hasRows
 	own := 0
 	for c := range tr.ChildNodes() {
 		if c.DataAtom != atom.Td && c.DataAtom != atom.Th {
@@ -71,7 +71,7 @@ func (t *htmlTable) row(tr *html.Node) (cells []string, names bool) {
 		text := oneLine(seenText(c))
 		for i := range columns {
 			if i == 1 {
-				if text = t.repeated(text); !isName {
+				if text = t.repeatText(text); !isName {
 					text = ""
 				}
 			}
@@ -83,22 +83,22 @@ func (t *htmlTable) row(tr *html.Node) (cells []string, names bool) {
 			add("", 0)
 		}
 	}
-	names = names && len(cells) > 1 && (own > 1 || t.names)
-	t.names = t.names || names
-	t.named = t.named || !names && own > 0
+	names = names && len(cells) > 1 && (own > 1 || t.hasNames)
+	t.hasNames = t.hasNames || names
+	t.hasRows = t.hasRows || !names && own > 0
 	return cells, names
 }
 
-// repeated returns a text for a further cell; empty if it is too long.
-func (t *htmlTable) repeated(text string) string {
-	if *t.again += len(text); len(text) > maxHTMLName || *t.again > maxHTMLAgain {
+// repeatText returns a text for a further cell; empty if it is too long.
+func (t *htmlTable) repeatText(text string) string {
+	if *t.repeatedBytes += len(text); len(text) > maxHTMLName || *t.repeatedBytes > maxHTMLAgain {
 		return ""
 	}
 	return text
 }
 
-// name adds the cells of a row to the names of the columns.
-func (t *htmlTable) name(cells []string) {
+// addNames adds the cells of a row to the names of the columns.
+func (t *htmlTable) addNames(cells []string) {
 	for i, c := range cells {
 		if len(oneLine(Clean(c))) > maxHTMLName {
 			cells[i] = ""
@@ -163,11 +163,11 @@ func tabulate(root *html.Node) {
 			n.Data = n.DataAtom.String()
 		case role == "table", role == "grid":
 			var rows [][]*html.Node
-			outside := inked(n)
-			for _, row := range inRole(n, "row") {
-				cells := inRole(row, cellRoles...)
+			outside := wordLength(n)
+			for _, row := range elementsInRole(n, "row") {
+				cells := elementsInRole(row, cellRoles...)
 				for _, cell := range cells {
-					outside -= inked(cell)
+					outside -= wordLength(cell)
 				}
 				rows = append(rows, cells)
 			}
@@ -186,16 +186,16 @@ func tabulate(root *html.Node) {
 	}
 }
 
-// inked is the length of the words in an element.
-func inked(n *html.Node) int { return len(strings.Join(strings.Fields(rawText(n)), "")) }
+// wordLength is the length of the words in an element.
+func wordLength(n *html.Node) int { return len(strings.Join(strings.Fields(rawText(n)), "")) }
 
-// inRole returns the outermost elements in one that have one of the roles.
-func inRole(in *html.Node, roles ...string) (found []*html.Node) {
+// elementsInRole returns the outermost elements in one that have one of the roles.
+func elementsInRole(in *html.Node, roles ...string) (found []*html.Node) {
 	for c := range in.ChildNodes() {
 		if slices.Contains(roles, attr(c, "role")) {
 			found = append(found, c)
 		} else {
-			found = append(found, inRole(c, roles...)...)
+			found = append(found, elementsInRole(c, roles...)...)
 		}
 	}
 	return found

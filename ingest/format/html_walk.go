@@ -14,13 +14,13 @@ import (
 
 // An htmlWalker turns elements into blocks.
 type htmlWalker struct {
-	b      *builder
-	inline strings.Builder // the words of the running block
-	depth  int             // of lists
-	marker string          // of the list item that the next words begin
-	anchor string          // seen since the last words
-	flat   bool            // headings are paragraphs
-	again  int             // see [htmlTable]
+	b             *builder
+	inline        strings.Builder // the words of the running block
+	depth         int             // of lists
+	marker        string          // of the list item that the next words begin
+	anchor        string          // seen since the last words
+	flat          bool            // headings are paragraphs
+	repeatedBytes int             // see [htmlTable]
 }
 
 // lead writes the page's first h1 if the content has none.
@@ -210,7 +210,7 @@ func (w *htmlWalker) table(n *html.Node) {
 			rows = append(rows, c)
 		}
 	}
-	t := htmlTable{again: &w.again}
+	t := htmlTable{repeatedBytes: &w.repeatedBytes}
 	cells, isName := make([][]string, len(rows)), make([]bool, len(rows))
 	for i, tr := range rows {
 		cells[i], isName[i] = t.row(tr)
@@ -220,7 +220,7 @@ func (w *htmlWalker) table(n *html.Node) {
 	}
 	for i, row := range cells {
 		if isName[i] && i+1 < len(rows) {
-			t.name(row)
+			t.addNames(row)
 		} else {
 			w.b.Row(t.header, row)
 		}

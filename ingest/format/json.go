@@ -58,14 +58,14 @@ func JSON(doc *Document, data []byte) error {
 		return w.err
 	case w.full():
 		return errTooMuchText
-	case w.err != nil && unwritten(src) != "":
+	case w.err != nil && whyUnwritten(src) != "":
 		return fmt.Errorf("line %d: it is not valid JSON: %w", w.line(), w.err)
 	case w.err != nil:
 		doc.Partial = fmt.Sprintf("it is not valid JSON (line %d: %v), and was kept unchanged", w.line(), w.err)
 		w.b = builder{line: 1}
 		w.b.Code(src)
 	}
-	w.b.into(doc)
+	w.b.moveTo(doc)
 	return nil
 }
 
@@ -89,7 +89,7 @@ func JSONLines(doc *Document, data []byte) error {
 		switch {
 		case errors.Is(w.err, errTooDeep):
 			return fmt.Errorf("line %d: %w", number, w.err)
-		case w.err == nil && w.ended():
+		case w.err == nil && w.atEnd():
 			w.record(s, v.fields(nil, ""))
 		default:
 			broken++
@@ -104,7 +104,7 @@ func JSONLines(doc *Document, data []byte) error {
 	case broken > 0:
 		doc.Partial = fmt.Sprintf("%d of its lines are not valid JSON, and were kept unchanged", broken)
 	}
-	w.b.into(doc)
+	w.b.moveTo(doc)
 	return nil
 }
 
@@ -185,8 +185,8 @@ func (p *jsonParser) key() string { return oneLine(Clean(scalar(p.next()))) }
 // more reports whether a list or an object has more members.
 func (p *jsonParser) more() bool { return p.err == nil && p.More() }
 
-// ended reports whether nothing follows.
-func (p *jsonParser) ended() bool {
+// atEnd reports whether nothing follows.
+func (p *jsonParser) atEnd() bool {
 	_, err := p.Token()
 	return errors.Is(err, io.EOF)
 }
@@ -257,7 +257,7 @@ func (w *jsonWriter) full() bool { return w.b.text.Len() > maxDataText }
 
 // document writes all values of the file.
 func (w *jsonWriter) document() {
-	for n := 1; !w.full() && !(n > 1 && w.err == nil && !w.More() && w.ended()); n++ {
+	for n := 1; !w.full() && !(n > 1 && w.err == nil && !w.More() && w.atEnd()); n++ {
 		token := w.next()
 		w.b.line = w.line()
 		switch {

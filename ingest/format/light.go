@@ -143,10 +143,10 @@ func (m lightMarkup) read(doc *Document, data []byte) error {
 	var b builder
 	write := scanMarkdown
 	if m.isMD {
-		write = markdownInto
+		write = addMarkdown
 	}
 	write(&b, strings.Join(lines, "\n"), make(map[string]int), 0)
-	b.into(doc)
+	b.moveTo(doc)
 	doc.titleFromHeading(anyLevel)
 	return nil
 }

@@ -41,7 +41,7 @@ func mailOf(doc *Document, m *mail.Message) error {
 	doc.Title = oneLine(Clean(m.Subject))
 	var b builder
 	partial := writeMail(&b, m, 1, "")
-	b.into(doc)
+	b.moveTo(doc)
 	doc.Partial = oneLine(Clean(partial))
 	return nil
 }
@@ -57,7 +57,7 @@ func Mailbox(doc *Document, data []byte) error {
 			partial++
 		}
 	}
-	b.into(doc)
+	b.moveTo(doc)
 	if partial > 0 {
 		doc.Partial = fmt.Sprintf("%d of its messages have too many parts: the first are read", partial)
 	}

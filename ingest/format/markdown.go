@@ -34,15 +34,15 @@ func Markdown(doc *Document, data []byte) error {
 		src, above = stripMDX(src), -1 // the lines change
 	}
 	var b builder
-	markdownInto(&b, src, make(map[string]int), above)
-	b.into(doc)
+	addMarkdown(&b, src, make(map[string]int), above)
+	b.moveTo(doc)
 	doc.titleFromHeading(1)
 	return nil
 }
 
-// hostileMarkdown reports whether a text could make the parser slow, whose time is
+// isSlowMarkdown reports whether a text could make the parser slow, whose time is
 // quadratic in the delimiters of one paragraph and in the depth of nesting.
-func hostileMarkdown(src string) bool {
+func isSlowMarkdown(src string) bool {
 	const maxParagraph, maxDepth = 2 << 10, 40
 	size, signs := 0, 0
 	for line := range strings.SplitSeq(src, "\n") {
@@ -67,10 +67,10 @@ func hostileMarkdown(src string) bool {
 	return false
 }
 
-// markdownInto adds the blocks of a piece of Markdown. slugs are the anchors in
+// addMarkdown adds the blocks of a piece of Markdown. slugs are the anchors in
 // use, above the number of lines of the file before it; -1 if unknown.
-func markdownInto(b *builder, src string, slugs map[string]int, above int) {
-	if hostileMarkdown(src) {
+func addMarkdown(b *builder, src string, slugs map[string]int, above int) {
+	if isSlowMarkdown(src) {
 		scanMarkdown(b, src, slugs, above)
 		return
 	}
@@ -223,11 +223,11 @@ func (w *markdownWalker) lines(n ast.Node) string {
 // inline returns the words of a block without markup and addresses.
 func (w *markdownWalker) inline(n ast.Node) string {
 	var out strings.Builder
-	w.inlineInto(&out, n)
+	w.writeInline(&out, n)
 	return out.String()
 }
 
-func (w *markdownWalker) inlineInto(out *strings.Builder, n ast.Node) {
+func (w *markdownWalker) writeInline(out *strings.Builder, n ast.Node) {
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
 		switch c := c.(type) {
 		case *ast.Text:
@@ -273,10 +273,10 @@ func (w *markdownWalker) inlineInto(out *strings.Builder, n ast.Node) {
 		case *extast.FootnoteBacklink:
 		case *ast.Image:
 			if !w.plain {
-				w.inlineInto(out, c)
+				w.writeInline(out, c)
 			}
 		default:
-			w.inlineInto(out, c)
+			w.writeInline(out, c)
 		}
 	}
 }

@@ -20,25 +20,25 @@ type notebook struct {
 }
 
 type notebookCell struct {
-	Type    string    `json:"cell_type"`
-	Source  manyLines // of any cell
+	Type    string      `json:"cell_type"`
+	Source  stringLines // of any cell
 	Outputs []struct {
-		Text  manyLines // printed output
-		Error string    `json:"ename"`
-		Value string    `json:"evalue"`
+		Text  stringLines // printed output
+		Error string      `json:"ename"`
+		Value string      `json:"evalue"`
 		Data  struct {
-			Plain manyLines `json:"text/plain"`
+			Plain stringLines `json:"text/plain"`
 		}
 	}
 }
 
-// manyLines is a text of a notebook: a string or a list of lines.
-type manyLines string
+// stringLines is a text of a notebook: a string or a list of lines.
+type stringLines string
 
-func (m *manyLines) UnmarshalJSON(data []byte) error {
+func (m *stringLines) UnmarshalJSON(data []byte) error {
 	var lines []string
 	if err := json.Unmarshal(data, &lines); err == nil {
-		*m = manyLines(strings.Join(lines, ""))
+		*m = stringLines(strings.Join(lines, ""))
 		return nil
 	}
 	if len(data) > 0 && data[0] == '"' {
@@ -67,24 +67,24 @@ func Notebook(doc *Document, data []byte) error {
 	for _, c := range book.Cells {
 		switch c.Type {
 		case "markdown", "raw":
-			markdownInto(&b, strings.ReplaceAll(string(c.Source), "\r\n", "\n"), slugs, -1)
+			addMarkdown(&b, strings.ReplaceAll(string(c.Source), "\r\n", "\n"), slugs, -1)
 		case "code":
 			b.Code(string(c.Source))
 			for _, o := range c.Outputs {
-				b.Code(beginning(string(o.Text) + string(o.Data.Plain)))
+				b.Code(truncateOutput(string(o.Text) + string(o.Data.Plain)))
 				if o.Error != "" {
-					b.Code(beginning(o.Error + ": " + o.Value))
+					b.Code(truncateOutput(o.Error + ": " + o.Value))
 				}
 			}
 		}
 	}
-	b.into(doc)
+	b.moveTo(doc)
 	doc.titleFromHeading(1)
 	return nil
 }
 
-// beginning returns the first part of an output.
-func beginning(text string) string {
+// truncateOutput returns the first part of an output.
+func truncateOutput(text string) string {
 	if len(text) <= maxOutput {
 		return text
 	}

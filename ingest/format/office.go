@@ -19,7 +19,7 @@ func Office(doc *Document, data []byte) error {
 		}
 		return err
 	}
-	w.b.into(doc)
+	w.b.moveTo(doc)
 	if doc.Partial != "" {
 		partial = append(partial, doc.Partial)
 	}

@@ -11,7 +11,7 @@ import (
 
 // PDF makes a document of the pages of a PDF file.
 func PDF(doc *Document, file *pdf.File) {
-	if !isStandIn(file.Author) {
+	if !isPlaceholder(file.Author) {
 		doc.setMeta("author", file.Author)
 	}
 	doc.setMeta("date", file.Date)
@@ -23,7 +23,7 @@ func PDF(doc *Document, file *pdf.File) {
 	for i, page := range file.Pages {
 		b.Page(i + 1)
 		// No blank line divides a sentence that spans two pages.
-		b.continues = i > 0 && endsOpen(b.text.String())
+		b.continues = i > 0 && endsInSentence(b.text.String())
 		for _, block := range page.Blocks {
 			switch {
 			case block.Heading > 0:
@@ -41,17 +41,17 @@ func PDF(doc *Document, file *pdf.File) {
 			}
 		}
 	}
-	b.into(doc)
+	b.moveTo(doc)
 	for _, s := range doc.Sections {
 		if doc.Title == "" && s.Level <= largest+1 && doc.PageAt(s.Start) == 1 {
 			doc.Title = s.Heading
 		}
 	}
-	doc.Partial = partial(file)
+	doc.Partial = partialReason(file)
 }
 
-// partial names the pages that could not be read completely, and why.
-func partial(file *pdf.File) string {
+// partialReason names the pages that could not be read completely, and why.
+func partialReason(file *pdf.File) string {
 	var said []string
 	if file.Rebuilt {
 		said = append(said, "the file is damaged or cut off: pages may be missing")
@@ -61,7 +61,7 @@ func partial(file *pdf.File) string {
 		if len(file.Unsupported) > 0 {
 			why = fmt.Sprintf("filters that are not supported (%.100q)", strings.Join(file.Unsupported, ", "))
 		}
-		said = append(said, fmt.Sprintf("%s of %d could be read only in part or not at all: %s", PagesNamed(file.Torn), len(file.Pages), why))
+		said = append(said, fmt.Sprintf("%s of %d could be read only in part or not at all: %s", ListPages(file.Torn), len(file.Pages), why))
 	}
 	if len(file.NotRead) > 0 {
 		said = append(said, office.NotRead(file.NotRead))
@@ -69,8 +69,8 @@ func partial(file *pdf.File) string {
 	return strings.Join(said, "; ")
 }
 
-// PagesNamed lists pages by number.
-func PagesNamed(pages []int) string {
+// ListPages lists pages by number.
+func ListPages(pages []int) string {
 	const most = 10
 	said := "page "
 	if len(pages) > 1 {
@@ -83,8 +83,8 @@ func PagesNamed(pages []int) string {
 	return said
 }
 
-// endsOpen reports whether a text stops inside a sentence.
-func endsOpen(s string) bool {
+// endsInSentence reports whether a text stops inside a sentence.
+func endsInSentence(s string) bool {
 	r, _ := utf8.DecodeLastRuneInString(s)
 	return s != "" && !strings.ContainsRune(".!?:。！？：”\"’)", r)
 }
@@ -92,7 +92,7 @@ func endsOpen(s string) bool {
 // isTitle reports whether a title is not the placeholder of a program.
 func isTitle(s string) bool {
 	lower := strings.ToLower(s)
-	if isStandIn(lower) {
+	if isPlaceholder(lower) {
 		return false
 	}
 	for _, sign := range []string{"untitled", "microsoft word", "powerpoint presentation", "microsoft powerpoint", ".doc", ".indd",
@@ -104,8 +104,8 @@ func isTitle(s string) bool {
 	return utf8.RuneCountInString(s) >= 3
 }
 
-// isStandIn recognises what programs write in place of a title or an author.
-func isStandIn(s string) bool {
+// isPlaceholder recognises what programs write in place of a title or an author.
+func isPlaceholder(s string) bool {
 	switch strings.ToLower(strings.TrimSpace(s)) {
 	case "(anonymous)", "anonymous", "(unspecified)", "unspecified", "unknown":
 		return true

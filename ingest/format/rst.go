@@ -35,8 +35,8 @@ func RST(doc *Document, data []byte) error {
 		r.next()
 	}
 	var b builder
-	markdownInto(&b, strings.Join(r.lines, "\n"), make(map[string]int), 0)
-	b.into(doc)
+	addMarkdown(&b, strings.Join(r.lines, "\n"), make(map[string]int), 0)
+	b.moveTo(doc)
 	doc.titleFromHeading(anyLevel)
 	return nil
 }
@@ -52,7 +52,7 @@ type rstReader struct {
 // next replaces a line, and the block that it begins.
 func (r *rstReader) next() {
 	line := strings.TrimRight(r.lines[r.at], " \t")
-	trimmed, indent, over := strings.TrimSpace(line), leading(line), r.over
+	trimmed, indent, over := strings.TrimSpace(line), leadingSpace(line), r.over
 	r.over = ""
 	out := &r.lines[r.at]
 	r.at++
@@ -108,7 +108,7 @@ func (r *rstReader) next() {
 // block returns the blank and deeper indented lines that follow.
 func (r *rstReader) block(indent int) []string {
 	start := r.at
-	for r.at < len(r.lines) && (strings.TrimSpace(r.lines[r.at]) == "" || leading(r.lines[r.at]) > indent) {
+	for r.at < len(r.lines) && (strings.TrimSpace(r.lines[r.at]) == "" || leadingSpace(r.lines[r.at]) > indent) {
 		r.at++
 	}
 	return r.lines[start:r.at]
@@ -123,8 +123,8 @@ func (r *rstReader) code(fence *string, indent int) {
 		if block[i] = ""; trimmed == "" || least == 0 && rstOption.MatchString(trimmed) {
 			continue
 		}
-		least = cmp.Or(least, leading(line))
-		block[i] = line[min(leading(line), least):]
+		least = cmp.Or(least, leadingSpace(line))
+		block[i] = line[min(leadingSpace(line), least):]
 	}
 	if last := len(block) - 1; least > 0 {
 		*fence = sign

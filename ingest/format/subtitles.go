@@ -67,7 +67,7 @@ func Subtitles(doc *Document, data []byte) error {
 		return errors.New("there is no line with times in it: is it a file of subtitles?")
 	}
 	flush()
-	b.into(doc)
+	b.moveTo(doc)
 	return nil
 }
 

@@ -54,7 +54,7 @@ func Table(doc *Document, data []byte) error {
 		}
 	}
 	w.writeTop()
-	w.into(doc)
+	w.moveTo(doc)
 	return nil
 }
 

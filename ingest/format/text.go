@@ -67,8 +67,8 @@ const capitals = 'A'
 // isCapitalsOver reports whether a line is a heading in capitals above an indented
 // line.
 func isCapitalsOver(line, next string) bool {
-	indented := (leading(next) >= 3 || strings.HasPrefix(next, "\t")) && strings.TrimSpace(next) != ""
-	if line == "" || len(line) > 80 || leading(line) > 0 || !indented {
+	indented := (leadingSpace(next) >= 3 || strings.HasPrefix(next, "\t")) && strings.TrimSpace(next) != ""
+	if line == "" || len(line) > 80 || leadingSpace(line) > 0 || !indented {
 		return false
 	}
 	letters := 0
@@ -110,7 +110,7 @@ func isHeadingOver(line, under string) bool {
 		}
 		letter = letter || unicode.IsLetter(r) || unicode.IsDigit(r)
 	}
-	return letter && width <= 120 && len(under) >= width-2 && leading(line) < 4
+	return letter && width <= 120 && len(under) >= width-2 && leadingSpace(line) < 4
 }
 
 // sourceText decodes a file, with its lines ended by LF.
@@ -119,8 +119,8 @@ func sourceText(data []byte) (string, error) {
 	return strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n"), err
 }
 
-// leading counts the bytes of white space at the start of a line.
-func leading(s string) int { return len(s) - len(strings.TrimLeftFunc(s, unicode.IsSpace)) }
+// leadingSpace counts the bytes of white space at the start of a line.
+func leadingSpace(s string) int { return len(s) - len(strings.TrimLeftFunc(s, unicode.IsSpace)) }
 
 // set makes a set of the words in a text.
 func set(words string) map[string]bool {

@@ -64,7 +64,7 @@ func XML(doc *Document, data []byte) error {
 	case err != nil:
 		doc.Partial = fmt.Sprintf("it is not valid XML: %v", err)
 	}
-	w.b.into(doc)
+	w.b.moveTo(doc)
 	doc.titleFromHeading(anyLevel)
 	return nil
 }
@@ -170,11 +170,11 @@ func (n *xmlNode) attributes() (out []xml.Attr) {
 
 // An xmlWriter writes elements, and gathers the values of a line.
 type xmlWriter struct {
-	b      builder
-	names  []string
-	values []string
-	size   int
-	begun  int // line of the first value
+	b         builder
+	names     []string
+	values    []string
+	size      int
+	firstLine int // line of the first value
 }
 
 // element writes an element; level is that of a heading in it.
@@ -216,7 +216,7 @@ func (w *xmlWriter) data(n *xmlNode, level int) {
 			text, attrs = attrs[0].Value, nil
 		}
 		for _, a := range attrs {
-			text = strings.TrimSpace(text + " (" + named(a.Name.Local, a.Value) + ")")
+			text = strings.TrimSpace(text + " (" + labelText(a.Name.Local, a.Value) + ")")
 		}
 		w.add(n.name, text, n.line)
 		return
@@ -258,11 +258,11 @@ func (w *xmlWriter) add(name, text string, line int) {
 	case len(text) > 300:
 		w.flush()
 		w.b.line = line
-		w.b.Paragraph(named(name, proseLines(text)))
+		w.b.Paragraph(labelText(name, proseLines(text)))
 		return
 	}
 	if len(w.names) == 0 {
-		w.begun = line
+		w.firstLine = line
 	}
 	w.names, w.values = append(w.names, name), append(w.values, text)
 	if w.size += len(text); w.size > maxRecordLine || len(w.names) >= 40 {
@@ -282,17 +282,17 @@ func (w *xmlWriter) flush() {
 		heads, cells = append(heads, name), append(cells, value)
 	}
 	w.names, w.values, w.size = nil, nil, 0
-	w.b.line = w.begun
+	w.b.line = w.firstLine
 	switch len(cells) {
 	case 0:
 	case 1:
-		w.b.Item(0, "-", named(heads[0], cells[0]))
+		w.b.Item(0, "-", labelText(heads[0], cells[0]))
 	default:
 		w.b.Row(heads, cells)
 	}
 }
 
-func named(name, text string) string {
+func labelText(name, text string) string {
 	if name == "" {
 		return text
 	}

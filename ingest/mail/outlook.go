@@ -48,8 +48,8 @@ var olDetails = []struct {
 	{"Address (work)", 0x2004_801B}, {"Address (home)", 0x2004_801A},
 }
 
-// named returns the numbers in a file of the properties that have a set of their own.
-func named(root compound.Folder) map[int]int {
+// namedProperties returns the numbers in a file of the properties that have a set of their own.
+func namedProperties(root compound.Folder) map[int]int {
 	const first, entry, guid = 3, 8, 16 // the first sets are known and have none of these
 	in := root.Folder("__nameid_version1.0")
 	sets, entries := in.Stream("__substg1.0_00020102"), in.Stream("__substg1.0_00030102")
@@ -64,8 +64,8 @@ func named(root compound.Folder) map[int]int {
 	return numbers
 }
 
-// details returns what an appointment, a task or a contact has besides its text.
-func details(in compound.Folder, properties []byte, numbers map[int]int) string {
+// appointmentDetails returns what an appointment, a task or a contact has besides its text.
+func appointmentDetails(in compound.Folder, properties []byte, numbers map[int]int) string {
 	class := property(in, olClass)
 	if class == "" || strings.HasPrefix(class, "IPM.Note") {
 		return ""
@@ -99,15 +99,15 @@ func Outlook(data []byte) (*Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, left := outlook(root, named(root), 1)
+	m, left := readOutlook(root, namedProperties(root), 1)
 	if left > 0 {
-		m.note(fmt.Sprintf("attachments that are not in it are not read: %d", left))
+		m.addPartial(fmt.Sprintf("attachments that are not in it are not read: %d", left))
 	}
 	return m, nil
 }
 
-// outlook reads the message in a folder, and counts the attachments that are not in it.
-func outlook(in compound.Folder, numbers map[int]int, depth int) (m *Message, left int) {
+// readOutlook reads the message in a folder, and counts the attachments that are not in it.
+func readOutlook(in compound.Folder, numbers map[int]int, depth int) (m *Message, left int) {
 	m = &Message{From: property(in, olSender), To: property(in, olTo), Cc: property(in, olCc), Subject: property(in, olSubject)}
 	address := cmp.Or(property(in, olSenderAt), property(in, olSentBy))
 	if strings.Contains(address, "@") && !strings.Contains(m.From, address) {
@@ -121,7 +121,7 @@ func outlook(in compound.Folder, numbers map[int]int, depth int) (m *Message, le
 	if !m.Time.IsZero() {
 		m.Date = m.Time.Format(time.RFC1123Z)
 	}
-	if text := details(in, properties, numbers); text != "" {
+	if text := appointmentDetails(in, properties, numbers); text != "" {
 		m.Bodies = []Body{{Text: text}}
 	}
 	if text := property(in, olBody); strings.TrimSpace(text) != "" {
@@ -133,19 +133,19 @@ func outlook(in compound.Folder, numbers map[int]int, depth int) (m *Message, le
 	}
 	for n, name := range in.Names("__attach_version1.0_") {
 		if n == maxParts {
-			m.note("it has too many parts: the first are read")
+			m.addPartial("it has too many parts: the first are read")
 			break
 		}
 		at := in.Folder(name)
 		file := File{Type: strings.ToLower(property(at, olType)), Data: at.Stream("__substg1.0_" + olAttached + "0102")}
 		file.Name = cmp.Or(baseName(property(at, olName)), baseName(property(at, olShortName)), baseName(property(at, olDisplayName)))
 		if inner := "__substg1.0_" + olAttached + "000D"; at.Has(inner) && depth < maxDepth {
-			in, missing := outlook(at.Folder(inner), numbers, depth+1)
+			in, missing := readOutlook(at.Folder(inner), numbers, depth+1)
 			left += missing
 			head := "Forwarded message\nFrom: " + in.From + "\nDate: " + in.Date + "\nSubject: " + in.Subject
 			m.Bodies = append(append(m.Bodies, Body{Text: head}), in.Bodies...)
 			m.Files = append(m.Files, in.Files...)
-			m.note(in.Partial)
+			m.addPartial(in.Partial)
 		} else if file.Name = cmp.Or(file.Name, "attachment"); len(file.Data) > 0 {
 			m.Files = append(m.Files, file)
 		} else { // a link to a file, or an object of another program
@@ -155,8 +155,8 @@ func outlook(in compound.Folder, numbers map[int]int, depth int) (m *Message, le
 	return m, left
 }
 
-// note adds to what was left out.
-func (m *Message) note(why string) {
+// addPartial adds to what was left out.
+func (m *Message) addPartial(why string) {
 	if !strings.Contains(m.Partial, why) {
 		m.Partial = strings.TrimPrefix(m.Partial+"; "+why, "; ")
 	}

@@ -15,10 +15,10 @@ import (
 
 // An archive holds the files of a zip, called parts, by name in any case.
 type archive struct {
-	parts map[string]part
-	names []string // in order
-	out   int64    // bytes unpacked so far
-	over  error    // the limit that was exceeded; nothing more is unpacked
+	parts    map[string]part
+	names    []string // in order
+	unpacked int64    // bytes unpacked so far
+	exceeded error    // the limit that was exceeded; nothing more is unpacked
 }
 
 type part struct {
@@ -78,12 +78,12 @@ func (a *archive) open(name string) (io.ReadCloser, error) {
 	if !ok {
 		return nil, errNoPart
 	}
-	if a.over == nil && p.size > maxOut-a.out {
-		a.over = &limitError{fmt.Sprintf("%s in it unpacks to %d MB, over the limit of %d MB: split it, unless it is a bomb", name,
+	if a.exceeded == nil && p.size > maxOut-a.unpacked {
+		a.exceeded = &limitError{fmt.Sprintf("%s in it unpacks to %d MB, over the limit of %d MB: split it, unless it is a bomb", name,
 			p.size>>20, int64(maxOut)>>20)}
 	}
-	if a.over != nil {
-		return nil, a.over
+	if a.exceeded != nil {
+		return nil, a.exceeded
 	}
 	in := bytes.NewReader(p.packed)
 	out := &counted{a: a, name: name, part: p, in: in, hash: crc32.NewIEEE()}
@@ -111,23 +111,23 @@ type counted struct {
 }
 
 func (c *counted) Read(p []byte) (int, error) {
-	if c.a.over != nil {
-		return 0, c.a.over
+	if c.a.exceeded != nil {
+		return 0, c.a.exceeded
 	}
 	n, err := c.from.Read(p)
 	c.out += int64(n)
-	c.a.out += int64(n)
+	c.a.unpacked += int64(n)
 	c.hash.Write(p[:n])
 	switch {
 	case c.out > c.size:
-		c.a.over = &limitError{fmt.Sprintf("%s in it is larger than the archive says: it is damaged, or a bomb", c.name)}
-	case c.a.out > maxOut:
-		c.a.over = &limitError{fmt.Sprintf("it unpacks to more than %d MB", int64(maxOut)>>20)}
+		c.a.exceeded = &limitError{fmt.Sprintf("%s in it is larger than the archive says: it is damaged, or a bomb", c.name)}
+	case c.a.unpacked > maxOut:
+		c.a.exceeded = &limitError{fmt.Sprintf("it unpacks to more than %d MB", int64(maxOut)>>20)}
 	case c.out > minRatio && c.out > maxRatio*(int64(len(c.packed))-int64(c.in.Len())):
-		c.a.over = &limitError{fmt.Sprintf("%s in it unpacks to over %d times its size: a bomb", c.name, maxRatio)}
+		c.a.exceeded = &limitError{fmt.Sprintf("%s in it unpacks to over %d times its size: a bomb", c.name, maxRatio)}
 	}
-	if c.a.over != nil {
-		return 0, c.a.over
+	if c.a.exceeded != nil {
+		return 0, c.a.exceeded
 	}
 	if errors.Is(err, io.EOF) && c.sum != 0 && c.hash.Sum32() != c.sum {
 		err = zip.ErrChecksum
@@ -178,8 +178,8 @@ func (a *archive) relations(from string) []relation {
 	return out
 }
 
-// related returns the parts of one kind that a part links to, in order.
-func related(all []relation, kind string) (targets []string) {
+// relatedParts returns the parts of one kind that a part links to, in order.
+func relatedParts(all []relation, kind string) (targets []string) {
 	for _, r := range all {
 		if r.kind == kind {
 			targets = append(targets, r.target)
@@ -188,8 +188,8 @@ func related(all []relation, kind string) (targets []string) {
 	return targets
 }
 
-// byID returns the part that a relation links to.
-func byID(all []relation, id string) (target string, ok bool) {
+// relationTarget returns the part that a relation links to.
+func relationTarget(all []relation, id string) (target string, ok bool) {
 	for _, r := range all {
 		if r.id == id && id != "" {
 			return r.target, true

@@ -126,7 +126,7 @@ func (a *artReader) texts(s artShapeTexts) (out []Block) {
 		return append(out, b)
 	}
 	if n := s.picture - 1; n >= 0 && n < len(a.pictures) {
-		a.leavePixels(pixels(a.pictures[n]))
+		a.countPixels(pixels(a.pictures[n]))
 	}
 	return out
 }

@@ -68,31 +68,31 @@ func (f *file) write(blocks ...Block) {
 			}
 			b.Level = min(max(b.Level, 1), 9)
 		case Table:
-			b.named()
+			b.setNames()
 			n = b.cost()
 		}
-		if n > 0 && f.spend(n+len(b.Marker)+len(b.Anchor)) {
+		if n > 0 && f.spendBytes(n+len(b.Marker)+len(b.Anchor)) {
 			f.out(b)
 		}
 	}
 }
 
-func (f *file) spend(n int) bool {
-	f.made += int64(n) + pieceCost
+func (f *file) spendBytes(n int) bool {
+	f.textBytes += int64(n) + pieceCost
 	switch {
-	case f.over != nil:
-	case f.made > maxText:
-		f.over = &limitError{fmt.Sprintf("it has more than %d MB of text: split it", maxText>>20)}
-	case f.made > freeText && f.made > maxRatio*f.size:
-		f.over = &limitError{fmt.Sprintf("its text is over %d times its size, by repetition: a bomb", maxRatio)}
+	case f.exceeded != nil:
+	case f.textBytes > maxText:
+		f.exceeded = &limitError{fmt.Sprintf("it has more than %d MB of text: split it", maxText>>20)}
+	case f.textBytes > freeText && f.textBytes > maxRatio*f.size:
+		f.exceeded = &limitError{fmt.Sprintf("its text is over %d times its size, by repetition: a bomb", maxRatio)}
 	}
-	return f.over == nil
+	return f.exceeded == nil
 }
 
-// hold counts a block that is written later.
-func (f *file) hold(b Block) Block {
-	if f.held++; f.held > maxHeld && f.over == nil {
-		f.over = &limitError{fmt.Sprintf("a table in it has more than %d cells and paragraphs: save it as a sheet", maxHeld)}
+// countHeld counts a block that is written later.
+func (f *file) countHeld(b Block) Block {
+	if f.held++; f.held > maxHeld && f.exceeded == nil {
+		f.exceeded = &limitError{fmt.Sprintf("a table in it has more than %d cells and paragraphs: save it as a sheet", maxHeld)}
 	}
 	return b
 }
@@ -112,9 +112,9 @@ func (b Block) cost() (n int) {
 	return n
 }
 
-// named settles how many rows of a table name the columns: the rows show it unless
+// setNames sets how many rows of a table name the columns: the rows show it unless
 // it is known, and long texts do not. A table of labels and values has none.
-func (b *Block) named() {
+func (b *Block) setNames() {
 	names := b.Names
 	switch {
 	case names >= 0:

@@ -22,9 +22,9 @@ func (f *file) linkedPart(part string) linkedPart {
 	return linkedPart{file: f, relations: f.relations(part), shown: map[string]bool{}}
 }
 
-// drawn reads a chart or a diagram once, or the alternative text of a picture, and
+// readDrawing reads a chart or a diagram once, or the alternative text of a picture, and
 // counts a picture without one.
-func (l *linkedPart) drawn(e element) (out []Block) {
+func (l *linkedPart) readDrawing(e element) (out []Block) {
 	read, id := l.chart, "id"
 	switch e.Name.Local {
 	case "docPr", "cNvPr":
@@ -34,16 +34,16 @@ func (l *linkedPart) drawn(e element) (out []Block) {
 		}
 		return out
 	case "blip", "imagedata":
-		part, ok := byID(l.relations, cmp.Or(relationAttr(e, "embed"), relationAttr(e, "id")))
+		part, ok := relationTarget(l.relations, cmp.Or(relationAttr(e, "embed"), relationAttr(e, "id")))
 		if ok && !l.shown[part] && !l.described {
 			l.shown[part] = true
-			l.leavePicture(part)
+			l.countPicture(part)
 		}
 		return nil
 	case "relIds":
 		read, id = l.diagram, "dm"
 	}
-	if part, ok := byID(l.relations, relationAttr(e, id)); ok && !l.shown[part] {
+	if part, ok := relationTarget(l.relations, relationAttr(e, id)); ok && !l.shown[part] {
 		l.shown[part] = true
 		out = read(part)
 	}
@@ -53,17 +53,17 @@ func (l *linkedPart) drawn(e element) (out []Block) {
 // leastPicture is the size in pixels of a picture that may hold text.
 const leastPicture = 200 * 200
 
-// leavePicture counts a picture that is large enough to hold text. Metafiles, which
+// countPicture counts a picture that is large enough to hold text. Metafiles, which
 // are previews of embedded objects, are not counted.
-func (f *file) leavePicture(part string) {
+func (f *file) countPicture(part string) {
 	if data, err := f.content(part, maxEmbedded); err == nil {
-		f.leavePixels(data)
+		f.countPixels(data)
 	}
 }
 
-func (f *file) leavePixels(data []byte) {
+func (f *file) countPixels(data []byte) {
 	if c, _, err := image.DecodeConfig(bytes.NewReader(data)); err == nil && c.Width*c.Height >= leastPicture {
-		f.leave(pictures)
+		f.countUnread(pictures)
 	}
 }
 
@@ -116,11 +116,11 @@ func readSeries(x *xmlReader) (s series) {
 	x.each(func(e element) {
 		switch e.Name.Local {
 		case "tx":
-			s.name = oneLine(strings.Join(cached(x), " "))
+			s.name = oneLine(strings.Join(cachedValues(x), " "))
 		case "cat", "xVal":
-			s.categories = cached(x)
+			s.categories = cachedValues(x)
 		case "val", "yVal":
-			s.values = cached(x)
+			s.values = cachedValues(x)
 		case "dLbl", "dLbls":
 			at := -1
 			x.find(func(e element) {
@@ -141,8 +141,8 @@ func readSeries(x *xmlReader) (s series) {
 	return s
 }
 
-// cached reads the cell values that are stored in a chart.
-func cached(x *xmlReader) (out []string) {
+// cachedValues reads the cell values that are stored in a chart.
+func cachedValues(x *xmlReader) (out []string) {
 	format, level := "", 0
 	x.find(func(e element) {
 		switch e.Name.Local {
@@ -182,7 +182,7 @@ func (f *file) diagram(part string) (out []Block) {
 // drawing opens the part of a drawing, if there is one, for read.
 func (f *file) drawing(part, kind string, read func(x *xmlReader)) {
 	if err := f.read(part, read); err != nil && f.has(part) {
-		f.note("a %s could be read only in part: %v", kind, err)
+		f.addPartial("a %s could be read only in part: %v", kind, err)
 	}
 }
 

@@ -24,8 +24,8 @@ func HoldsFiles(data []byte) bool {
 // media are the endings of recordings.
 var media = []string{".mp3", ".m4a", ".wav", ".wma", ".mp4", ".m4v", ".mov", ".avi", ".wmv"}
 
-// wide encodes ASCII in little-endian UTF-16, as the names in compound files are.
-func wide(s string) string { return strings.Join(strings.Split(s, ""), "\x00") + "\x00" }
+// utf16Bytes encodes ASCII in little-endian UTF-16, as the names in compound files are.
+func utf16Bytes(s string) string { return strings.Join(strings.Split(s, ""), "\x00") + "\x00" }
 
 // Files calls each with the files that are embedded in a document and returns its
 // first error. Damage is not an error: reading the document reports it.
@@ -46,7 +46,7 @@ func Files(data []byte, each func(name string, data []byte) error) error {
 // part, and the file in it with its own name. The content is nil if there is no
 // file, or one that cannot be taken out.
 func (f *file) embedded(each func(part, name string, content []byte) error) error {
-	ofCharts := f.ofCharts()
+	ofCharts := f.chartWorkbooks()
 	for _, part := range f.names {
 		if strings.Contains(part, "/media/") && slices.Contains(media, strings.ToLower(path.Ext(part))) {
 			if err := each(part, path.Base(part), nil); err != nil {
@@ -75,13 +75,13 @@ func (f *file) embedded(each func(part, name string, content []byte) error) erro
 	return nil
 }
 
-// ofCharts returns the workbooks with the data of charts, which are read with the
+// chartWorkbooks returns the workbooks with the data of charts, which are read with the
 // charts.
-func (f *file) ofCharts() map[string]bool {
+func (f *file) chartWorkbooks() map[string]bool {
 	parts := map[string]bool{}
 	for _, name := range f.names {
 		if strings.Contains(name, "/charts/") && !strings.HasSuffix(name, ".rels") {
-			for _, target := range related(f.relations(name), "package") {
+			for _, target := range relatedParts(f.relations(name), "package") {
 				parts[partName(target)] = true
 			}
 		}
@@ -97,7 +97,7 @@ func unwrap(name string, data []byte) (string, []byte) {
 	if err != nil {
 		return name, nil
 	}
-	if name, content, ok := native(root.Stream("Ole10Native")); ok {
+	if name, content, ok := packedFile(root.Stream("Ole10Native")); ok {
 		return name, content
 	}
 	for _, content := range [][]byte{root.Stream("Package"), root.Stream("CONTENTS")} {
@@ -117,8 +117,8 @@ func withEnding(name string, content []byte) (string, []byte) {
 		{"PK\x03\x04", "word/document", ".docx"}, {"PK\x03\x04", "ppt/presentation", ".pptx"}, {"PK\x03\x04", "xl/workbook", ".xlsx"},
 		{"PK\x03\x04", "opendocument.text", ".odt"}, {"PK\x03\x04", "opendocument.spreadsheet", ".ods"},
 		{"PK\x03\x04", "opendocument.presentation", ".odp"}, {"PK\x03\x04", "", ".zip"},
-		{compound.Magic, wide("WordDocument"), ".doc"}, {compound.Magic, wide("Workbook"), ".xls"},
-		{compound.Magic, wide("PowerPoint Document"), ".ppt"}, {compound.Magic, wide("__properties_version1.0"), ".msg"},
+		{compound.Magic, utf16Bytes("WordDocument"), ".doc"}, {compound.Magic, utf16Bytes("Workbook"), ".xls"},
+		{compound.Magic, utf16Bytes("PowerPoint Document"), ".ppt"}, {compound.Magic, utf16Bytes("__properties_version1.0"), ".msg"},
 	} {
 		if bytes.HasPrefix(content, []byte(kind.magic)) && bytes.Contains(content, []byte(kind.sign)) {
 			return stem + kind.ending, content
@@ -127,9 +127,9 @@ func withEnding(name string, content []byte) (string, []byte) {
 	return name, nil
 }
 
-// native reads a packed file: its size, flags, label, path, the path of a
+// packedFile reads a packed file: its size, flags, label, path, the path of a
 // temporary copy, and its bytes.
-func native(data []byte) (name string, content []byte, ok bool) {
+func packedFile(data []byte) (name string, content []byte, ok bool) {
 	label, rest, _ := bytes.Cut(data[min(len(data), 6):], []byte{0})
 	from, rest, _ := bytes.Cut(rest, []byte{0})
 	in := cursor{data: rest, at: 4}
@@ -160,13 +160,13 @@ func (f *file) noteEmbedded() {
 		if strings.Contains(part, "/ctrlprops/") || strings.Contains(part, "/activex/") && path.Ext(part) == ".xml" {
 			_ = f.find(part, func(_ *xmlReader, e element) { // a damaged one has no value
 				if kind := attr(e, "objectType"); kind != "" && kind != "Button" && kind != "Label" && kind != "GBox" || e.Name.Local == "ocx" {
-					f.leave(fields)
+					f.countUnread(fields)
 				}
 			})
 		}
 	}
 	if len(names) > 0 {
-		f.note("%s", NotRead(names))
+		f.addPartial("%s", NotRead(names))
 	}
 }
 

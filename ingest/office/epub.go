@@ -18,7 +18,7 @@ const maxChapter = 8 << 20
 // epub reads an electronic book: the pages of its spine in order, without
 // tables of contents.
 func (f *file) epub() error {
-	if err := f.rights(); err != nil {
+	if err := f.checkRights(); err != nil {
 		return err
 	}
 	b, err := f.bookPackage()
@@ -35,10 +35,10 @@ func (f *file) epub() error {
 		read[it.path] = true
 		page, err := f.content(it.path, maxChapter)
 		if err != nil {
-			if f.over != nil {
-				return f.over
+			if f.exceeded != nil {
+				return f.exceeded
 			}
-			f.note("%s in it could be read only in part or not at all: %v", it.path, err)
+			f.addPartial("%s in it could be read only in part or not at all: %v", it.path, err)
 		}
 		page = asHTML(page)
 		if label := labels[it.path]; label != "" && !anyHeading.Match(page) {
@@ -48,7 +48,7 @@ func (f *file) epub() error {
 		f.place = fmt.Sprintf("“%.60s”", cmp.Or(labels[it.path], path.Base(it.path)))
 		for _, tag := range imageTag.FindAll(page, -1) {
 			if src := sourceOf.FindSubmatch(tag); src != nil && !described.Match(tag) {
-				f.leavePicture(linked(it.path, html.UnescapeString(string(src[1]))))
+				f.countPicture(resolveHref(it.path, html.UnescapeString(string(src[1]))))
 			}
 		}
 	}
@@ -58,9 +58,9 @@ func (f *file) epub() error {
 	return nil
 }
 
-// rights refuses books whose pages are encrypted; obfuscated fonts and the
+// checkRights refuses books whose pages are encrypted; obfuscated fonts and the
 // like do not matter.
-func (f *file) rights() error {
+func (f *file) checkRights() error {
 	encrypted := false
 	err := f.find("META-INF/encryption.xml", func(_ *xmlReader, e element) {
 		switch strings.ToLower(path.Ext(attr(e, "URI"))) {
@@ -93,7 +93,7 @@ func (f *file) bookPackage() (*book, error) {
 			return
 		}
 		x.each(func(e element) {
-			link := linked(name, attr(e, "href"))
+			link := resolveHref(name, attr(e, "href"))
 			switch root.Name.Local {
 			case "manifest":
 				if len(b.items) < maxEntries {
@@ -117,10 +117,10 @@ func (f *file) bookPackage() (*book, error) {
 		return nil, errors.New("it is damaged: the list of its pages (the package document) is missing")
 	}
 	if err != nil {
-		f.note("the list of its pages could be read only in part: %v", err)
+		f.addPartial("the list of its pages could be read only in part: %v", err)
 	}
-	if f.over != nil {
-		return nil, f.over
+	if f.exceeded != nil {
+		return nil, f.exceeded
 	}
 	return b, nil
 }
@@ -156,9 +156,9 @@ func (f *file) bookMetadata(x *xmlReader) {
 	}
 }
 
-// linked returns the part that a link in another part leads to, "" for that
+// resolveHref returns the part that a link in another part leads to, "" for that
 // part itself.
-func linked(from, href string) string {
+func resolveHref(from, href string) string {
 	href, _, _ = strings.Cut(href, "#")
 	if plain, err := url.PathUnescape(href); err == nil {
 		href = plain
@@ -185,7 +185,7 @@ func (f *file) labels(b *book) map[string]string {
 			case "a":
 				href, label = attr(e, "href"), oneLine(x.text())
 			}
-			if target := linked(toc, href); target != "" && labels[target] == "" && len(label) <= maxName {
+			if target := resolveHref(toc, href); target != "" && labels[target] == "" && len(label) <= maxName {
 				labels[target] = label
 			}
 		})

@@ -35,7 +35,7 @@ func TestLabels(t *testing.T) {
 		for row := range strings.SplitSeq(tt.rows, "/") {
 			b.Rows = append(b.Rows, strings.Split(row, "|"))
 		}
-		b.named()
+		b.setNames()
 		var got []string
 		for i, row := range b.Rows {
 			line := strings.Join(row, "|")
@@ -94,7 +94,7 @@ func TestSheetBlocks(t *testing.T) {
 			got = append(got, strings.Join(cells, "|"))
 		}}
 		s := newSheet(f, "Form")
-		s.begun = true
+		s.hasHeading = true
 		for i, row := range strings.Split(rows, "/") {
 			s.row(i+1, textRow(strings.Split(row, "|")).cells)
 		}

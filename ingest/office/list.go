@@ -98,7 +98,7 @@ func (f *file) wordNumbering(part string) numbering {
 				level.text = text
 			}
 		case "isLgl":
-			level.legal = on(e)
+			level.legal = isSwitchOn(e)
 		}
 	})
 	return n

@@ -29,21 +29,21 @@ func formatNumber(value, format string, from1904 bool) string {
 	case n == 0 && len(sections) > 2:
 		s = sections[2]
 	}
-	switch text, isTime := s.time(n, from1904); {
+	switch text, isTime := s.formatTime(n, from1904); {
 	case s.other, strings.HasSuffix(s.digits, ","), len(s.date) > 0 && !isTime:
-		return general(n)
+		return formatGeneral(n)
 	case isTime:
 		return text
 	case s.digits != "":
-		return s.number(n)
+		return s.formatNumber(n)
 	case s.value:
-		return strings.TrimSpace(s.before + general(n) + s.after)
+		return strings.TrimSpace(s.before + formatGeneral(n) + s.after)
 	}
-	return cmp.Or(strings.TrimSpace(s.before), general(n))
+	return cmp.Or(strings.TrimSpace(s.before), formatGeneral(n))
 }
 
-// general writes a number with up to eleven digits, as an unformatted cell does.
-func general(n float64) string {
+// formatGeneral writes a number with up to eleven digits, as an unformatted cell does.
+func formatGeneral(n float64) string {
 	if a := math.Abs(n); n != math.Trunc(n) || a >= 1e15 {
 		// A number just written can be read.
 		n, _ = strconv.ParseFloat(strconv.FormatFloat(n, 'g', 11, 64), 64)
@@ -85,7 +85,7 @@ func parseFormat(format string) []numberFormat {
 			text = " "
 		case c == '*', token == "am/pm", token == "a/p":
 		case c == '[':
-			text = f.bracket(m[3])
+			text = f.parseBracket(m[3])
 		case token == "general", c == '@':
 			f.value = true
 		case strings.IndexByte("ymdhs", c) >= 0:
@@ -108,9 +108,9 @@ func parseFormat(format string) []numberFormat {
 	return sections
 }
 
-// bracket reads the content of square brackets: elapsed time, a condition, or a
+// parseBracket reads the content of square brackets: elapsed time, a condition, or a
 // currency, which it returns. Colours and languages are ignored.
-func (f *numberFormat) bracket(in string) (sign string) {
+func (f *numberFormat) parseBracket(in string) (sign string) {
 	switch low := strings.ToLower(in); {
 	case low == "":
 	case strings.Trim(low, "h") == "" || strings.Trim(low, "m") == "" || strings.Trim(low, "s") == "":
@@ -123,8 +123,8 @@ func (f *numberFormat) bracket(in string) (sign string) {
 	return sign
 }
 
-// number writes a number with the digits of the format.
-func (f *numberFormat) number(n float64) string {
+// formatNumber writes a number with the digits of the format.
+func (f *numberFormat) formatNumber(n float64) string {
 	if f.percent {
 		n *= 100
 	}
@@ -153,10 +153,10 @@ func (f *numberFormat) number(n float64) string {
 	return sign + strings.TrimSpace(f.before+digits+f.after)
 }
 
-// time writes a number of days as a date, a time or elapsed time. Dates are
+// formatTime writes a number of days as a date, a time or elapsed time. Dates are
 // written year first, whatever order the format has: 03/04/2024 means two
 // different days in different countries.
-func (f *numberFormat) time(n float64, from1904 bool) (text string, ok bool) {
+func (f *numberFormat) formatTime(n float64, from1904 bool) (text string, ok bool) {
 	if len(f.date) == 0 || n < 0 || n >= 2958466 { // 1 January 10000
 		return "", false
 	}

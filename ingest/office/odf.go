@@ -20,7 +20,7 @@ func (f *file) openDocument() error {
 	o := &odfReader{file: f, styles: styles{}, lists: map[string]*listKind{}, shown: map[string]bool{}, deleted: map[string]int{}}
 	for _, part := range []string{"meta.xml", "styles.xml"} {
 		if err := f.read(part, o.document); err != nil && f.has(part) {
-			f.note("%s in it could be read only in part: %v", part, err)
+			f.addPartial("%s in it could be read only in part: %v", part, err)
 		}
 	}
 	if !f.has("content.xml") {
@@ -34,7 +34,7 @@ func (f *file) openDocument() error {
 	o.place = ""
 	for _, n := range o.deleted { // whose marks were not met
 		for range n {
-			o.leave(deletions)
+			o.countUnread(deletions)
 		}
 	}
 	return err
@@ -42,15 +42,15 @@ func (f *file) openDocument() error {
 
 type odfReader struct {
 	*file
-	styles   styles
-	lists    map[string]*listKind
-	title    string          // from the properties
-	pictured string          // the part of the picture whose frame is read
-	counted  [listLevels]int // items of the last list
-	page     int             // the last one; sheets count too
-	heads    [][]Block       // headers and footers
-	shown    map[string]bool // embedded documents that were read
-	deleted  map[string]int  // deletions by the id of their mark in the text, or by sheet
+	styles      styles
+	lists       map[string]*listKind
+	title       string          // from the properties
+	picturePart string          // the part of the picture whose frame is read
+	counted     [listLevels]int // items of the last list
+	page        int             // the last one; sheets count too
+	heads       [][]Block       // headers and footers
+	shown       map[string]bool // embedded documents that were read
+	deleted     map[string]int  // deletions by the id of their mark in the text, or by sheet
 }
 
 // document reads one XML file, which may hold any part of the document.
@@ -59,7 +59,7 @@ func (o *odfReader) document(x *xmlReader) {
 		x.each(func(e element) {
 			switch e.Name.Local {
 			case "meta":
-				x.find(func(e element) { o.title = cmp.Or(o.title, o.about(x, e)) })
+				x.find(func(e element) { o.title = cmp.Or(o.title, o.readMetadata(x, e)) })
 			case "styles", "automatic-styles":
 				x.each(func(e element) { o.readStyle(x, e) })
 			case "master-styles":
@@ -83,7 +83,7 @@ func (o *odfReader) masterPages(x *xmlReader) {
 				fallthrough
 			case "header", "footer", "header-left", "footer-left", "header-first", "footer-first":
 				var blocks []Block
-				o.blocks(x, odfPlace{}, func(b Block) { blocks = append(blocks, o.hold(b)) })
+				o.blocks(x, odfPlace{}, func(b Block) { blocks = append(blocks, o.countHeld(b)) })
 				o.heads = append(o.heads, blocks)
 			}
 		})

@@ -66,14 +66,14 @@ func (o *odfReader) sheets(x *xmlReader) {
 	x.each(func(e element) {
 		switch e.Name.Local {
 		case "tracked-changes":
-			o.former(x)
+			o.countFormer(x)
 			return
 		case "table":
 		default:
 			return
 		}
 		s := newSheet(o.file, cmp.Or(attr(e, "name"), "Sheet"+strconv.Itoa(o.page+1)))
-		o.change(strconv.Itoa(o.page))
+		o.countDeletion(strconv.Itoa(o.page))
 		o.page++
 		n := 0
 		var after []Block
@@ -82,8 +82,8 @@ func (o *odfReader) sheets(x *xmlReader) {
 			case "table-row":
 				cells := o.sheetRow(x, s, n+1, &after)
 				repeats := max(number(e, "number-rows-repeated", 1), 1)
-				for i := range repeated(repeats, len(cells)) {
-					if n+1+i <= maxSheetRows && o.over == nil {
+				for i := range repeatCount(repeats, len(cells)) {
+					if n+1+i <= maxSheetRows && o.exceeded == nil {
 						s.row(n+1+i, slices.Clone(cells))
 					}
 				}
@@ -98,12 +98,12 @@ func (o *odfReader) sheets(x *xmlReader) {
 			}
 		})
 		s.writeTop()
-		s.rest(after)
+		s.writeRest(after)
 	})
 }
 
-// former counts the values that were replaced or deleted, by the index of their sheet.
-func (o *odfReader) former(x *xmlReader) {
+// countFormer counts the values that were replaced or deleted, by the index of their sheet.
+func (o *odfReader) countFormer(x *xmlReader) {
 	sheet := ""
 	x.find(func(e element) {
 		sheet = cmp.Or(attr(e, "table"), sheet)

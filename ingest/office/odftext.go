@@ -17,9 +17,9 @@ type odfPlace struct {
 // blocks reads paragraphs, lists and tables at any depth.
 func (o *odfReader) blocks(x *xmlReader, at odfPlace, out func(Block)) {
 	x.each(o.reader(x, at, out))
-	if o.pictured != "" { // its description would follow it in its frame
-		o.leavePicture(o.pictured)
-		o.pictured = ""
+	if o.picturePart != "" { // its description would follow it in its frame
+		o.countPicture(o.picturePart)
+		o.picturePart = ""
 	}
 }
 
@@ -32,7 +32,7 @@ func (o *odfReader) reader(x *xmlReader, at odfPlace, out func(Block)) func(e el
 			if attr(e, "display") != "none" {
 				x.each(do)
 			} else {
-				o.leave(unseen)
+				o.countUnread(unseen)
 			}
 		case "p", "h":
 			o.paragraph(x, e, out)
@@ -55,7 +55,7 @@ func (o *odfReader) reader(x *xmlReader, at odfPlace, out func(Block)) func(e el
 				}
 			})
 		case "change":
-			o.change(attr(e, "change-id"))
+			o.countDeletion(attr(e, "change-id"))
 		case "table-of-content", "alphabetical-index", "illustration-index", "table-index", "object-index", "user-index",
 			"sequence-decls", "variable-decls", "user-field-decls", "dde-connection-decls", "binary-data",
 			"settings", "notes", "event-listeners", "image-map":
@@ -63,11 +63,11 @@ func (o *odfReader) reader(x *xmlReader, at odfPlace, out func(Block)) func(e el
 			o.blocks(x, at, out)
 		case "image":
 			if href := attr(e, "href"); strings.HasPrefix(href, "Pictures/") { // not a preview of an object
-				o.pictured = href
+				o.picturePart = href
 			}
 		case "title", "desc":
 			if b, ok := picture(x.text()); ok {
-				o.pictured = ""
+				o.picturePart = ""
 				out(b)
 			}
 		case "forms":
@@ -125,18 +125,18 @@ func (o *odfReader) object(x *xmlReader, e element, out func(Block)) {
 		read(x)
 	}
 	if !found {
-		o.note("an embedded object in it, such as a formula, is not read")
+		o.addPartial("an embedded object in it, such as a formula, is not read")
 	}
 }
 
 func (o *odfReader) paragraph(x *xmlReader, e element, out func(Block)) {
-	style := o.styles.of(attr(e, "style-name"))
+	style := o.styles.resolve(attr(e, "style-name"))
 	var after []Block
 	var text strings.Builder
-	o.inline(x, &text, func(b Block) { after = append(after, o.hold(b)) })
+	o.inline(x, &text, func(b Block) { after = append(after, o.countHeld(b)) })
 	b := Block{Text: text.String()}
 	if style.hidden && strings.TrimSpace(b.Text) != "" {
-		o.leave(unseen)
+		o.countUnread(unseen)
 	} else if strings.TrimSpace(b.Text) != "" {
 		switch {
 		case style.title:
@@ -183,27 +183,27 @@ func (o *odfReader) inline(x *xmlReader, text *strings.Builder, after func(Block
 		case "annotation", "object", "object-ole":
 			o.reader(x, odfPlace{}, after)(e)
 		case "hidden-text":
-			o.leave(unseen)
+			o.countUnread(unseen)
 		case "ruby-text":
-			o.leave(rubies)
+			o.countUnread(rubies)
 		case "change":
-			o.change(attr(e, "change-id"))
+			o.countDeletion(attr(e, "change-id"))
 		case "placeholder", "annotation-end", "tracked-changes", "title", "desc", "script":
 		default:
-			if e.Name.Local != "span" || !o.styles.of(attr(e, "style-name")).hidden {
-				x.mixed(do, add)
+			if e.Name.Local != "span" || !o.styles.resolve(attr(e, "style-name")).hidden {
+				x.eachMixed(do, add)
 			} else if x.text() != "" {
-				o.leave(unseen)
+				o.countUnread(unseen)
 			}
 		}
 	}
-	x.mixed(do, add)
+	x.eachMixed(do, add)
 }
 
-// change counts deletions, whose text is at the start of the file, where they were made.
-func (o *odfReader) change(mark string) {
+// countDeletion counts deletions, whose text is at the start of the file, where they were made.
+func (o *odfReader) countDeletion(mark string) {
 	for range o.deleted[mark] {
-		o.leave(deletions)
+		o.countUnread(deletions)
 	}
 	delete(o.deleted, mark)
 }

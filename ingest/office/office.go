@@ -50,31 +50,31 @@ func (e *limitError) Error() string { return e.reason }
 // A file is a document that is being read.
 type file struct {
 	*archive
-	out     func(Block)
-	meta    func(key, value string)
-	size    int64 // in bytes
-	made    int64 // bytes of text, with an overhead for each piece
-	held    int   // cells and paragraphs that are not written yet
-	below   int   // 1 when all headings are below the title
-	left    map[string]absence
-	place   string   // the slide, the heading or the part that is read
-	heads   []string // headers and footers so far
-	box     string   // of the content control that is read; it replaces its sign
-	partial []string
+	out       func(Block)
+	meta      func(key, value string)
+	size      int64 // in bytes
+	textBytes int64 // bytes of text, with an overhead for each piece
+	held      int   // cells and paragraphs that are not written yet
+	below     int   // 1 when all headings are below the title
+	unread    map[string]unreadCount
+	place     string   // the slide, the heading or the part that is read
+	heads     []string // headers and footers so far
+	box       string   // of the content control that is read; it replaces its sign
+	partial   []string
 }
 
-// An absence is how often something is not read, and the first places.
-type absence struct {
+// An unreadCount is how often something is not read, and the first places.
+type unreadCount struct {
 	times  int
 	places []string
 }
 
-// leave counts something that is not read.
-func (f *file) leave(what string) { f.leaveAt(what, "") }
+// countUnread counts something that is not read.
+func (f *file) countUnread(what string) { f.countUnreadAt(what, "") }
 
-// leaveAt is leave for something that has a name.
-func (f *file) leaveAt(what, name string) {
-	a, place := f.left[what], f.place
+// countUnreadAt is countUnread for something that has a name.
+func (f *file) countUnreadAt(what, name string) {
+	a, place := f.unread[what], f.place
 	if place != "" {
 		place = "in " + place
 	}
@@ -84,7 +84,7 @@ func (f *file) leaveAt(what, name string) {
 	if a.times++; place != "" && len(a.places) < 3 && !slices.Contains(a.places, place) {
 		a.places = append(a.places, place)
 	}
-	f.left[what] = a
+	f.unread[what] = a
 }
 
 // What is counted and not read.
@@ -107,33 +107,33 @@ const (
 // what of the file could not be read. The error is an [*OldError] for formats that
 // are not supported.
 func Read(data []byte, out func(Block), meta func(key, value string)) (partial []string, err error) {
-	f := &file{archive: &archive{}, out: out, meta: meta, size: int64(len(data)), left: map[string]absence{}}
+	f := &file{archive: &archive{}, out: out, meta: meta, size: int64(len(data)), unread: map[string]unreadCount{}}
 	read, err := f.reader(data)
 	if err == nil {
 		err = read()
 	}
 	if err != nil {
 		var limit *limitError
-		if errors.As(err, &limit) || f.made == 0 {
+		if errors.As(err, &limit) || f.textBytes == 0 {
 			return nil, err
 		}
-		f.note("the file is damaged: only what precedes the damage was read (%v)", err)
+		f.addPartial("the file is damaged: only what precedes the damage was read (%v)", err)
 	}
-	if f.over != nil {
-		return nil, f.over
+	if f.exceeded != nil {
+		return nil, f.exceeded
 	}
 	f.place = ""
-	if n := f.left[pictures].times; f.made == 0 && n > 0 {
-		f.note("only pictures (%d): save it as PDF, and text in them is read where tesseract is installed", n)
-		delete(f.left, pictures)
+	if n := f.unread[pictures].times; f.textBytes == 0 && n > 0 {
+		f.addPartial("only pictures (%d): save it as PDF, and text in them is read where tesseract is installed", n)
+		delete(f.unread, pictures)
 	}
 	f.noteEmbedded()
-	for _, what := range slices.Sorted(maps.Keys(f.left)) {
-		where, a := "", f.left[what]
+	for _, what := range slices.Sorted(maps.Keys(f.unread)) {
+		where, a := "", f.unread[what]
 		if len(a.places) > 0 {
 			where = " (" + strings.ReplaceAll(strings.Join(a.places, ", "), ", in ", ", ") + ")"
 		}
-		f.note("%s: %d%s", what, a.times, where)
+		f.addPartial("%s: %d%s", what, a.times, where)
 	}
 	return f.partial, nil
 }
@@ -176,8 +176,8 @@ func notesIn(blocks []Block) []Block {
 	return slices.DeleteFunc(slices.Clone(blocks), func(b Block) bool { return !b.note })
 }
 
-// note records once what could not be read.
-func (f *file) note(format string, values ...any) {
+// addPartial records once what could not be read.
+func (f *file) addPartial(format string, values ...any) {
 	if why := fmt.Sprintf(format, values...); !slices.Contains(f.partial, why) && len(f.partial) < 5 {
 		f.partial = append(f.partial, why)
 	}
@@ -228,7 +228,7 @@ func (f *file) compound(data []byte) error {
 		return err
 	}
 	for range root.Names("MBD") {
-		f.leave(objects)
+		f.countUnread(objects)
 	}
 	f.summary(root.Stream("SummaryInformation"))
 	switch {
@@ -291,7 +291,7 @@ func (f *file) properties() (title string) {
 		}
 	}
 	// Damage in this part loses none of the text.
-	_ = f.find(name, func(x *xmlReader, e element) { title = cmp.Or(title, f.about(x, e)) })
+	_ = f.find(name, func(x *xmlReader, e element) { title = cmp.Or(title, f.readMetadata(x, e)) })
 	return title
 }
 
@@ -300,9 +300,9 @@ var aboutKeys = map[string]string{"title": "title", "creator": "author", "initia
 	"creation-date": "created", "date": "modified", "modified": "modified", "language": "language", "keywords": "keywords",
 	"keyword": "keywords", "description": "description", "subject": "description"}
 
-// about records the metadata in an element. It returns a title, which the text may
+// readMetadata records the metadata in an element. It returns a title, which the text may
 // improve on.
-func (f *file) about(x *xmlReader, e element) (title string) {
+func (f *file) readMetadata(x *xmlReader, e element) (title string) {
 	key := aboutKeys[e.Name.Local]
 	if key == "" {
 		return ""

@@ -30,12 +30,12 @@ func TestNative(t *testing.T) {
 		{"../up/plan.txt", "", "plan.txt"},
 	} {
 		data := packed(tt.label, tt.from, "The plan.")
-		name, content, ok := native(data)
+		name, content, ok := packedFile(data)
 		if name != tt.want || ok != (tt.want != "") || ok && string(content) != "The plan." {
 			t.Errorf("%q, %q: %q, %q, %v", tt.label, tt.from, name, content, ok)
 		}
 		for n := range data {
-			if name, _, ok := native(data[:n]); ok {
+			if name, _, ok := packedFile(data[:n]); ok {
 				t.Errorf("%q of %d bytes: %q", tt.label, n, name)
 			}
 		}
@@ -182,7 +182,7 @@ func TestPrinted(t *testing.T) {
 // A table of names without rows is kept.
 func TestNamesOfNothing(t *testing.T) {
 	b := Block{Rows: [][]string{{"a", "b"}, {"", ""}}, Names: 1}
-	if b.named(); b.Names != 0 {
+	if b.setNames(); b.Names != 0 {
 		t.Errorf("%d rows of names", b.Names)
 	}
 }
@@ -227,7 +227,7 @@ func TestDrawings(t *testing.T) {
 	shape := func(properties map[int]string, picture int) string {
 		var short, long string
 		for _, id := range slices.Sorted(maps.Keys(properties)) {
-			text := wide(properties[id]) + "\x00\x00"
+			text := utf16Bytes(properties[id]) + "\x00\x00"
 			head := binary.LittleEndian.AppendUint16(nil, uint16(id|0x8000))
 			short += string(binary.LittleEndian.AppendUint32(head, uint32(len(text))))
 			long += text
@@ -245,7 +245,7 @@ func TestDrawings(t *testing.T) {
 		return artOf(artPicture, 6, strings.Repeat("\x00", 28), string(at), blip)
 	}
 	large, small := pixelsOf(300), pixelsOf(30)
-	f := &file{left: map[string]absence{}}
+	f := &file{unread: map[string]unreadCount{}}
 	a := &artReader{file: f, delayed: []byte("before" + large)}
 	a.read([]byte(artOf(0xf000, 0, artOf(0xf001, 4, entry(0, large), entry(0, small), entry(6, ""), entry(1<<30, "")))), 0)
 	a.read([]byte(artOf(0xf002, 0, artOf(0xf003, 0,
@@ -253,8 +253,8 @@ func TestDrawings(t *testing.T) {
 		shape(map[int]string{artDrawnText: "To the boats"}, 0), shape(nil, 2), shape(nil, 3), shape(nil, 4), shape(nil, 9)))), 0)
 	whole := a.all()
 	if len(whole) != 2 || whole[0].Text != "Picture: A ferry at the pier" || whole[1].Text != "Drawn text: To the boats" ||
-		f.left[pictures].times != 2 {
-		t.Errorf("%+v, %+v", whole, f.left)
+		f.unread[pictures].times != 2 {
+		t.Errorf("%+v, %+v", whole, f.unread)
 	}
 }
 

@@ -124,7 +124,7 @@ func (f *file) oldSheets(root compound.Folder) error {
 		case xlsShared:
 			r.number(4)
 			for n := r.number(4); n > len(b.shared) && r.at < len(r.data); {
-				if err := b.share(r.text(2)); err != nil {
+				if err := b.addShared(r.text(2)); err != nil {
 					return err
 				}
 			}
@@ -145,10 +145,10 @@ func (f *file) oldSheets(root compound.Folder) error {
 		case 0:
 			b.oldSheet(name, stream, at, art)
 		case 2:
-			f.leave(charts)
+			f.countUnread(charts)
 		}
-		if f.over != nil {
-			return f.over
+		if f.exceeded != nil {
+			return f.exceeded
 		}
 	}
 	return nil
@@ -158,7 +158,7 @@ func (f *file) oldSheets(root compound.Folder) error {
 func (b *workbook) oldSheet(name string, stream []byte, at int, art *artReader) {
 	s := newSheet(b.file, name)
 	rows := map[int][]sheetCell{}
-	rest := oldRest{boxes: map[int]int{}}
+	rest := looseTexts{boxes: map[int]int{}}
 	var last *sheetCell // a formula whose text follows
 	depth := 0
 	for record := range xlsRecords(stream, at) {
@@ -170,7 +170,7 @@ func (b *workbook) oldSheet(name string, stream []byte, at int, art *artReader) 
 		}
 		if r.kind == xlsBegin {
 			if depth++; depth == 2 {
-				b.leave(charts)
+				b.countUnread(charts)
 			}
 		} else if r.kind == xlsEnd {
 			if depth--; depth <= 0 {
@@ -197,7 +197,7 @@ func (b *workbook) oldSheet(name string, stream []byte, at int, art *artReader) 
 			row, column := r.number(2), r.number(2)
 			for ; r.at+6 <= len(r.data)-2; column++ {
 				style := r.number(2)
-				add(row, column, b.float(rk(uint32(r.number(4))), style), true)
+				add(row, column, b.float(decodeRK(uint32(r.number(4))), style), true)
 			}
 		case xlsMerged:
 			for n := r.number(2); n > 0 && r.at < len(r.data); n-- {
@@ -213,25 +213,25 @@ func (b *workbook) oldSheet(name string, stream []byte, at int, art *artReader) 
 	}
 	s.writeTop()
 	art.read(rest.drawing, 0)
-	s.rest(append(rest.blocks, art.all()...))
+	s.writeRest(append(rest.blocks, art.all()...))
 }
 
-// oldRest collects the texts of a sheet that are in no cell.
-type oldRest struct {
+// looseTexts collects the texts of a sheet that are in no cell.
+type looseTexts struct {
 	blocks  []Block
 	object  int // the last one
 	drawing []byte
 	boxes   map[int]int // objects to their places in blocks
 }
 
-func (o *oldRest) add(b *workbook, r *xlsRecord) {
+func (o *looseTexts) add(b *workbook, r *xlsRecord) {
 	switch r.kind {
 	case xlsHeader, xlsFooter:
 		o.blocks = append(o.blocks, b.printed(r.text(2))...)
 	case xlsObject:
 		r.at = 4
 		if kind := r.number(2); kind == 0x0b || kind == 0x0c || kind == 0x12 { // boxes, radio buttons and lists
-			b.leave(fields)
+			b.countUnread(fields)
 		}
 		o.object = r.number(2)
 	case xlsDrawing:
@@ -269,21 +269,21 @@ func textBox(r *xlsRecord) string {
 func (b *workbook) oldCell(r *xlsRecord, style int) (text string, value bool) {
 	switch r.kind {
 	case xlsSharedRef:
-		return b.text(r.number(4)), false
+		return b.sharedText(r.number(4)), false
 	case xlsLabel:
 		return r.text(2), false
 	case xlsRK:
-		return b.float(rk(uint32(r.number(4))), style), true
+		return b.float(decodeRK(uint32(r.number(4))), style), true
 	case xlsBool:
 		n := r.number(1)
-		return truth(n, r.number(1) != 0), true
+		return truthText(n, r.number(1) != 0), true
 	}
 	n := r.float()
 	bits := math.Float64bits(n)
 	if r.kind == xlsFormula && bits>>48 == 0xffff {
 		switch kind, n := bits&0xff, int(bits>>16&0xff); kind {
 		case 1, 2:
-			return truth(n, kind == 2), true
+			return truthText(n, kind == 2), true
 		default:
 			return "", kind == 3
 		}
@@ -297,8 +297,8 @@ func (b *workbook) float(n float64, style int) string {
 
 var cellErrors = map[int]string{0x00: "#NULL!", 0x07: "#DIV/0!", 0x0f: "#VALUE!", 0x17: "#REF!", 0x1d: "#NAME?", 0x24: "#NUM!"}
 
-// truth returns the text of a truth value or an error.
-func truth(n int, isError bool) string {
+// truthText returns the text of a truth value or an error.
+func truthText(n int, isError bool) string {
 	switch {
 	case isError:
 		return cmp.Or(cellErrors[n], "#N/A")
@@ -308,8 +308,8 @@ func truth(n int, isError bool) string {
 	return "TRUE"
 }
 
-// rk decodes a number in 30 bits.
-func rk(n uint32) float64 {
+// decodeRK decodes a number in 30 bits.
+func decodeRK(n uint32) float64 {
 	x := math.Float64frombits(uint64(n&^3) << 32)
 	if n&2 != 0 {
 		x = float64(int32(n) >> 2)

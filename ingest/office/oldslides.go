@@ -46,13 +46,13 @@ func (f *file) oldSlides(root compound.Folder) error {
 	// Each time that a presentation was saved there is a table of what changed, the
 	// last one first.
 	for at, n := user.number(4), 0; at > 0 && n < 1000; n++ {
-		edit := p.at(at)
+		edit := p.recordAt(at)
 		if edit.kind != pptEdit || len(edit.data) < 20 {
 			break
 		}
 		edit.at = 8
 		at = edit.number(4)
-		table := p.at(edit.number(4))
+		table := p.recordAt(edit.number(4))
 		if n == 0 {
 			p.document = edit.number(4)
 		}
@@ -66,11 +66,11 @@ func (f *file) oldSlides(root compound.Folder) error {
 			}
 		}
 	}
-	p.artReader.read(p.at(p.places[p.document]).data, 0)
+	p.artReader.read(p.recordAt(p.places[p.document]).data, 0)
 	p.artReader.shapes = nil // of no slide
-	p.listObjects(p.at(p.places[p.document]).data)
+	p.listObjects(p.recordAt(p.places[p.document]).data)
 	for _, instance := range []int{2, 0} { // notes, then slides
-		for r := range artRecords(p.at(p.places[p.document]).data) {
+		for r := range artRecords(p.recordAt(p.places[p.document]).data) {
 			if r.kind == pptSlideList && r.instance == instance {
 				p.list(r.data, instance == 2)
 			}
@@ -78,7 +78,7 @@ func (f *file) oldSlides(root compound.Folder) error {
 	}
 	f.place = "" // of other objects it is unknown
 	for _, name := range p.objects {
-		f.leaveAt(objects, name)
+		f.countUnreadAt(objects, name)
 	}
 	if p.slides == 0 {
 		return errors.New("it is damaged: it has no slides")
@@ -100,8 +100,8 @@ type pptReader struct {
 	inTable  bool    // the shapes of the group are the cells of a table
 }
 
-// at returns the record at a place.
-func (p *pptReader) at(place int) (r artRecord) {
+// recordAt returns the record at a place.
+func (p *pptReader) recordAt(place int) (r artRecord) {
 	for r = range artRecords(p.stream[min(place, len(p.stream)):]) {
 		break
 	}
@@ -129,7 +129,7 @@ func (p *pptReader) slide(place cursor, notes bool) {
 	if len(place.data) < 16 {
 		return
 	}
-	slide := p.at(p.places[place.number(4)])
+	slide := p.recordAt(p.places[place.number(4)])
 	place.at = 12
 	id := place.number(4)
 	if !notes {
@@ -188,7 +188,7 @@ func (p *pptReader) texts(data []byte, depth int) {
 		case r.kind == pptRefersTo:
 			number := r.number(4)
 			if name, ok := p.objects[number]; ok {
-				p.leaveAt(objects, name)
+				p.countUnreadAt(objects, name)
 				delete(p.objects, number)
 			}
 		case !r.container && r.kind != pptTagged || depth == 50:

@@ -32,7 +32,7 @@ type oldWord struct {
 	seen        map[int]bool // places of pictures
 	paragraphs  wordRuns
 	marked      wordRuns        // characters that are hidden, deleted or pictures
-	gone        int             // the place of the last one
+	lastDeleted int             // the place of the last one
 	fields      []bool          // of the fields around a character, whether their result has begun
 	label       string          // of the part: footnotes, comments
 	code        strings.Builder // of the last field
@@ -99,8 +99,8 @@ func (f *file) oldWord(root compound.Folder) error {
 		if d.label != "-" { // macros
 			d.add(c, place)
 		}
-		if d.over != nil {
-			return d.over
+		if d.exceeded != nil {
+			return d.exceeded
 		}
 	}
 	d.end(wordRun{})
@@ -108,7 +108,7 @@ func (f *file) oldWord(root compound.Folder) error {
 	d.place = ""
 	d.write(d.drawings()...)
 	for range d.left {
-		d.leave(objects)
+		d.countUnread(objects)
 	}
 	if at == 0 {
 		return errors.New("it is damaged: its text is missing")
@@ -303,8 +303,8 @@ func oldLevel(in *cursor) listLevel {
 	return level
 }
 
-// at returns the run of a place in the file.
-func (all wordRuns) at(place int) wordRun {
+// runAt returns the run of a place in the file.
+func (all wordRuns) runAt(place int) wordRun {
 	i, found := slices.BinarySearchFunc(all, place, func(r wordRun, at int) int { return cmp.Compare(r.start, at) })
 	if !found {
 		i--
@@ -331,9 +331,9 @@ func (d *oldWord) add(c rune, place int) {
 			d.code.WriteRune(c)
 		}
 	case c == '\r' || c == '\f':
-		d.end(d.paragraphs.at(place))
+		d.end(d.paragraphs.runAt(place))
 	case c == 7:
-		if d.paragraphs.at(place).rowEnds {
+		if d.paragraphs.runAt(place).rowEnds {
 			d.endRow()
 		} else {
 			d.endCell()
@@ -343,9 +343,9 @@ func (d *oldWord) add(c rune, place int) {
 	case c == 0x1e:
 		d.text.WriteByte('-')
 	case c == 1:
-		d.addPicture(d.marked.at(place))
+		d.addPicture(d.marked.runAt(place))
 	case c >= ' ' || c == '\t':
-		d.addLetter(c, d.marked.at(place))
+		d.addLetter(c, d.marked.runAt(place))
 	}
 }
 
@@ -363,9 +363,9 @@ func (d *oldWord) addPicture(run wordRun) {
 func (d *oldWord) addLetter(c rune, run wordRun) {
 	if !run.deleted && !run.hidden {
 		d.text.WriteRune(c)
-	} else if c > ' ' && run.start != d.gone {
-		d.gone = run.start
-		d.leave(map[bool]string{true: deletions, false: unseen}[run.deleted])
+	} else if c > ' ' && run.start != d.lastDeleted {
+		d.lastDeleted = run.start
+		d.countUnread(map[bool]string{true: deletions, false: unseen}[run.deleted])
 	}
 }
 
@@ -377,10 +377,10 @@ func (d *oldWord) endField() {
 		d.code.Reset()
 	} else if rest, ok := strings.CutPrefix(code, "EMBED "); ok {
 		end := strings.IndexFunc(rest+" ", func(c rune) bool { return c <= ' ' })
-		d.leaveAt(objects, rest[:end])
+		d.countUnreadAt(objects, rest[:end])
 		d.left--
 	} else if strings.HasPrefix(code, "FORMCHECKBOX") || strings.HasPrefix(code, "FORMDROPDOWN") {
-		d.leave(fields)
+		d.countUnread(fields)
 	}
 	d.fields = d.fields[:n]
 }

@@ -86,13 +86,13 @@ func (f *file) rtf(data []byte) error {
 	r := &rtfReader{flow: flow{file: f}, src: string(data), state: rtfState{wide: 1},
 		fonts: map[int]encoding.Encoding{}, heads: map[int]int{},
 		page: charmap.Windows1252}
-	for r.at < len(r.src) && f.over == nil {
+	for r.at < len(r.src) && f.exceeded == nil {
 		r.next()
 	}
 	if r.html {
 		r.flush()
 		r.flow.write(Block{Kind: HTML, HTML: []byte(r.text.String())})
-		return f.over
+		return f.exceeded
 	}
 	r.end("par")
 	r.writeRows()
@@ -107,7 +107,7 @@ func (f *file) rtf(data []byte) error {
 		}
 		r.flow.write(r.running(edge[0], blocks)...)
 	}
-	return f.over
+	return f.exceeded
 }
 
 const twips = 15 // in a pixel
@@ -134,7 +134,7 @@ func (r *rtfReader) next() {
 				r.text.WriteString(")")
 			}
 			if p := r.drawn; r.state.pict && !r.saved[n-1].pict && p.pixels && !p.described && p.width*p.height >= leastPicture*twips*twips {
-				r.leave(pictures)
+				r.countUnread(pictures)
 			}
 			if r.state.edge != "" && r.saved[n-1].edge == "" {
 				if _, ok := picture(r.text.String()); ok && r.state.pict {
@@ -175,16 +175,16 @@ func (r *rtfReader) add(c byte) {
 		return
 	}
 	r.flushUnits()
-	if r.shows() {
+	if r.isShown() {
 		r.bytes = append(r.bytes, c)
 	}
 }
 
-// shows reports whether the next character is read, and counts hidden text.
-func (r *rtfReader) shows() bool {
+// isShown reports whether the next character is read, and counts hidden text.
+func (r *rtfReader) isShown() bool {
 	if r.state.hidden && !r.state.skip && r.uncounted {
 		r.uncounted = false
-		r.leave(unseen)
+		r.countUnread(unseen)
 	}
 	return !r.state.skip && !r.state.hidden && !r.state.unpacked
 }
@@ -279,7 +279,7 @@ func (r *rtfReader) findAddress() {
 }
 
 func (r *rtfReader) write(text string) {
-	if text != "" && r.shows() {
+	if text != "" && r.isShown() {
 		r.flush()
 		r.text.WriteString(text)
 	}
@@ -296,9 +296,9 @@ func (r *rtfReader) word(word string, n int, given bool) {
 		switch {
 		case r.state.skip:
 		case word == "deleted":
-			r.leave(deletions)
+			r.countUnread(deletions)
 		case word == "object":
-			r.leave(objects)
+			r.countUnread(objects)
 		case word == "stylesheet":
 			r.state.styles = true
 		case word == "pict":
@@ -320,7 +320,7 @@ func (r *rtfReader) word(word string, n int, given bool) {
 		r.flush()
 		r.state.unpacked = r.html && (!given || n != 0)
 	case "u":
-		if r.shows() {
+		if r.isShown() {
 			r.flushBytes()
 			r.units = append(r.units, uint16(n))
 		}
@@ -345,7 +345,7 @@ func (r *rtfReader) encoding(word string, n int) {
 	switch word {
 	case "ansicpg":
 		number := strconv.Itoa(n)
-		r.page = cmp.Or(charset.Named("windows-"+number), charset.Named("cp"+number), r.page)
+		r.page = cmp.Or(charset.Lookup("windows-"+number), charset.Lookup("cp"+number), r.page)
 	case "mac":
 		r.page = charmap.Macintosh
 	case "f":
@@ -353,7 +353,7 @@ func (r *rtfReader) encoding(word string, n int) {
 		r.state.font = n
 	case "fcharset":
 		if name, ok := rtfCharsets[n]; ok {
-			r.fonts[r.state.font] = charset.Named(name)
+			r.fonts[r.state.font] = charset.Lookup(name)
 		}
 	}
 }
@@ -384,7 +384,7 @@ func (r *rtfReader) property(word string, n int, given bool) {
 		}
 	case "fftype": // a box or a list; the text of others is in the document
 		if n > 0 {
-			r.leave(fields)
+			r.countUnread(fields)
 		}
 	case "ilvl":
 		r.depth = min(max(n, 0), listLevels-1)
@@ -408,7 +408,7 @@ func (r *rtfReader) beginPart(word string) {
 		r.flush()
 		if !r.state.label && !r.state.skip && r.state.edge == "" {
 			r.state.label = true
-			r.setBodyAside()
+			r.saveBody()
 		}
 	case "sn":
 		name, _, _ := strings.Cut(r.src[r.at:min(r.at+20, len(r.src))], "}")
@@ -420,7 +420,7 @@ func (r *rtfReader) beginPart(word string) {
 		r.flush()
 		if r.state.skip = false; r.state.edge == "" {
 			r.state.edge = r.described
-			r.setBodyAside()
+			r.saveBody()
 		}
 		r.text.WriteByte(' ')
 		r.described = ""
@@ -428,7 +428,7 @@ func (r *rtfReader) beginPart(word string) {
 		r.flush()
 		if r.state.edge == "" && !r.state.skip {
 			r.state.edge = strings.ToUpper(word[:1]) + word[1:6]
-			r.setBodyAside()
+			r.saveBody()
 		}
 	case "footnote", "annotation":
 		r.flush()
@@ -439,7 +439,7 @@ func (r *rtfReader) beginPart(word string) {
 	}
 }
 
-func (r *rtfReader) setBodyAside() {
+func (r *rtfReader) saveBody() {
 	r.body = r.text.String()
 	r.text.Reset()
 }

@@ -30,9 +30,9 @@ const RegionRows = 8
 type sheet struct {
 	f          *file
 	name       string
-	begun      bool
+	hasHeading bool
 	merges     map[int][]cellRange // by first row
-	carried    map[int]carried     // by column
+	carried    map[int]mergedText  // by column
 	names      map[int]string      // of the current region
 	top        []sheetRow          // first rows of a region whose names are unknown
 	topWritten bool                // the first rows of the region are written
@@ -46,15 +46,15 @@ func byColumn(c sheetCell, column int) int { return c.column - column }
 // maxCarried limits the cells that span into one row.
 const maxCarried = 200
 
-// carried is the text of a merged cell that spans down to a row.
-type carried struct {
+// mergedText is the text of a merged cell that spans down to a row.
+type mergedText struct {
 	text  string
 	until int
 }
 
 func newSheet(f *file, name string) *sheet {
 	f.place = fmt.Sprintf("“%.60s”", name)
-	return &sheet{f: f, name: name, merges: map[int][]cellRange{}, carried: map[int]carried{}}
+	return &sheet{f: f, name: name, merges: map[int][]cellRange{}, carried: map[int]mergedText{}}
 }
 
 // anchor returns the fragment that leads to the sheet.
@@ -62,14 +62,14 @@ func (s *sheet) anchor() string { return "sheet=" + s.name }
 
 // begin writes the sheet's heading once.
 func (s *sheet) begin() {
-	if !s.begun {
-		s.begun = true
+	if !s.hasHeading {
+		s.hasHeading = true
 		s.f.write(Block{Kind: Heading, Level: 1, Text: s.name, Anchor: s.anchor()})
 	}
 }
 
-// rest writes the content of the sheet outside its rows.
-func (s *sheet) rest(blocks []Block) {
+// writeRest writes the content of the sheet outside its rows.
+func (s *sheet) writeRest(blocks []Block) {
 	if len(blocks) > 0 {
 		s.begin()
 		s.f.write(Block{Kind: Untitled, Level: 2, Anchor: s.anchor()})
@@ -90,7 +90,7 @@ func (s *sheet) row(n int, cells []sheetCell) {
 	}
 	s.last = n
 	if s.topWritten {
-		s.record(r, s.names)
+		s.writeRow(r, s.names)
 		return
 	}
 	if s.top = append(s.top, r); len(s.top) == RegionRows {
@@ -116,7 +116,7 @@ func (s *sheet) unmerge(n int, cells []sheetCell) []sheetCell {
 			continue
 		}
 		if i, found := slices.BinarySearchFunc(cells, r.left, byColumn); found {
-			s.carried[r.left] = carried{cells[i].text, r.bottom}
+			s.carried[r.left] = mergedText{cells[i].text, r.bottom}
 		}
 	}
 	return cells
@@ -135,20 +135,20 @@ func (s *sheet) writeTop() {
 	if s.labels = s.areLabels(top[title:]); !s.labels {
 		names, until = s.findNames(top, title)
 	}
-	if s.labels || names == nil && len(top) > 1 && (title == len(top) || !heads(s.names, top[title])) {
+	if s.labels || names == nil && len(top) > 1 && (title == len(top) || !areNamesOf(s.names, top[title])) {
 		s.names = nil // they are of another table
 	}
 	for i, r := range top {
 		switch {
 		case i < title:
-			s.record(r, nil)
+			s.writeRow(r, nil)
 		case names == nil:
-			s.record(r, s.names)
+			s.writeRow(r, s.names)
 		case i == until:
 			s.names = names
 			fallthrough
 		case i > until:
-			s.record(r, s.names)
+			s.writeRow(r, s.names)
 		}
 	}
 }
@@ -178,9 +178,9 @@ func (s *sheet) findNames(rows []sheetRow, at int) (names map[int]string, until 
 	}
 	first, second := rows[at], rows[at+1]
 	groups := slices.ContainsFunc(s.merges[first.number], func(r cellRange) bool { return r.right > r.left && r.bottom == r.top })
-	if groups && onlyText(first) && onlyText(second) && at+2 < len(rows) {
+	if groups && hasOnlyText(first) && hasOnlyText(second) && at+2 < len(rows) {
 		// Names of column groups, and below them those of each column.
-		over := s.spread(first)
+		over := s.rowNames(first)
 		for _, c := range second.cells {
 			if name := oneLine(c.text); over[c.column] != name {
 				over[c.column] = shortName(strings.TrimSpace(over[c.column] + " " + name))
@@ -188,14 +188,14 @@ func (s *sheet) findNames(rows []sheetRow, at int) (names map[int]string, until 
 		}
 		return over, at + 2
 	}
-	if !isNameRow(first, second) || !heads(s.spread(first), second) || s.names != nil && !contrast(first, second) {
+	if !isNameRow(first, second) || !areNamesOf(s.rowNames(first), second) || s.names != nil && !hasValueBelowText(first, second) {
 		return nil, 0
 	}
-	return s.spread(first), at + 1
+	return s.rowNames(first), at + 1
 }
 
-// heads reports whether names are those of a row's columns, not of another table.
-func heads(names map[int]string, r sheetRow) bool {
+// areNamesOf reports whether names are those of a row's columns, not of another table.
+func areNamesOf(names map[int]string, r sheetRow) bool {
 	named := 0
 	for _, c := range r.cells {
 		if names[c.column] != "" {
@@ -205,8 +205,8 @@ func heads(names map[int]string, r sheetRow) bool {
 	return named > 1
 }
 
-// contrast reports whether a column has a value below a text.
-func contrast(first, second sheetRow) bool {
+// hasValueBelowText reports whether a column has a value below a text.
+func hasValueBelowText(first, second sheetRow) bool {
 	for _, c := range second.cells {
 		if c.value && slices.ContainsFunc(first.cells, func(n sheetCell) bool { return n.column == c.column && !n.value }) {
 			return true
@@ -224,7 +224,7 @@ func NamesColumns(first, second []string) bool {
 // NamesNumbers reports whether the first of two rows names columns of numbers.
 func NamesNumbers(first, second []string) bool {
 	above, below := textRow(first), textRow(second)
-	return NamesColumns(first, second) && (!onlyText(above) || contrast(above, below))
+	return NamesColumns(first, second) && (!hasOnlyText(above) || hasValueBelowText(above, below))
 }
 
 // isNameRow reports whether the first of two rows names the columns. Years above
@@ -248,7 +248,7 @@ func isNameRow(first, second sheetRow) bool {
 			years++
 		}
 	}
-	return (values == years || values == 1 && len(texts) > 2 && contrast(first, second)) &&
+	return (values == years || values == 1 && len(texts) > 2 && hasValueBelowText(first, second)) &&
 		(!twice || digitsBelow(first, second))
 }
 
@@ -272,9 +272,9 @@ func isYear(s string) bool {
 	return err == nil && n >= 1900 && n <= 2100
 }
 
-// spread returns the texts of a row as names; a merged cell names all its
+// rowNames returns the texts of a row as names; a merged cell names all its
 // columns.
-func (s *sheet) spread(r sheetRow) map[int]string {
+func (s *sheet) rowNames(r sheetRow) map[int]string {
 	names := make(map[int]string, len(r.cells))
 	for _, c := range r.cells {
 		names[c.column] = shortName(oneLine(c.text))
@@ -297,11 +297,11 @@ func shortName(s string) string {
 	return s
 }
 
-func onlyText(r sheetRow) bool {
+func hasOnlyText(r sheetRow) bool {
 	return !slices.ContainsFunc(r.cells, func(c sheetCell) bool { return c.value })
 }
 
-func (s *sheet) record(r sheetRow, of map[int]string) {
+func (s *sheet) writeRow(r sheetRow, of map[int]string) {
 	names, texts := make([]string, len(r.cells)), make([]string, len(r.cells))
 	if s.labels && len(r.cells) == 2 {
 		names, texts, r.cells = []string{""}, []string{Labelled([]string{r.cells[0].text, r.cells[1].text})}, nil

@@ -28,8 +28,8 @@ type workbook struct {
 	from1904 bool
 }
 
-// share adds a shared string.
-func (b *workbook) share(text string) error {
+// addShared adds a shared string.
+func (b *workbook) addShared(text string) error {
 	const header = 16 // bytes of an empty string
 	if b.size += len(text) + header; b.size > 2*maxShared {
 		return &limitError{fmt.Sprintf("it has more than %d MB of shared text", maxShared>>20)}
@@ -38,8 +38,8 @@ func (b *workbook) share(text string) error {
 	return nil
 }
 
-// text returns a shared string.
-func (b *workbook) text(i int) string {
+// sharedText returns a shared string.
+func (b *workbook) sharedText(i int) string {
 	if i < 0 || i >= len(b.shared) {
 		return ""
 	}
@@ -69,14 +69,14 @@ func (f *file) workbook(main string) error {
 	f.meta("title", f.properties())
 	relations := f.relations(main)
 	b := &workbook{file: f, own: map[int]string{}}
-	if at := related(relations, "sharedStrings"); len(at) > 0 {
+	if at := relatedParts(relations, "sharedStrings"); len(at) > 0 {
 		b.readShared(at[0])
 	}
-	if at := related(relations, "styles"); len(at) > 0 {
+	if at := relatedParts(relations, "styles"); len(at) > 0 {
 		b.readFormats(at[0])
 	}
-	if f.over != nil {
-		return f.over
+	if f.exceeded != nil {
+		return f.exceeded
 	}
 	n := 0
 	read := map[string]bool{}
@@ -86,8 +86,8 @@ func (f *file) workbook(main string) error {
 			b.from1904 = attr(e, "date1904") == "1" || attr(e, "date1904") == "true"
 		case "sheets":
 			x.each(func(e element) {
-				part, ok := byID(relations, relationAttr(e, "id"))
-				if n++; ok && !read[part] && f.over == nil {
+				part, ok := relationTarget(relations, relationAttr(e, "id"))
+				if n++; ok && !read[part] && f.exceeded == nil {
 					read[part] = true
 					b.sheet(part, cmp.Or(attr(e, "name"), "Sheet"+strconv.Itoa(n)))
 				}
@@ -99,11 +99,11 @@ func (f *file) workbook(main string) error {
 func (b *workbook) readShared(part string) {
 	err := b.elements(part, func(x *xmlReader, e element) {
 		if e.Name.Local == "si" {
-			x.err = cmp.Or(b.share(richText(x)), x.err)
+			x.err = cmp.Or(b.addShared(richText(x)), x.err)
 		}
 	})
 	if err != nil {
-		b.note("the texts of its cells could be read only in part: %v", err)
+		b.addPartial("the texts of its cells could be read only in part: %v", err)
 	}
 }
 
@@ -175,21 +175,21 @@ func (b *workbook) sheet(part, name string) {
 // not all of it was read.
 func (b *workbook) endSheet(s *sheet, part string, err error) {
 	s.writeTop()
-	if b.over != nil {
+	if b.exceeded != nil {
 		return
 	}
 	relations := b.relations(part)
 	rest := append(b.drawings(relations), s.printed...)
-	comments := related(relations, "comments")
+	comments := relatedParts(relations, "comments")
 	if len(comments) == 0 { // otherwise it has those of threads
-		comments = related(relations, "threadedComment")
+		comments = relatedParts(relations, "threadedComment")
 	}
 	for _, part := range comments {
 		rest = append(rest, b.comments(part)...)
 	}
-	s.rest(rest)
+	s.writeRest(rest)
 	if err != nil {
-		b.note("the sheet %.100q could be read only in part or not at all: %v", s.name, err)
+		b.addPartial("the sheet %.100q could be read only in part or not at all: %v", s.name, err)
 	}
 }
 
@@ -229,10 +229,10 @@ func (b *workbook) readMerges(part string, s *sheet) {
 
 // drawings reads the charts and texts on a sheet.
 func (b *workbook) drawings(relations []relation) (out []Block) {
-	for _, drawing := range related(relations, "drawing") {
+	for _, drawing := range relatedParts(relations, "drawing") {
 		s := &slideReader{linkedPart: b.linkedPart(drawing)}
-		if err := s.readShapes(drawing); err != nil && b.over == nil {
-			b.note("a drawing could be read only in part: %v", err)
+		if err := s.readShapes(drawing); err != nil && b.exceeded == nil {
+			b.addPartial("a drawing could be read only in part: %v", err)
 		}
 		for _, sh := range s.shapes {
 			out = append(out, sh.blocks...)
@@ -274,13 +274,13 @@ func (b *workbook) cell(x *xmlReader, kind string, style int) (c sheetCell) {
 		}
 	})
 	if computed && value == "" && kind != "str" {
-		b.note("the results of formulas are not in the file: open it in a spreadsheet program and save it to have them read")
+		b.addPartial("the results of formulas are not in the file: open it in a spreadsheet program and save it to have them read")
 	}
 	trimmed := strings.TrimSpace(value)
 	switch kind {
 	case "s":
 		if i, err := strconv.Atoi(trimmed); err == nil {
-			c.text = b.text(i)
+			c.text = b.sharedText(i)
 		}
 		return c
 	case "inlineStr":

@@ -18,8 +18,8 @@ func (f *file) presentation(main string) error {
 			return
 		}
 		x.each(func(e element) {
-			part, ok := byID(relations, relationAttr(e, "id"))
-			if ok && e.Name.Local == "sldId" && !read[part] && f.over == nil {
+			part, ok := relationTarget(relations, relationAttr(e, "id"))
+			if ok && e.Name.Local == "sldId" && !read[part] && f.exceeded == nil {
 				read[part] = true
 				n++
 				f.slide(part, n, read)
@@ -47,8 +47,8 @@ func (f *file) slide(part string, n int, read map[string]bool) {
 	f.write(Block{Kind: Page, Level: n})
 	s := &slideReader{linkedPart: f.linkedPart(part)}
 	err := s.readShapes(part)
-	for _, layout := range related(s.relations, "slideLayout") {
-		for _, part := range append(related(f.relations(layout), "slideMaster"), layout) {
+	for _, layout := range relatedParts(s.relations, "slideLayout") {
+		for _, part := range append(relatedParts(f.relations(layout), "slideMaster"), layout) {
 			under := &slideReader{linkedPart: f.linkedPart(part)}
 			if read[part] {
 				continue
@@ -63,14 +63,14 @@ func (f *file) slide(part string, n int, read map[string]bool) {
 		}
 	}
 	f.writeShapes(n, s.shapes)
-	for _, notes := range related(s.relations, "notesSlide") {
+	for _, notes := range relatedParts(s.relations, "notesSlide") {
 		s.notes(notes)
 	}
-	for _, comments := range related(s.relations, "comments") {
+	for _, comments := range relatedParts(s.relations, "comments") {
 		f.write(f.comments(comments)...)
 	}
-	if err != nil && f.over == nil {
-		f.note("slide %d could be read only in part or not at all: %v", n, err)
+	if err != nil && f.exceeded == nil {
+		f.addPartial("slide %d could be read only in part or not at all: %v", n, err)
 	}
 }
 
@@ -110,7 +110,7 @@ func (s *slideReader) readShapes(part string) error {
 					s.shapes = append(s.shapes, sh)
 				}
 			case "cNvPr", "blip":
-				s.shapes = append(s.shapes, shape{blocks: s.drawn(e)})
+				s.shapes = append(s.shapes, shape{blocks: s.readDrawing(e)})
 			case "Fallback", "extLst", "timing", "transition":
 				x.skip()
 			}
@@ -130,9 +130,9 @@ func (s *slideReader) shape(x *xmlReader) (sh shape) {
 		case "tbl":
 			sh.blocks = append(sh.blocks, s.table(x, func(out func(Block)) func(e element) { return cellReader(x, out) })...)
 		case "chart", "relIds":
-			sh.blocks = append(sh.blocks, s.drawn(e)...)
+			sh.blocks = append(sh.blocks, s.readDrawing(e)...)
 		case "cNvPr", "blip":
-			described = append(described, s.drawn(e)...)
+			described = append(described, s.readDrawing(e)...)
 		case "Fallback", "extLst", "style":
 			x.skip()
 		}
@@ -225,8 +225,8 @@ func (s *slideReader) notes(part string) {
 		blocks = append(blocks, sh.blocks...)
 	}
 	s.writeNotes(blocks)
-	if err != nil && s.over == nil {
-		s.note("the speaker's notes could be read only in part: %v", err)
+	if err != nil && s.exceeded == nil {
+		s.addPartial("the speaker's notes could be read only in part: %v", err)
 	}
 }
 
@@ -262,8 +262,8 @@ func (f *file) comments(part string) (out []Block) {
 	} else {
 		err = f.find(part, read)
 	}
-	if err != nil && f.over == nil {
-		f.note("the comments could be read only in part: %v", err)
+	if err != nil && f.exceeded == nil {
+		f.addPartial("the comments could be read only in part: %v", err)
 	}
 	return out
 }

@@ -51,14 +51,14 @@ func (s *style) read(e element) {
 	case "numPr", "ilvl", "numId":
 		s.list.read(e)
 	case "vanish":
-		s.hidden = on(e)
+		s.hidden = isSwitchOn(e)
 	case "b":
-		s.bold = on(e)
+		s.bold = isSwitchOn(e)
 	}
 }
 
-// of returns a style with what those it is based on say.
-func (s styles) of(id string) (out style) {
+// resolve returns a style with what those it is based on say.
+func (s styles) resolve(id string) (out style) {
 	for range 20 {
 		at, ok := s[id]
 		name := strings.ToLower(cmp.Or(at.name, id))

@@ -34,15 +34,15 @@ func (t *tableReader) read(e element) {
 	switch e.Name.Local {
 	case "tr", "table-row":
 		t.row, t.isName, t.gone, t.column = nil, t.inNames, false, 0
-		t.x.each(t.inRow)
-		for range repeated(number(e, "number-rows-repeated", 1), len(t.row)) {
+		t.x.each(t.readInRow)
+		for range repeatCount(number(e, "number-rows-repeated", 1), len(t.row)) {
 			if t.gone {
 				break
 			}
 			if t.isName && t.names == len(t.rows) {
 				t.names++
 			}
-			t.f.hold(Block{})
+			t.f.countHeld(Block{})
 			t.rows = append(t.rows, t.row)
 		}
 	case "table-header-rows":
@@ -61,28 +61,28 @@ func (t *tableReader) read(e element) {
 	}
 }
 
-// inRow reads an element of a row.
-func (t *tableReader) inRow(e element) {
+// readInRow reads an element of a row.
+func (t *tableReader) readInRow(e element) {
 	switch e.Name.Local {
 	case "trPr":
 		t.x.find(func(e element) {
 			switch e.Name.Local {
 			case "tblHeader":
-				t.isName = on(e)
+				t.isName = isSwitchOn(e)
 			case "gridBefore":
 				t.row = append(t.row, cell{span: min(number(e, "val", 1), maxColumns)})
 			case "del":
 				t.gone = true
-				t.f.leave(deletions)
+				t.f.countUnread(deletions)
 			}
 		})
 	case "tc", "table-cell", "covered-table-cell":
 		t.cell(e)
 	case "sdt":
-		t.f.control(t.x, t.inRow)
+		t.f.control(t.x, t.readInRow)
 	case "Fallback", "tblPrEx":
 	default:
-		t.x.each(t.inRow)
+		t.x.each(t.readInRow)
 	}
 }
 
@@ -91,8 +91,8 @@ func (t *tableReader) cell(e element) {
 	c := cell{span: 1, merged: merges("vMerge")}
 	covered := e.Name.Local == "covered-table-cell" || merges("hMerge")
 	down := number(e, "number-rows-spanned", 1) - 1
-	t.f.hold(Block{})
-	read := t.content(func(b Block) { c.blocks = append(c.blocks, t.f.hold(b)) })
+	t.f.countHeld(Block{})
+	read := t.content(func(b Block) { c.blocks = append(c.blocks, t.f.countHeld(b)) })
 	t.x.each(func(inner element) {
 		if inner.Name.Local != "tcPr" {
 			read(inner)
@@ -131,8 +131,8 @@ const (
 	maxRepeatedCells = 20_000
 )
 
-// repeated returns how often a row with so many cells is written.
-func repeated(times, cells int) int {
+// repeatCount returns how often a row with so many cells is written.
+func repeatCount(times, cells int) int {
 	if cells == 0 {
 		return 1
 	}

@@ -10,14 +10,14 @@ import (
 func (f *file) word(main string) error {
 	title := f.properties()
 	d := &wordReader{linkedPart: f.linkedPart(main), notes: map[noteKey]note{}, written: map[string]int{}}
-	if at := related(d.relations, "styles"); len(at) > 0 {
+	if at := relatedParts(d.relations, "styles"); len(at) > 0 {
 		d.styles = f.wordStyles(at[0])
 	}
-	if at := related(d.relations, "numbering"); len(at) > 0 {
+	if at := relatedParts(d.relations, "numbering"); len(at) > 0 {
 		d.lists = f.wordNumbering(at[0])
 	}
 	for kind, label := range map[string]string{"footnotes": "footnote", "endnotes": "endnote", "comments": "comment"} {
-		if at := related(d.relations, kind); len(at) > 0 {
+		if at := relatedParts(d.relations, kind); len(at) > 0 {
 			d.readNotes(at[0], label)
 		}
 	}
@@ -32,7 +32,7 @@ func (f *file) word(main string) error {
 // runningHeads writes the headers and footers, each once.
 func (d *wordReader) runningHeads() {
 	for _, label := range []string{"Header", "Footer"} {
-		for _, part := range related(d.relations, strings.ToLower(label)) {
+		for _, part := range relatedParts(d.relations, strings.ToLower(label)) {
 			if d.shown[part] || !d.has(part) {
 				continue
 			}
@@ -42,10 +42,10 @@ func (d *wordReader) runningHeads() {
 			in.relations = d.file.relations(part)
 			var blocks []Block
 			err := d.read(part, func(x *xmlReader) {
-				x.each(in.reader(x, func(b Block) { blocks = append(blocks, d.hold(b)) }))
+				x.each(in.reader(x, func(b Block) { blocks = append(blocks, d.countHeld(b)) }))
 			})
 			if err != nil {
-				d.note("a %s could be read only in part: %v", strings.ToLower(label), err)
+				d.addPartial("a %s could be read only in part: %v", strings.ToLower(label), err)
 			}
 			d.write(d.running(label, blocks)...)
 		}
@@ -78,11 +78,11 @@ func (d *wordReader) readNotes(part, label string) {
 			return // separators
 		}
 		n := note{author: attr(e, "author")}
-		x.each(d.reader(x, func(b Block) { n.blocks = append(n.blocks, d.hold(b)) }))
+		x.each(d.reader(x, func(b Block) { n.blocks = append(n.blocks, d.countHeld(b)) }))
 		d.notes[noteKey{label, attr(e, "id")}] = n
 	})
 	if err != nil {
-		d.note("the %ss could be read only in part: %v", label, err)
+		d.addPartial("the %ss could be read only in part: %v", label, err)
 	}
 }
 
@@ -115,7 +115,7 @@ func (d *wordReader) reader(x *xmlReader, out func(Block)) func(e element) {
 	do = func(e element) {
 		switch e.Name.Local {
 		case "del":
-			d.leave(deletions)
+			d.countUnread(deletions)
 		case "Fallback", "moveFrom", "background", "pPr", "rPr", "tblPr":
 		case "p":
 			d.paragraph(x, out)
@@ -126,7 +126,7 @@ func (d *wordReader) reader(x *xmlReader, out func(Block)) func(e element) {
 		case "sdt":
 			d.control(x, do)
 		case "altChunk":
-			d.leave(foreign)
+			d.countUnread(foreign)
 		default:
 			x.each(do)
 		}
@@ -142,10 +142,10 @@ func (f *file) control(x *xmlReader, do func(element)) {
 		switch e.Name.Local {
 		case "sdtPr":
 			x.find(func(e element) {
-				leave = leave || e.Name.Local == "showingPlcHdr" && on(e) ||
+				leave = leave || e.Name.Local == "showingPlcHdr" && isSwitchOn(e) ||
 					e.Name.Local == "docPartGallery" && attr(e, "val") == "Table of Contents"
 				box = box || e.Name.Local == "checkbox"
-				checked = checked || e.Name.Local == "checked" && on(e)
+				checked = checked || e.Name.Local == "checked" && isSwitchOn(e)
 			})
 		case "sdtContent":
 			if box {
@@ -221,7 +221,7 @@ func (f *file) symbol(font, code string) string {
 	if err == nil && n >= ' ' && (n < 0xe000 || n >= 0xf900) { // not of a font's own
 		return string(rune(n))
 	}
-	f.leave(signs)
+	f.countUnread(signs)
 	return ""
 }
 
@@ -241,7 +241,7 @@ type wordParagraph struct {
 func (d *wordReader) paragraph(x *xmlReader, out func(Block)) {
 	p := &wordParagraph{}
 	x.each(func(e element) { d.inline(x, e, p) })
-	style := d.styles.of(p.style)
+	style := d.styles.resolve(p.style)
 	if style.contents {
 		return
 	}
@@ -326,11 +326,11 @@ func (d *wordReader) inline(x *xmlReader, e element, p *wordParagraph) {
 	case "textpath": // a watermark
 		p.after = append(p.after, Block{Text: attr(e, "string")})
 	case "docPr", "chart", "relIds", "blip", "imagedata":
-		p.after = append(p.after, d.drawn(e)...)
+		p.after = append(p.after, d.readDrawing(e)...)
 	case "del":
-		d.leave(deletions)
+		d.countUnread(deletions)
 	case "rt":
-		d.leave(rubies)
+		d.countUnread(rubies)
 	case "Fallback", "moveFrom", "delText", "delInstrText", "rPr", "rubyPr", "fldData", "binData", "annotation":
 	default:
 		x.each(all)
@@ -344,8 +344,8 @@ func (d *wordReader) runText(x *xmlReader, p *wordParagraph, inline func(element
 		d.box = ""
 		return
 	}
-	x.mixed(inline, func(s []byte) {
-		if text, ok := Raised(string(s)); ok && p.raised {
+	x.eachMixed(inline, func(s []byte) {
+		if text, ok := Superscript(string(s)); ok && p.raised {
 			s = []byte(text)
 		}
 		p.text.Write(s)
@@ -368,24 +368,24 @@ func (d *wordReader) run(x *xmlReader, p *wordParagraph) {
 			case !hidden && !number:
 				d.inline(x, e, p)
 			case hidden && e.Name.Local == "t":
-				d.leave(unseen)
+				d.countUnread(unseen)
 			}
 			return
 		}
 		x.each(func(e element) {
 			switch e.Name.Local {
 			case "b":
-				if weight = &p.light; on(e) {
+				if weight = &p.light; isSwitchOn(e) {
 					weight = &p.bold
 				}
 			case "vertAlign":
 				p.raised = attr(e, "val") == "superscript"
 			case "vanish":
-				hidden = on(e)
+				hidden = isSwitchOn(e)
 			case "webHidden": // in a table of contents
-				number = on(e)
+				number = isSwitchOn(e)
 			case "rStyle":
-				hidden = hidden || d.styles.of(attr(e, "val")).hidden
+				hidden = hidden || d.styles.resolve(attr(e, "val")).hidden
 			}
 		})
 	})

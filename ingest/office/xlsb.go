@@ -42,7 +42,7 @@ const maxBinaryPart = 64 << 20
 func (f *file) xlsbRecords(part string, each func(kind int, r *cursor)) error {
 	data, err := f.content(part, maxBinaryPart)
 	all := cursor{data: data}
-	for all.at < len(data) && f.over == nil {
+	for all.at < len(data) && f.exceeded == nil {
 		kind := all.varint(2)
 		r := cursor{data: all.bytes(all.varint(4))}
 		each(kind, &r)
@@ -61,8 +61,8 @@ func (c *cursor) varint(most int) (n int) {
 	return n
 }
 
-// wide reads a text after the number of its characters, which is -1 for none.
-func (c *cursor) wide() string {
+// utf16Text reads a text after the number of its characters, which is -1 for none.
+func (c *cursor) utf16Text() string {
 	n := c.number(4)
 	if n >= len(c.data) {
 		n = 0
@@ -75,26 +75,26 @@ func (f *file) binaryWorkbook(main string) error {
 	f.meta("title", f.properties())
 	relations := f.relations(main)
 	b := &workbook{file: f, own: map[int]string{}}
-	for _, part := range related(relations, "sharedStrings") {
+	for _, part := range relatedParts(relations, "sharedStrings") {
 		err := f.xlsbRecords(part, func(kind int, r *cursor) {
 			if kind == xlsbShared {
 				r.number(1)
-				if err := b.share(r.wide()); err != nil {
-					f.over = err
+				if err := b.addShared(r.utf16Text()); err != nil {
+					f.exceeded = err
 				}
 			}
 		})
 		if err != nil {
-			b.note("the texts of its cells could be read only in part: %v", err)
+			b.addPartial("the texts of its cells could be read only in part: %v", err)
 		}
 	}
 	inStyles := false
-	for _, part := range related(relations, "styles") {
+	for _, part := range relatedParts(relations, "styles") {
 		_ = f.xlsbRecords(part, func(kind int, r *cursor) { // of a damaged part, the first ones count
 			switch {
 			case kind == xlsbFormat && len(b.own) < maxEntries:
 				id := r.number(2)
-				b.own[id] = r.wide()
+				b.own[id] = r.utf16Text()
 			case kind == xlsbStyles, kind == xlsbStylesEnd:
 				inStyles = kind == xlsbStyles
 			case kind == xlsbStyle && inStyles:
@@ -111,9 +111,9 @@ func (f *file) binaryWorkbook(main string) error {
 		case xlsbSheet:
 			n++
 			for _, r.at = range []int{8, 12} { // the second is where the first version had it
-				if part, ok := byID(relations, r.wide()); ok && !read[part] {
+				if part, ok := relationTarget(relations, r.utf16Text()); ok && !read[part] {
 					read[part] = true
-					b.binarySheet(part, cmp.Or(r.wide(), "Sheet"+strconv.Itoa(n)))
+					b.binarySheet(part, cmp.Or(r.utf16Text(), "Sheet"+strconv.Itoa(n)))
 					return
 				}
 			}
@@ -136,7 +136,7 @@ func (b *workbook) binarySheet(part, name string) {
 			switch {
 			case kind == xlsbPrinted:
 				for r.number(2); r.at < len(r.data); {
-					s.printed = append(s.printed, b.printed(r.wide())...)
+					s.printed = append(s.printed, b.printed(r.utf16Text())...)
 				}
 				return
 			case kind == xlsbRow:
@@ -175,7 +175,7 @@ func (f *file) binaryComments(part string) (out []Block, err error) {
 			label = "Comment on " + columnName(r.number(4)) + strconv.Itoa(row) + ": "
 		case xlsbCommentText:
 			r.number(1)
-			out = append(out, Block{Text: label + oneLine(r.wide())})
+			out = append(out, Block{Text: label + oneLine(r.utf16Text())})
 		}
 	})
 	return out, err
@@ -193,18 +193,18 @@ func columnName(n int) string {
 func (b *workbook) binaryCell(kind, style int, r *cursor) sheetCell {
 	switch kind {
 	case xlsbRK:
-		return sheetCell{text: b.float(rk(uint32(r.number(4))), style), value: true}
+		return sheetCell{text: b.float(decodeRK(uint32(r.number(4))), style), value: true}
 	case xlsbReal, xlsbFormulaReal:
 		return sheetCell{text: b.float(r.float(), style), value: true}
 	case xlsbBool, xlsbFormulaBool, xlsbError, xlsbFormulaErr:
-		return sheetCell{text: truth(r.number(1), kind == xlsbError || kind == xlsbFormulaErr), value: true}
+		return sheetCell{text: truthText(r.number(1), kind == xlsbError || kind == xlsbFormulaErr), value: true}
 	case xlsbSharedRef:
-		return sheetCell{text: b.text(r.number(4))}
+		return sheetCell{text: b.sharedText(r.number(4))}
 	case xlsbRichText:
 		r.number(1)
-		return sheetCell{text: r.wide()}
+		return sheetCell{text: r.utf16Text()}
 	case xlsbText, xlsbFormulaText:
-		return sheetCell{text: r.wide()}
+		return sheetCell{text: r.utf16Text()}
 	}
 	return sheetCell{}
 }

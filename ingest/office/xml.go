@@ -106,10 +106,10 @@ func (x *xmlReader) token() xml.Token {
 
 // each calls do for every element in the current one, or in the whole stream.
 // What do leaves unread of an element is skipped.
-func (x *xmlReader) each(do func(e element)) { x.mixed(do, nil) }
+func (x *xmlReader) each(do func(e element)) { x.eachMixed(do, nil) }
 
-// mixed is like each and also calls text for the text between the elements.
-func (x *xmlReader) mixed(do func(e element), text func(s []byte)) {
+// eachMixed is like each and also calls text for the text between the elements.
+func (x *xmlReader) eachMixed(do func(e element), text func(s []byte)) {
 	level := x.depth
 	for {
 		switch t := x.token().(type) {
@@ -158,8 +158,8 @@ func (x *xmlReader) text() string {
 	var out strings.Builder
 	var walk func(element)
 	add := func(s []byte) { out.Write(s) }
-	walk = func(element) { x.mixed(walk, add) }
-	x.mixed(walk, add)
+	walk = func(element) { x.eachMixed(walk, add) }
+	x.eachMixed(walk, add)
 	return out.String()
 }
 
@@ -198,8 +198,8 @@ func number(e element, name string, other int) int {
 	return n
 }
 
-// on reports whether a switch element is on.
-func on(e element) bool { return isOn(attr(e, "val")) }
+// isSwitchOn reports whether a switch element is on.
+func isSwitchOn(e element) bool { return isOn(attr(e, "val")) }
 
 // isOn reports whether the value of a switch is not a no.
 func isOn(value string) bool {

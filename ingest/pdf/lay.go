@@ -87,7 +87,7 @@ func (page drawn) withoutSoup(rebuilt bool) drawn {
 		text.WriteString(g.Text)
 		last = g
 	}
-	if page.Unknown > len(page.Glyphs) || charset.Garbled(text.String()) {
+	if page.Unknown > len(page.Glyphs) || charset.IsGarbled(text.String()) {
 		page.Glyphs, page.Picture = nil, true
 		if rebuilt {
 			page.Err = cmp.Or(page.Err, errNoFonts)

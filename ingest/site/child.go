@@ -39,7 +39,7 @@ func findLinks(message json.RawMessage, body []byte) (any, string) {
 }
 
 // linksIn is the function of that name in a child.
-func (c *crawl) linksIn(ctx context.Context, at *url.URL, ending string, body []byte) (f found, err error) {
+func (c *crawl) linksIn(ctx context.Context, at *url.URL, ending string, body []byte) (f foundLinks, err error) {
 	if ending != ".pdf" {
 		_, err = c.children.Ask(ctx, "page", linkRequest{at.String(), ending}, body, &f)
 	}

@@ -102,7 +102,7 @@ type crawl struct {
 type item struct {
 	url         *url.URL
 	depth, hops int // hops are redirects
-	before      page
+	previous    page
 }
 
 // A result is the outcome of a request.
@@ -112,7 +112,7 @@ type result struct {
 	err    error
 	body   []byte
 	ending string // of the page's format; empty if it is not read
-	found  found
+	found  foundLinks
 }
 
 // Crawl requests the pages of the site and updates the mirror. An address that
@@ -150,7 +150,7 @@ func (s *Site) Crawl(ctx context.Context, force bool, progress func(done, total 
 		s.Ended = time.Now()
 		err = s.clean()
 	}
-	s.list()
+	s.setFiles()
 	return c.report, errors.Join(err, s.save())
 }
 
@@ -181,7 +181,7 @@ func (c *crawl) begin(ctx context.Context) (first result, err error) {
 	if whole {
 		first.reply, sitemaps = nil, []*url.URL{at}
 	} else if strings.HasSuffix(at.Path, "/") || strings.HasSuffix(c.address.Path, "/") {
-		c.depth, c.scope.Path = c.Limits.Depth, below(c.address, at)
+		c.depth, c.scope.Path = c.Limits.Depth, sitePath(c.address, at)
 		for _, ref := range append([]string{"/sitemap.xml"}, c.robots[origin(at)].Sitemaps...) {
 			if u := resolve(at, ref); u != nil {
 				sitemaps = append(sitemaps, u)
@@ -207,9 +207,9 @@ func (c *crawl) begin(ctx context.Context) (first result, err error) {
 	return first, nil
 }
 
-// below returns the path of a site whose address led to a page. One that ends in
+// sitePath returns the path of a site whose address led to a page. One that ends in
 // "/" may lead to a page that does not: /docs/ to /docs, / to /home.html.
-func below(address, at *url.URL) string {
+func sitePath(address, at *url.URL) string {
 	switch {
 	case strings.HasSuffix(at.Path, "/"):
 		return at.Path
@@ -253,16 +253,16 @@ func (c *crawl) readSitemaps(ctx context.Context, sitemaps []*url.URL) error {
 			continue
 		}
 		if len(read) == maxSitemaps {
-			c.limit("many_sitemaps", maxSitemaps, nil, "more than %d sitemaps")
+			c.noteLimit("many_sitemaps", maxSitemaps, nil, "more than %d sitemaps")
 			return nil
 		}
 		read[at.String()] = true
-		reply, _, err := c.Fetcher.follow(ctx, request{url: at, limit: maxSitemap}, c.sameHost)
+		reply, _, err := c.Fetcher.follow(ctx, request{url: at, limit: maxSitemap}, c.checkHost)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if errors.Is(err, errTooLarge) {
-			c.limit("large_sitemap", maxSitemap>>20, at, "the sitemap %[2]s has more than %[1]d MB")
+			c.noteLimit("large_sitemap", maxSitemap>>20, at, "the sitemap %[2]s has more than %[1]d MB")
 		}
 		if err != nil || reply.status != http.StatusOK {
 			continue
@@ -272,23 +272,23 @@ func (c *crawl) readSitemaps(ctx context.Context, sitemaps []*url.URL) error {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err != nil:
-			c.unread(at, err)
+			c.noteUnread(at, err)
 		case m.More:
-			c.limit("long_sitemap", maxPages, at, "the sitemap %[2]s has more than %[1]d addresses")
+			c.noteLimit("long_sitemap", maxPages, at, "the sitemap %[2]s has more than %[1]d addresses")
 		case m.Large:
-			c.limit("large_sitemap", maxSitemap>>20, at, "the sitemap %[2]s has more than %[1]d MB, unpacked")
+			c.noteLimit("large_sitemap", maxSitemap>>20, at, "the sitemap %[2]s has more than %[1]d MB, unpacked")
 		}
-		for _, u := range urls(m.Links) {
+		for _, u := range parseURLs(m.Links) {
 			c.enqueue(u, 1, 0)
 		}
-		sitemaps = append(sitemaps, urls(m.Sitemaps[:min(len(m.Sitemaps), max(maxPages-len(sitemaps), 0))])...)
+		sitemaps = append(sitemaps, parseURLs(m.Sitemaps[:min(len(m.Sitemaps), max(maxPages-len(sitemaps), 0))])...)
 	}
 	return nil
 }
 
 // enqueue adds an address to the queue if it belongs to the site and is new.
 func (c *crawl) enqueue(u *url.URL, depth, hops int) {
-	if c.sameHost(u) != nil || !strings.HasPrefix(u.Path, c.scope.Path) || depth > c.depth {
+	if c.checkHost(u) != nil || !strings.HasPrefix(u.Path, c.scope.Path) || depth > c.depth {
 		return
 	}
 	if u.Scheme != c.scope.Scheme && u.Port() == "" {
@@ -301,7 +301,7 @@ func (c *crawl) enqueue(u *url.URL, depth, hops int) {
 		return
 	}
 	if len(c.queue)+c.report.Pages >= c.Limits.Pages {
-		c.limit("many_pages", c.Limits.Pages, nil, "it has more than %d pages (--max-pages)")
+		c.noteLimit("many_pages", c.Limits.Pages, nil, "it has more than %d pages (--max-pages)")
 		return
 	}
 	c.seen[key] = true
@@ -312,7 +312,7 @@ func (c *crawl) enqueue(u *url.URL, depth, hops int) {
 	}
 	it := item{url: u, depth: depth, hops: hops}
 	if p := c.ByURL[key]; p != nil {
-		it.before = *p
+		it.previous = *p
 	}
 	c.queue = append(c.queue, it)
 }
@@ -322,16 +322,16 @@ func (c *crawl) allows(u *url.URL) bool {
 	return robots == nil || robots.TestAgent(u.RequestURI(), Agent)
 }
 
-// sameHost returns why an address is not of the site.
-func (c *crawl) sameHost(u *url.URL) error {
+// checkHost returns why an address is not of the site.
+func (c *crawl) checkHost(u *url.URL) error {
 	if u.Host != c.scope.Host {
 		return errors.New("it leads to another site")
 	}
 	return nil
 }
 
-// limit notes a limit that was reached, by a format of its number and address.
-func (c *crawl) limit(code string, n int, at *url.URL, format string) {
+// noteLimit notes a limit that was reached, by a format of its number and address.
+func (c *crawl) noteLimit(code string, n int, at *url.URL, format string) {
 	notice := Notice{Code: code, N: n, Detail: fmt.Sprintf(format, n)}
 	if at != nil {
 		notice.Address = at.String()
@@ -342,8 +342,8 @@ func (c *crawl) limit(code string, n int, at *url.URL, format string) {
 	}
 }
 
-// unread notes a list of addresses that cannot be read.
-func (c *crawl) unread(at *url.URL, err error) {
+// noteUnread notes a list of addresses that cannot be read.
+func (c *crawl) noteUnread(at *url.URL, err error) {
 	c.report.Limits = append(c.report.Limits, Notice{Code: "unread_list", Address: at.String(), Detail: fmt.Sprintf("%s: %s", at, err)})
 }
 
@@ -365,7 +365,7 @@ func (c *crawl) run(ctx context.Context, first result) (err error) {
 				c.enqueueKnown(c.ByURL[u])
 			}
 		}
-		for len(c.queue) > 0 && c.running < parallel && (c.delay == 0 || c.running == 0) && ctx.Err() == nil && c.goesOn() {
+		for len(c.queue) > 0 && c.running < parallel && (c.delay == 0 || c.running == 0) && ctx.Err() == nil && c.canContinue() {
 			next := c.queue[0]
 			c.queue = c.queue[1:]
 			c.running++
@@ -389,7 +389,7 @@ func (c *crawl) run(ctx context.Context, first result) (err error) {
 	}
 	if err == nil && errors.Is(ctx.Err(), context.DeadlineExceeded) && len(c.queue) > 0 {
 		c.deferred = true
-		c.limit("slow", int(maxTime.Minutes()), nil, "it took longer than %d minutes; the next run resumes there")
+		c.noteLimit("slow", int(maxTime.Minutes()), nil, "it took longer than %d minutes; the next run resumes there")
 		return nil
 	}
 	return cmp.Or(err, ctx.Err())
@@ -406,16 +406,16 @@ func (c *crawl) enqueueKnown(p *page) {
 		return
 	}
 	c.seen[p.URL] = true
-	c.queue = append(c.queue, item{url: u, depth: p.Depth, before: *p})
+	c.queue = append(c.queue, item{url: u, depth: p.Depth, previous: *p})
 }
 
-// goesOn reports whether another page is requested, and notes why not.
-func (c *crawl) goesOn() bool {
+// canContinue reports whether another page is requested, and notes why not.
+func (c *crawl) canContinue() bool {
 	switch {
 	case c.report.Pages >= c.Limits.Pages:
-		c.limit("many_pages", c.Limits.Pages, nil, "it has more than %d pages (--max-pages)")
+		c.noteLimit("many_pages", c.Limits.Pages, nil, "it has more than %d pages (--max-pages)")
 	case c.bytes >= maxBytes:
-		c.limit("large", int(maxBytes>>20), nil, "it stopped after %d MB")
+		c.noteLimit("large", int(maxBytes>>20), nil, "it stopped after %d MB")
 	default:
 		return true
 	}
@@ -425,7 +425,7 @@ func (c *crawl) goesOn() bool {
 // visit requests one page, and stores its body if it is new.
 func (c *crawl) visit(ctx context.Context, it item) (r result) {
 	r.item = it
-	before, ending := c.body(it.before), path.Ext(it.before.Path)
+	before, ending := c.body(it.previous), path.Ext(it.previous.Path)
 	if before != nil {
 		if r.found, r.err = c.linksIn(ctx, it.url, ending, before); r.err != nil {
 			before = nil // it is requested whole
@@ -433,7 +433,7 @@ func (c *crawl) visit(ctx context.Context, it item) (r result) {
 	}
 	if before != nil {
 		r.body, r.ending = before, ending
-		if it.before.Failed == "" && !it.before.Looked.Before(c.Started) {
+		if it.previous.Failed == "" && !it.previous.Looked.Before(c.Started) {
 			return r // this crawl was resumed
 		}
 	}
@@ -444,7 +444,7 @@ func (c *crawl) visit(ctx context.Context, it item) (r result) {
 	}
 	ask := request{url: it.url, limit: c.Limits.Page, wants: func(kind string) bool { return endingOf(it.url, kind) != "" }}
 	if before != nil && !c.force {
-		ask.etag, ask.modified = it.before.ETag, it.before.Changed
+		ask.etag, ask.modified = it.previous.ETag, it.previous.Changed
 	}
 	if r.reply, r.err = c.getPage(ctx, &r, ask); r.err == nil {
 		c.readReply(ctx, &r)
@@ -487,21 +487,21 @@ func (c *crawl) merge(r result) error {
 	switch {
 	case r.err != nil:
 		p.Failed = r.err.Error()
-		c.place(p, r.url, cmp.Or(path.Ext(p.Path), ".html"), c.taken)
+		c.setPath(p, r.url, cmp.Or(path.Ext(p.Path), ".html"), c.taken)
 	case r.reply != nil && r.reply.location != nil:
 		delete(c.ByURL, key)
 		c.enqueue(r.reply.location, r.depth, r.hops+1)
 	case r.ending == "" || r.reply != nil && r.reply.status != http.StatusOK && r.reply.status != http.StatusNotModified:
 		delete(c.ByURL, key) // it is gone, or no page any more
 	default:
-		if err := c.read(p, r); err != nil {
+		if err := c.updatePage(p, r); err != nil {
 			return fmt.Errorf("storing %s: %w", r.url, err)
 		}
 	}
 	if r.found.More {
-		c.limit("many_links", maxLinks, r.url, "%[2]s has more than %[1]d links")
+		c.noteLimit("many_links", maxLinks, r.url, "%[2]s has more than %[1]d links")
 	}
-	for _, u := range urls(r.found.Links) {
+	for _, u := range parseURLs(r.found.Links) {
 		c.enqueue(u, r.depth+1, 0)
 	}
 	if c.report.Pages%savedPages == 0 {
@@ -510,8 +510,8 @@ func (c *crawl) merge(r result) error {
 	return nil
 }
 
-// read updates a page that is read, and stores its body if it is new.
-func (c *crawl) read(p *page, r result) error {
+// updatePage updates a page that is read, and stores its body if it is new.
+func (c *crawl) updatePage(p *page, r result) error {
 	p.Failed = ""
 	if r.reply != nil && r.reply.status == http.StatusOK {
 		p.ETag, p.Changed = r.reply.etag, r.reply.modified
@@ -526,7 +526,7 @@ func (c *crawl) read(p *page, r result) error {
 	} else if r.reply != nil { // it is unchanged, perhaps with another name for that
 		p.ETag, p.Changed = cmp.Or(r.reply.etag, p.ETag), cmp.Or(r.reply.modified, p.Changed)
 	}
-	c.place(p, r.url, r.ending, c.taken)
+	c.setPath(p, r.url, r.ending, c.taken)
 	return nil
 }
 

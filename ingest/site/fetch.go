@@ -169,7 +169,7 @@ func (f *Fetcher) get(ctx context.Context, r request) (*response, error) {
 		return nil, err
 	}
 	for n := 1; ; n++ {
-		reply, err := f.try(ctx, r)
+		reply, err := f.sendOnce(ctx, r)
 		var refused *RefusedError
 		var unknown *net.DNSError
 		if n == maxTries || ctx.Err() != nil || errors.As(err, &refused) || errors.As(err, &unknown) && unknown.IsNotFound ||
@@ -187,8 +187,8 @@ func (f *Fetcher) get(ctx context.Context, r request) (*response, error) {
 	}
 }
 
-// try sends a request once.
-func (f *Fetcher) try(ctx context.Context, r request) (*response, error) {
+// sendOnce sends a request once.
+func (f *Fetcher) sendOnce(ctx context.Context, r request) (*response, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
 	sent, err := http.NewRequestWithContext(ctx, http.MethodGet, r.url.String(), nil)

@@ -21,8 +21,8 @@ const (
 	maxPages = 50_000
 )
 
-// found are the addresses in a page or a sitemap.
-type found struct {
+// foundLinks are the addresses in a page or a sitemap.
+type foundLinks struct {
 	Links    []string // in order, those of a page each once
 	More     bool     // there were more than maxLinks, in a sitemap maxPages
 	Twin     string   // address of the page as Markdown; empty for none
@@ -31,8 +31,8 @@ type found struct {
 	known    map[string]bool
 }
 
-// urls parses addresses that a child found.
-func urls(addresses []string) (all []*url.URL) {
+// parseURLs parses addresses that a child found.
+func parseURLs(addresses []string) (all []*url.URL) {
 	for _, a := range addresses {
 		if u, err := parse(a); err == nil {
 			all = append(all, u)
@@ -42,7 +42,7 @@ func urls(addresses []string) (all []*url.URL) {
 }
 
 // add adds the target of a link.
-func (f *found) add(base *url.URL, ref string) {
+func (f *foundLinks) add(base *url.URL, ref string) {
 	u := resolve(base, ref)
 	if u == nil || f.known[u.String()] || notPages[strings.ToLower(path.Ext(u.Path))] {
 		return
@@ -88,7 +88,7 @@ func resolve(base *url.URL, ref string) *url.URL {
 const sitemapEnding = ".xml"
 
 // linksIn returns the addresses in a page with the ending, or in a sitemap.
-func linksIn(page *url.URL, ending string, body []byte) found {
+func linksIn(page *url.URL, ending string, body []byte) foundLinks {
 	switch ending {
 	case ".html":
 		return htmlLinks(page, body)
@@ -97,11 +97,11 @@ func linksIn(page *url.URL, ending string, body []byte) found {
 	case sitemapEnding:
 		return sitemapLinks(page, body, maxSitemap)
 	}
-	return found{}
+	return foundLinks{}
 }
 
 // htmlLinks reads the tokens of a page, without a tree.
-func htmlLinks(page *url.URL, body []byte) (f found) {
+func htmlLinks(page *url.URL, body []byte) (f foundLinks) {
 	base := page
 	z := html.NewTokenizer(bytes.NewReader(body))
 	for {
@@ -143,7 +143,7 @@ func htmlLinks(page *url.URL, body []byte) (f found) {
 // markdownLink matches a link, or an address between angle brackets.
 var markdownLink = regexp.MustCompile(`\]\(\s*<?([^\s()<>]+(?:\([^\s()<>]*\))?[^\s()<>]*)|<(https?://[^\s<>]+)>`)
 
-func markdownLinks(page *url.URL, body []byte) (f found) {
+func markdownLinks(page *url.URL, body []byte) (f foundLinks) {
 	for _, m := range markdownLink.FindAllSubmatch(body, maxLinks+1) {
 		f.add(page, string(m[1])+string(m[2]))
 	}
@@ -160,7 +160,7 @@ func isSitemap(body []byte) bool {
 // sitemapLinks reads a sitemap as https://www.sitemaps.org/protocol.html
 // describes it, also a packed one, as far as it is well formed. limit bounds it
 // in bytes when it is unpacked.
-func sitemapLinks(at *url.URL, body []byte, limit int64) (f found) {
+func sitemapLinks(at *url.URL, body []byte, limit int64) (f foundLinks) {
 	if bytes.HasPrefix(body, []byte("\x1f\x8b")) {
 		unpacked, err := gzip.NewReader(bytes.NewReader(body))
 		if err != nil {

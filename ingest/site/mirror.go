@@ -98,15 +98,15 @@ func Open(folder, address string) (*Site, error) {
 	if err := s.load(); err != nil {
 		return nil, errors.Join(fmt.Errorf("reading the index of %s: %w", address, err), dir.Close())
 	}
-	s.list()
+	s.setFiles()
 	return s, nil
 }
 
 // Close closes the mirror.
 func (s *Site) Close() error { return s.dir.Close() }
 
-// Last returns when the last crawl started, and when it ended; zero if it did not.
-func (s *Site) Last() (started, ended time.Time) { return s.index.Started, s.index.Ended }
+// LastCrawl returns when the last crawl started, and when it ended; zero if it did not.
+func (s *Site) LastCrawl() (started, ended time.Time) { return s.index.Started, s.index.Ended }
 
 func (s *Site) load() error {
 	data, err := s.dir.ReadFile(indexName)
@@ -160,8 +160,8 @@ func (s *Site) body(p page) []byte {
 	return data
 }
 
-// place gives a page the path of its document, which stays as long as its ending does.
-func (s *Site) place(p *page, u *url.URL, ending string, taken map[string]string) {
+// setPath gives a page the path of its document, which stays as long as its ending does.
+func (s *Site) setPath(p *page, u *url.URL, ending string, taken map[string]string) {
 	if p.Path != "" && path.Ext(p.Path) == ending {
 		return
 	}
@@ -172,8 +172,8 @@ func (s *Site) place(p *page, u *url.URL, ending string, taken map[string]string
 	taken[p.Path] = p.URL
 }
 
-// list makes the files of the documents.
-func (s *Site) list() {
+// setFiles makes the files of the documents.
+func (s *Site) setFiles() {
 	s.files = make(map[string]*page, len(s.ByURL))
 	for _, p := range s.ByURL {
 		if p.Path != "" {

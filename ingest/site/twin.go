@@ -21,7 +21,7 @@ func (c *crawl) readTwins(ctx context.Context, at *url.URL) error {
 			continue
 		}
 		read = list.String()
-		reply, _, err := c.Fetcher.follow(ctx, request{url: list, limit: maxSitemap}, c.sameHost)
+		reply, _, err := c.Fetcher.follow(ctx, request{url: list, limit: maxSitemap}, c.checkHost)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -33,11 +33,11 @@ func (c *crawl) readTwins(ctx context.Context, at *url.URL) error {
 			return ctx.Err()
 		}
 		if err != nil {
-			c.unread(list, err)
+			c.noteUnread(list, err)
 		}
-		for _, u := range urls(f.Links) {
+		for _, u := range parseURLs(f.Links) {
 			page := *u
-			if path, ok := strings.CutSuffix(u.Path, ".md"); ok && c.sameHost(u) == nil && c.allows(u) {
+			if path, ok := strings.CutSuffix(u.Path, ".md"); ok && c.checkHost(u) == nil && c.allows(u) {
 				if dir, ok := strings.CutSuffix(path, "/index"); ok {
 					path = dir + "/"
 				}
@@ -91,7 +91,7 @@ func (c *crawl) getPage(ctx context.Context, r *result, ask request) (*response,
 
 // preferTwin replaces the body of a page by that of its twin, if there is one.
 func (c *crawl) preferTwin(ctx context.Context, r *result, twin *url.URL) {
-	if twin == nil || c.sameHost(twin) != nil || !c.allows(twin) {
+	if twin == nil || c.checkHost(twin) != nil || !c.allows(twin) {
 		return
 	}
 	reply, err := c.Fetcher.get(ctx, request{url: twin, limit: c.Limits.Page, wants: isPlain})

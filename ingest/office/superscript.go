@@ -2,10 +2,10 @@ package office
 
 import "strings"
 
-// Raised writes a superscript, such as an exponent or a note mark, with
+// Superscript writes a superscript, such as an exponent or a note mark, with
 // superscript digits: 10⁶ is not 106. ok is false for other texts, such as the
 // ordinal 1st.
-func Raised(text string) (raised string, ok bool) {
+func Superscript(text string) (raised string, ok bool) {
 	text = strings.TrimSpace(text)
 	const most = 20 // bytes; longer text is not a mark
 	if text == "" || len(text) > most {

@@ -33,8 +33,8 @@ const (
 	leastPerByte = -7.2
 )
 
-// byLook returns the encoding that explains best bytes that are not UTF-8.
-func byLook(data []byte, declared encoding.Encoding) (encoding.Encoding, error) {
+// detectEncoding returns the encoding that explains best bytes that are not UTF-8.
+func detectEncoding(data []byte, declared encoding.Encoding) (encoding.Encoding, error) {
 	sample := sampleOf(data)
 	high := 0
 	for _, c := range sample {
@@ -59,7 +59,7 @@ func byLook(data []byte, declared encoding.Encoding) (encoding.Encoding, error) 
 	order := make(map[*charmap.Charmap]float64) // the same in every language
 	for _, r := range readings() {
 		if _, ok := order[r.chars]; !ok {
-			order[r.chars] = r.order(sample)
+			order[r.chars] = r.orderLikelihood(sample)
 		}
 		sum := r.prior + order[r.chars]
 		for c := utf8.RuneSelf; c < len(count); c++ {
@@ -101,8 +101,8 @@ func sampleOf(data []byte) (sample []byte) {
 	return sample
 }
 
-// A reading is one language in one single-byte encoding.
-type reading struct {
+// A candidate is one language in one single-byte encoding.
+type candidate struct {
 	chars *charmap.Charmap
 	prior float64
 	cost  [256]float64 // log likelihood of each byte beyond ASCII
@@ -122,23 +122,23 @@ const (
 	foreign class = 8 // added to letters of scripts other than Latin
 )
 
-// order returns the likelihood of the order of the characters: of each one
+// orderLikelihood returns the likelihood of the order of the characters: of each one
 // beyond ASCII after the one before it.
-func (r *reading) order(sample []byte) float64 {
+func (r *candidate) orderLikelihood(sample []byte) float64 {
 	sum := 0.0
 	var before, previous class
 	for _, c := range sample {
 		here := r.class[c]
 		if c >= utf8.RuneSelf || previous&ascii == 0 && previous != other {
-			sum += follows(before, previous, here)
+			sum += classLikelihood(before, previous, here)
 		}
 		before, previous = previous, here
 	}
 	return sum
 }
 
-// follows returns the log likelihood of a class of character after another.
-func follows(before, previous, here class) float64 {
+// classLikelihood returns the log likelihood of a class of character after another.
+func classLikelihood(before, previous, here class) float64 {
 	cased := func(c class) bool { return c&kind == lower || c&kind == capital }
 	switch {
 	case previous&ascii != 0 && here&foreign != 0, previous&foreign != 0 && here&ascii != 0:
@@ -152,19 +152,19 @@ func follows(before, previous, here class) float64 {
 }
 
 // readings are all languages in all their encodings.
-var readings = sync.OnceValue(func() []*reading {
-	var all []*reading
+var readings = sync.OnceValue(func() []*candidate {
+	var all []*candidate
 	for _, l := range languages {
 		weights := l.weights()
 		for _, in := range l.encodings {
-			all = append(all, newReading(in, weights))
+			all = append(all, newCandidate(in, weights))
 		}
 	}
 	return all
 })
 
-func newReading(in encodingPrior, weights map[rune]float64) *reading {
-	r := &reading{chars: in.chars, prior: in.prior}
+func newCandidate(in encodingPrior, weights map[rune]float64) *candidate {
+	r := &candidate{chars: in.chars, prior: in.prior}
 	for i := range 256 {
 		c := in.chars.DecodeByte(byte(i))
 		r.class[i] = classOf(c)

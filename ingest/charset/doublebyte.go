@@ -11,9 +11,9 @@ import (
 	"golang.org/x/text/encoding/traditionalchinese"
 )
 
-// A wide encoding has two bytes for a character. The tables are sorted by how
+// A doubleByte encoding has two bytes for a character. The tables are sorted by how
 // common the characters are, so the first byte shows that.
-type wide struct {
+type doubleByte struct {
 	enc encoding.Encoding
 	// rows gives the likelihood of the characters from one first byte up to
 	// that of the next entry.
@@ -44,7 +44,7 @@ const (
 )
 
 // wides are the two-byte encodings.
-var wides = []wide{
+var wides = []doubleByte{
 	{enc: simplifiedchinese.GB18030, rows: []row{{0x81, vendor}, {0xa1, stops}, {0xa2, otherSigns}, {0xa3, fullwidth},
 		{0xa4, otherSigns}, {0xaa, vendor}, {0xb0, levelOne}, {0xd8, levelTwo}, {0xf8, vendor}}},
 	{enc: traditionalchinese.Big5, rows: []row{{0x81, vendor}, {0xa1, stops}, {0xa2, fullwidth}, {0xa3, otherSigns}, {0xa4, levelOne},
@@ -59,7 +59,7 @@ var wides = []wide{
 }
 
 // likelihood sums over the characters beyond ASCII.
-func (w wide) likelihood(sample []byte) float64 {
+func (w doubleByte) likelihood(sample []byte) float64 {
 	text, err := w.enc.NewDecoder().Bytes(sample)
 	if err != nil {
 		return math.Inf(-1)
