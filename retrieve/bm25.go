@@ -9,27 +9,27 @@ import (
 // The parameters of Okapi BM25 (Robertson and Zaragoza, "The Probabilistic
 // Relevance Framework: BM25 and Beyond", 2009).
 const (
-	// BM25K1 is how soon repetitions of a term stop adding to the score.
+	// BM25K1 sets how soon repetitions of a term stop adding to the score.
 	BM25K1 = 1.2
 	// BM25B is how much the length of a chunk counts against it, 0 to 1.
 	BM25B = 0.75
-	// longQuestion is the number of content words from which a question is a text
-	// of its own. There a word counts as often as it is repeated, saturated by k3:
-	// with halves of abstracts as questions that is worth .011 to .016 nDCG@10, and
-	// with questions as people type them it costs up to .015 (README.md).
+	// longQuestion is the number of content words from which a question counts as a text. Repeated
+	// words of such a question count more than once, saturated by k3. With halves of abstracts as
+	// questions that gains .011 to .016 nDCG@10; with questions as people type them it costs up to
+	// .015 (README.md).
 	longQuestion = 50
 	k3           = 3
 )
 
-// IDF is the weight of a term that occurs in frequency of the chunks: the inverse
-// document frequency of BM25, in the form that is never negative.
+// IDF returns the inverse document frequency (BM25, in the form that is never negative) of a term
+// that occurs in the given number of chunks.
 func IDF(chunks, frequency int) float64 {
 	n, df := float64(chunks), float64(frequency)
 	return math.Log1p((n - df + 0.5) / (df + 0.5))
 }
 
-// Saturation is the factor of the IDF of a term that occurs count times in a
-// chunk of length terms: 0 if it is absent, and less than BM25K1 + 1.
+// Saturation returns the factor by which BM25 multiplies the IDF of a term that occurs count times
+// in a chunk of length terms: 0 if the term is absent, and less than BM25K1 + 1.
 func Saturation(count, length int, mean float64) float64 {
 	if count == 0 {
 		return 0
@@ -41,15 +41,15 @@ func Saturation(count, length int, mean float64) float64 {
 	return c * (BM25K1 + 1) / (c + BM25K1*(1-BM25B+BM25B*float64(length)/mean))
 }
 
-// A TermCount is how often a term occurs in a chunk.
+// A TermCount is the number of times that a term occurs in a chunk.
 type TermCount struct {
 	Term  string
 	Count int
 }
 
-// CountTerms returns the different terms of a text as [Terms] has them, but with
-// all function words, in order of their first use, and the number of words that
-// they come from: further terms of a word do not make a text longer.
+// CountTerms returns the distinct terms of a text, as [Terms] makes them but including function
+// words, in order of first use, and the number of words. A word counts once, however many terms it
+// has.
 func CountTerms(text string) (counts []TermCount, length int) {
 	words := indexed(text)
 	at := make(map[string]int, len(words))
@@ -74,10 +74,9 @@ func CountTerms(text string) (counts []TermCount, length int) {
 	return counts, length
 }
 
-// plainWeight is the weight of a word that matches by its English stem although
-// it has another one in the question's language. It finds chunks that are too
-// short to show their language, but also names in a translation of the right
-// chunk.
+// plainWeight is the weight of a word that matches only by its English stem although the question
+// is in another language. Such matches find chunks that are too short to show their language, but
+// also names in a translation of the right chunk.
 const plainWeight = 0.5
 
 // A lexicalScorer computes the BM25 scores of chunks for one question. A word of
@@ -121,9 +120,9 @@ func newLexicalScorer(words []word, s Stats) *lexicalScorer {
 	return l
 }
 
-// score sets the lexical scores of a chunk of the given length that has each of
-// the terms as often as counts says. It sums in the order of the
-// question's words, so that equal chunks have equal scores.
+// score sets the lexical scores of a chunk of the given length in which each term occurs as often
+// as counts says. It sums in the order of the question's words, so that equal chunks have equal
+// scores.
 func (l *lexicalScorer) score(s *Scores, terms []string, counts []int, length int) {
 	if l.weight == 0 {
 		return
@@ -150,7 +149,7 @@ func (l *lexicalScorer) score(s *Scores, terms []string, counts []int, length in
 	s.Lexical, s.Coverage = s.BM25/l.reachable, s.Coverage/l.weight
 }
 
-// ofText are the lexical scores of a text.
+// ofText returns the lexical scores of a text.
 func (l *lexicalScorer) ofText(text string, terms []string) (s Scores) {
 	found, length := CountTerms(text)
 	counts := make([]int, len(terms))

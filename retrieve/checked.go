@@ -10,22 +10,21 @@ import (
 type SearcherReport struct {
 	Documents int `json:"documents"` // compared
 	Chunks    int `json:"chunks"`
-	// Differing are the documents that the searcher has otherwise than the state,
-	// by id, with what differs.
+	// Differing lists the documents whose copy in the searcher differs from the state, by id.
 	Differing []Difference `json:"differing"`
 	// Extra is the number of chunks that only the searcher has.
 	Extra int `json:"extra"`
 }
 
-// A Difference is a document that a searcher has otherwise than the state.
+// A Difference is a document whose copy in a searcher differs from the state.
 type Difference struct {
 	Document string `json:"document"`
 	Reason   string `json:"reason"`
 }
 
-// CheckSearcher compares the searcher with the state: every chunk with its vector and its
-// terms, and with its other fields if the searcher has a method Compare. Progress is
-// called with the number of documents compared and of all; it may be nil.
+// CheckSearcher compares the searcher with the state: every chunk with its vector and its terms,
+// and also its other fields if the searcher has a method Compare. If progress is not nil, it is
+// called with the number of documents compared so far and in total.
 func CheckSearcher(ctx context.Context, s State, searcher Searcher, progress func(done, total int)) (report SearcherReport, err error) {
 	report.Differing = []Difference{}
 	space, err := s.Space(ctx)
@@ -65,7 +64,7 @@ func CheckSearcher(ctx context.Context, s State, searcher Searcher, progress fun
 		}
 	}
 	if whole, ok := searcher.(interface{ Check(context.Context) error }); ok {
-		if err := whole.Check(ctx); err != nil { // what no comparison has read
+		if err := whole.Check(ctx); err != nil { // whatever no comparison has read
 			return report, err
 		}
 	}
@@ -74,8 +73,8 @@ func CheckSearcher(ctx context.Context, s State, searcher Searcher, progress fun
 	return report, err
 }
 
-// compareDocument returns what of a document differs in the searcher, empty if
-// nothing does.
+// compareDocument describes the first difference between a document and the searcher's copy, or
+// returns "".
 func compareDocument(ctx context.Context, searcher Searcher, c *Change) (string, error) {
 	for i, chunk := range c.Chunks {
 		counts, length := CountTerms(chunk.Text)

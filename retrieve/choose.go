@@ -16,26 +16,25 @@ import (
 // the order of the document.
 type group struct {
 	members []*scored
-	rank    *scored // the best member, whose score the group has
+	rank    *scored // the best member, which gives the group its score
 }
 
-// A reading reads the chunks of candidates from the state as they are needed: most
-// never are.
+// A reading reads the chunks of candidates from the state on demand: most are never needed.
 type reading struct {
 	ctx   context.Context
 	state State
 	hits  int // number of chunks that the searches found
 	lost  int // number of candidates that are no longer stored
-	// terms are those of the question, and lexical scores texts by them.
+	// terms are the question's terms; lexical scores texts by them.
 	terms   []string
 	lexical *lexicalScorer
 }
 
-// readAhead is how many chunks are read at a time.
+// readAhead is the number of chunks that are read together.
 const readAhead = 16
 
-// read reads the chunk of a candidate, unless it has been read, with those of the
-// first others. It reports whether the candidate is stored.
+// read reads the chunk of a candidate, unless it was read before, together with the chunks of the
+// first unread others. It reports whether the candidate is stored.
 func (r *reading) read(s *scored, others []*scored) (stored bool, err error) {
 	if s.read {
 		return s.ID != "", nil
@@ -63,13 +62,13 @@ func (r *reading) read(s *scored, others []*scored) (stored bool, err error) {
 	return s.ID != "", nil
 }
 
-// tablesRead is how many of the best candidates may have their scores from a row.
+// tablesRead is the number of best candidates that may get their scores from a single row.
 const tablesRead = 48
 
-// isoDate matches a date that has its month as a number.
+// isoDate matches a date such as 2025-07-21.
 var isoDate = regexp.MustCompile(`\b(?:19|20)\d\d-(0[1-9]|1[0-2])-\d\d\b`)
 
-// Months are the names of the months of the dates in a text, as 2025-07-21, each after a space.
+// Months returns the names of the months of the ISO dates in a text, each after a space.
 func Months(text string) (names string) {
 	for _, date := range isoDate.FindAllStringSubmatch(text, -1) {
 		month, _ := strconv.Atoi(date[1])
@@ -78,9 +77,9 @@ func Months(text string) (names string) {
 	return names
 }
 
-// scoreRows gives the best candidates that have rows of a table the lexical scores of their
-// best row, with the title, if these are higher: a chunk with many rows is long, and says
-// little of most of them. It reports whether any has changed.
+// scoreRows scores the best candidates that contain rows of a table by their best row, with the
+// title, if that is higher: a chunk with many rows is long and says little about most of them. It
+// reports whether any score has changed.
 func (r *reading) scoreRows(all []*scored) (changed bool, err error) {
 	order := slices.Clone(all)
 	sortByScore(order)
@@ -103,10 +102,10 @@ func (r *reading) scoreRows(all []*scored) (changed bool, err error) {
 	return changed, nil
 }
 
-// choose sorts the candidates by score and returns the first q.K groups, best
-// first. Unless q.Apart is set, a candidate that repeats an earlier one is dropped,
-// and one that adjoins an earlier one joins its group; rows of one table, and tests,
-// which are alike, take half of the places while there are other candidates.
+// choose sorts the candidates by score and returns the first q.K groups, best first. Unless q.Apart
+// is set, a candidate that repeats an earlier one is dropped, and one that adjoins an earlier one
+// joins its group. Rows of one table, and tests of programs, are alike: they get at most half of
+// the groups while there are other candidates.
 func (r *reading) choose(all []*scored, q Query) (groups []group, err error) {
 	order := slices.Clone(all)
 	sortByScore(order)
@@ -144,8 +143,8 @@ func (r *reading) choose(all []*scored, q Query) (groups []group, err error) {
 	return groups, nil
 }
 
-// crowded reports whether half of k places are taken by groups that are rows of the same table as
-// a row, or tests as a test is, or a quarter by those that have the same words of the question.
+// crowded reports whether half of k groups are rows of the same table as s, or are tests like s, or
+// whether a quarter are and also contain the same words of the question.
 func crowded(groups []group, s *scored, k int) bool {
 	row, test, alike, same := strings.HasPrefix(s.Anchor, "row="), IsTest(s.Passage), 0, 0
 	for _, g := range groups {
@@ -161,13 +160,13 @@ func crowded(groups []group, s *scored, k int) bool {
 
 var testPath = regexp.MustCompile(`(?:^|/)(?:tests?|testdata)/|_test\.\w+$|(?:^|/)test_[^/]*$|\.(?:spec|test)\.\w+$`)
 
-// IsTest reports whether a passage is of the test of a program.
+// IsTest reports whether a passage comes from the test code of a program.
 func IsTest(p Passage) bool { return p.Format == "code" && testPath.MatchString(p.Path) }
 
-// qualified matches an identifier with the name of its package or type, as in sync.Once.
+// qualified matches an identifier after the name of its package or type, as in sync.Once.
 var qualified = regexp.MustCompile(`\b([A-Za-z_]\w*)\.([A-Z]\w*)`)
 
-// Declared is the identifier of the question that a passage declares, or empty.
+// Declared returns the identifier of the question that a passage declares, or "".
 func Declared(p Passage, question string) string {
 	if p.Format != "code" || IsTest(p) {
 		return ""
@@ -206,12 +205,12 @@ func repeated(groups []group, s *scored) bool {
 	})
 }
 
-// maxJoined is the most tokens of a passage of several chunks: two of the usual
-// size and a short one.
+// maxJoined is the largest number of tokens in a passage of several chunks: two of the usual size
+// and a short one.
 const maxJoined = 800
 
-// join adds s to the best group that it adjoins, and merges that group with one
-// that s connects it to; nil if s adjoins none.
+// join adds s to the best group that it adjoins, and merges that group with another that s connects
+// to it. It returns nil if s adjoins no group.
 func join(groups []group, s *scored) []group {
 	at := slices.IndexFunc(groups, func(g group) bool {
 		return g.tokens()+s.Tokens <= maxJoined && (adjoin(g.last(), s) || adjoin(s, g.first()))
@@ -247,17 +246,16 @@ func (g *group) add(s *scored) {
 	slices.SortFunc(g.members, func(a, b *scored) int { return a.Ordinal - b.Ordinal })
 }
 
-// adjoin reports whether b is the next chunk after a, with the same heading, page
-// and anchor, so that the place of a passage holds for both. Each row of a table
-// has its own anchor.
+// adjoin reports whether b is the chunk that follows a, with the same heading, page and anchor, so
+// that one place describes both. Each row of a table has its own anchor.
 func adjoin(a, b *scored) bool {
 	return a.Document == b.Document && a.Digest == b.Digest && a.Ordinal+1 == b.Ordinal &&
 		a.Heading == b.Heading && a.Page == b.Page && a.Anchor == b.Anchor
 }
 
-// passage returns the passage of a group; text is the document's text from the
-// first member's start to the last one's end. Each score is the highest of the
-// members, since one relevant member makes the passage relevant.
+// passage returns the passage of a group; text is the document's text from the start of the first
+// member to the end of the last. Each score is the highest among the members, since one relevant
+// member makes the passage relevant.
 func (g *group) passage(text string) Passage {
 	p := g.first().Passage
 	if len(g.members) == 1 {
@@ -276,8 +274,7 @@ func (g *group) passage(text string) Passage {
 	return p
 }
 
-// fits reports whether text consists of the members' texts with nothing but white
-// space between them.
+// fits reports whether text consists of the members' texts separated only by white space.
 func (g *group) fits(text string) bool {
 	start, at := g.first().Start, 0
 	for _, m := range g.members {
@@ -290,10 +287,10 @@ func (g *group) fits(text string) bool {
 	return at == len(text)
 }
 
-// repeats reports whether two passages are equal except for white space and case.
-// A single different word, number or sign makes them distinct: it may be the very
-// fact that changed between two versions of a document. Titles and headings do
-// not count: copies of one text may have several.
+// repeats reports whether two passages are equal except for white space and case. A single
+// different word, number or sign makes them distinct: it may be the very fact that changed between
+// two versions of a document. Titles and headings are ignored, since copies of one text may have
+// different ones.
 func repeats(a, b string) bool {
 	for word := range strings.FieldsSeq(a) {
 		b = strings.TrimLeftFunc(b, unicode.IsSpace)

@@ -15,21 +15,19 @@ import (
 	"time"
 )
 
-// Claims is the part of a [Ledger] that lets one worker at a time hold a job,
-// among all processes that use the store. A claim expires after a time measured
-// by the ledger's clock, so the clocks of two machines need not agree. A worker
-// renews its claim while it works. When it dies the claim expires, and another
-// worker may resume the job.
+// Claims is the part of a [Ledger] that lets one worker at a time, among all processes that use the
+// store, hold a job. A claim expires after a time measured by the ledger's clock, so the clocks of
+// two machines need not agree. A worker renews its claim while it works. If it dies, the claim
+// expires and another worker may resume the job.
 type Claims interface {
-	// Claim claims a job for a worker for the time d from now, more than 0 and
-	// at most [MaxClaim]. It succeeds if the job is unclaimed, or if the worker's
-	// own claim was the last: that claim then ends d from now, even if it had
-	// expired. If another worker holds the job, Claim returns a [*HeldError]; of
-	// several workers that claim a free job at once, one succeeds. [ErrNotFound]
-	// if there is no such job.
+	// Claim claims a job for a worker for the time d from now, which is positive and at most
+	// [MaxClaim]. It succeeds if the job is unclaimed or was last claimed by the same worker; the
+	// claim then ends d from now, even if it had expired. If another worker holds the job, Claim
+	// returns a [*HeldError]. If several workers claim a free job at once, one succeeds. If there
+	// is no such job, the error is [ErrNotFound].
 	//
-	// A claim ends when it expires, with Release, with End and, if [HasDied] can
-	// tell, with the worker's process.
+	// A claim ends when it expires, with Release, with End, or with the worker's process if
+	// [HasDied] can detect that.
 	Claim(ctx context.Context, run, worker string, d time.Duration) error
 	// Release ends the worker's claim at once. It does nothing if the worker has
 	// no claim.
@@ -39,7 +37,7 @@ type Claims interface {
 // MaxClaim is the longest duration of a claim.
 const MaxClaim = time.Minute
 
-// A HeldError reports that a worker does not hold a job.
+// A HeldError reports that a worker does not hold a job, with the worker that does.
 type HeldError struct {
 	Run string
 	// Worker holds the job; empty if it is unclaimed.
@@ -49,16 +47,16 @@ type HeldError struct {
 
 func (e *HeldError) Error() string {
 	if e.Worker == "" {
-		return fmt.Sprintf("the claim on run %s was lost: resume the run, or look at its result", e.Run)
+		return fmt.Sprintf("the claim on run %s was lost: resume the run, or see its result", e.Run)
 	}
 	return fmt.Sprintf("%s is working on run %s: wait until it ends, or until its claim expires in %s",
 		WhoIs(e.Worker), e.Run, e.Left.Round(time.Second))
 }
 
-// ClaimJob claims the job of an id for a worker, for the time d, and begins it if
-// there is none. If another worker holds it, held says which.
+// ClaimJob claims the job with the given id for a worker, for the time d, and begins it if it does
+// not exist. If another worker holds the job, held names it.
 func ClaimJob(ctx context.Context, l Ledger, id, kind, worker string, d time.Duration) (held *HeldError, err error) {
-	for range 3 { // another process may begin or end it in between
+	for range 3 { // another process may begin or end the job in between
 		if err = l.Claim(ctx, id, worker, d); !errors.Is(err, ErrNotFound) {
 			break
 		}
@@ -72,10 +70,10 @@ func ClaimJob(ctx context.Context, l Ledger, id, kind, worker string, d time.Dur
 	return nil, err
 }
 
-// Hold waits until no other worker holds the job of an id, and holds it until release is
-// called; the job is begun if there is none, and then ends. It waits until ctx ends. If
-// another worker holds the job, waiting, which may be nil, is called once. The returned
-// context is work, which also ends, with an error of which [IsLost] is true, if the job is lost.
+// Hold waits, until ctx ends, for the job with the given id to be free and holds it until release
+// is called. If the job does not exist, Hold begins it, and release ends it. If another worker
+// holds the job, waiting, which may be nil, is called once. The returned context derives from work;
+// if the claim is lost, it ends with an error for which [IsLost] is true.
 func Hold(ctx, work context.Context, l Ledger, id, kind string, waiting func(*HeldError)) (_ context.Context, release func(), err error) {
 	return hold(ctx, work, l, id, kind, ClaimTime, waiting)
 }
@@ -106,7 +104,7 @@ func hold(ctx, work context.Context, l Ledger, id, kind string, d time.Duration,
 		stop()
 		cancel(nil)
 		ctx := WithWait(context.WithoutCancel(work), time.Second)
-		if l.Claim(ctx, id, worker, time.Second) == nil { // another worker has it otherwise, or its claim expires
+		if l.Claim(ctx, id, worker, time.Second) == nil { // otherwise another worker has it, or its claim expires
 			_ = l.End(ctx, id)
 		}
 	}, nil
@@ -118,10 +116,9 @@ func NewWorker() string {
 }
 
 var (
-	host, _ = os.Hostname() // without a name, workers still have one of their own
-	// numbering names the numbering of processes that the number of this one is
-	// from: that of one boot and one PID namespace. It is empty where the system
-	// does not say.
+	host, _ = os.Hostname() // without a host name, worker names are still unique
+	// numbering identifies the boot and the PID namespace that the process id belongs to; empty if
+	// the system does not tell.
 	numbering = func() string {
 		boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 		namespace, missing := os.Readlink("/proc/self/ns/pid")
@@ -143,7 +140,7 @@ func HasDied(worker string) bool {
 	}
 	pid, err := strconv.Atoi(parts[1])
 	if err != nil || pid == os.Getpid() {
-		return err == nil && !strings.HasPrefix(parts[2], thisProcess) // an earlier process had the number
+		return err == nil && !strings.HasPrefix(parts[2], thisProcess) // an earlier process had the same id
 	}
 	p, err := os.FindProcess(pid)
 	return err == nil && errors.Is(p.Signal(syscall.Signal(0)), os.ErrProcessDone)
@@ -157,8 +154,8 @@ func WhoIs(worker string) string {
 	return worker
 }
 
-// ClaimTime is how long a worker claims a job for. It renews the claim four times as
-// often: two failed renewals do not lose it.
+// ClaimTime is the duration of a worker's claim on a job. The worker renews it four times in that
+// time, so two failed renewals do not lose it.
 const ClaimTime = 20 * time.Second
 
 // Prolong renews a worker's claim, made for the time d, until stop is called; stop does

@@ -17,39 +17,38 @@ import (
 	"ibid/ingest"
 )
 
-// An Encoder makes better vectors than an [Embedder], but too slowly for an ingest:
-// [Index.Encode] makes them afterwards, and each search those of its best
-// candidates. It is safe for concurrent use.
+// An Encoder makes better vectors than an [Embedder], but is too slow for ingesting. [Index.Encode]
+// encodes chunks afterwards, and each search encodes its best candidates. An Encoder is safe for
+// concurrent use.
 type Encoder interface {
 	EmbedQuestion(ctx context.Context, text string) ([]float32, error)
-	// EmbedPassages gives one row for each text, in order, from its first tokens,
-	// at most limit. Rows and questions have unit length.
+	// EmbedPassages returns one row for each text, in order, computed from its first limit tokens.
+	// Rows and questions have unit length.
 	EmbedPassages(ctx context.Context, texts []string, limit int) ([][]float32, error)
-	// Knows reports whether the vectors of texts in a language, an ISO 639-1 code,
-	// have a meaning.
+	// Knows reports whether vectors of texts in a language, an ISO 639-1 code, are meaningful.
 	Knows(language string) bool
-	// PassageTokens is how many tokens of a passage are worth their time.
+	// PassageTokens returns the number of tokens of a passage that are worth encoding.
 	PassageTokens() int
-	// Candidates is how many passages it encodes in 0.4 seconds of one core: so many
-	// for each question. The number is the same on a busy machine, so that the same
-	// question has the same passages.
+	// Candidates returns the number of passages that one core encodes in 0.4 seconds, which each
+	// question may encode. It does not depend on the load, so that the same question has the same
+	// passages on a busy machine.
 	Candidates() int
 	// Space names the model and its dimensions.
 	Space() string
 }
 
-// nativeWeight is the share of the encoder's score in the mixture, and foreignWeight
-// that for texts in another language than the question. From 0.4 to 0.7 the mean
-// nDCG@10 of public sets hardly changes.
+// nativeWeight is the share of the encoder's score in the mixture, and foreignWeight its share if
+// texts and question are in different languages. From 0.4 to 0.7 the mean nDCG@10 of public sets
+// hardly changes.
 const (
 	nativeWeight  = 0.6
 	foreignWeight = 0.8
 )
 
-// A passageEncoder is an encoder as an [Embedder] of chunks.
+// A passageEncoder makes an [Embedder] of chunks from an encoder.
 type passageEncoder struct{ Encoder }
 
-// EncodedSpace is the space in which a [State] has the vectors of an encoder.
+// EncodedSpace returns the name of the space in which a [State] stores an encoder's vectors.
 func EncodedSpace(m Encoder) string { return passageEncoder{m}.Space() }
 
 func (m passageEncoder) Space() string {
@@ -60,15 +59,15 @@ func (m passageEncoder) Embed(ctx context.Context, texts []string) ([][]float32,
 	return m.EmbedPassages(ctx, texts, m.PassageTokens())
 }
 
-// Encoder returns the encoder in use; nil without one.
+// Encoder returns the encoder in use, or nil.
 func (x *Index) Encoder() Encoder {
 	x.changing.RLock()
 	defer x.changing.RUnlock()
 	return x.opts.Encoder
 }
 
-// ChangeEncoder changes the encoder when the searches that run have ended, to one whose
-// searcher open opens. If that fails, there is none.
+// ChangeEncoder waits for running searches and then changes the encoder. The function open opens
+// the new encoder's searcher; if it fails, no encoder is in use.
 func (x *Index) ChangeEncoder(m Encoder, open func() (Searcher, error)) error {
 	x.changing.Lock()
 	defer x.changing.Unlock()
@@ -80,7 +79,7 @@ func (x *Index) ChangeEncoder(m Encoder, open func() (Searcher, error)) error {
 	return err
 }
 
-// uses reports whether an encoder is the one in use.
+// uses reports whether m is the encoder in use.
 func (x *Index) uses(m Encoder) bool {
 	now := x.Encoder()
 	return now != nil && now.Space() == m.Space()
@@ -94,9 +93,8 @@ func (x *Index) setEncoder(m Encoder, encoded Searcher) {
 	}
 }
 
-// encodeQuestion sets the question's vector by the encoder, unless it does not know
-// the language or fails, and notes how many of the library's chunks are in the searcher
-// of its space.
+// encodeQuestion sets the question's vector by the encoder, unless the encoder fails or does not
+// know the language. It also sets whether some or all of the library's chunks are encoded.
 func (x *Index) encodeQuestion(ctx context.Context, q Query, p *probe, chunks int) error {
 	m := x.opts.Encoder
 	if m == nil || x.opts.Mode != Hybrid || !m.Knows(Language(q.Text)) {
@@ -117,7 +115,7 @@ func (x *Index) encodeQuestion(ctx context.Context, q Query, p *probe, chunks in
 	return err
 }
 
-// inEncoded returns how many chunks are in the searcher of the encoder's space.
+// inEncoded returns the number of chunks in the searcher of the encoder's space.
 func (x *Index) inEncoded(ctx context.Context) (chunks int, err error) {
 	if x.encoded == nil {
 		return 0, nil
@@ -127,7 +125,7 @@ func (x *Index) inEncoded(ctx context.Context) (chunks int, err error) {
 		chunks = stats.Chunks
 		return err
 	})
-	if none := (*SpaceError)(nil); errors.As(err, &none) { // there is no vector yet
+	if none := (*SpaceError)(nil); errors.As(err, &none) { // no vector is stored yet
 		return 0, nil
 	}
 	return chunks, err
@@ -139,10 +137,10 @@ func (q Query) warn(format string, args ...any) {
 	}
 }
 
-// encode sets the scores of the candidates by both tiers: the mixture with the
-// encoder's cosine, which is computed for the best of those that are not encoded yet
-// and estimated for the rest of them. It changes nothing if the encoder does not know
-// the language of the nearest texts. If it fails, there is a warning.
+// encode sets the scores of the candidates to a mixture with the encoder's cosine, which is
+// computed for the best candidates that are not encoded yet and estimated for the other ones. It
+// changes nothing if the encoder does not know the language of the nearest texts. If encoding
+// fails, it warns.
 func (x *Index) encode(r *reading, q Query, p probe, all []*scored) error {
 	if err := x.encodeBest(r, q, all); err != nil {
 		return err
@@ -170,12 +168,12 @@ func (x *Index) encode(r *reading, q Query, p probe, all []*scored) error {
 	return nil
 }
 
-// fewestKnown is how many candidates with both cosines say how one follows from the other.
+// fewestKnown is the number of candidates with both cosines that a regression needs.
 const fewestKnown = 8
 
-// estimate sets the cosines of candidates without a vector of the encoder to those that
-// they likely have, by the regression of the known ones on the cosines of the table.
-// None of these was found for its vector by the encoder alone: they would promise too much.
+// estimate sets the likely encoder cosine of candidates without a vector of the encoder, by linear
+// regression on the table's cosines over the known candidates. The caller excludes candidates that
+// only the encoder's search found, since they would raise the estimate.
 func estimate(known, rest []*scored) {
 	var x, y, xx, xy float64
 	n := float64(len(known))
@@ -195,13 +193,13 @@ func estimate(known, rest []*scored) {
 	}
 }
 
-// keepWait is how long a search waits for other processes to store the vectors
-// that it has made.
+// keepWait is the time that a search waits for other processes when it stores the vectors that it
+// has made.
 const keepWait = 200 * time.Millisecond
 
-// encodeBest encodes the best candidates that are not encoded, as many as are encoded
-// in time, and none while more searches run than there are processors. The vectors are
-// stored for the next question, and the other candidates noted for [Index.Encode].
+// encodeBest encodes the best candidates that are not encoded, up to [Encoder.Candidates], and none
+// while more searches run than there are processors. It stores the vectors for later questions and
+// notes the other candidates for [Index.Encode].
 func (x *Index) encodeBest(r *reading, q Query, all []*scored) error {
 	fresh := slices.DeleteFunc(slices.Clone(all), func(s *scored) bool { return s.encoded != nil })
 	if len(fresh) == 0 {
@@ -245,19 +243,19 @@ func (x *Index) encodeBest(r *reading, q Query, all []*scored) error {
 	}
 	err = x.state.AddVectors(WithWait(r.ctx, keepWait), m.Space(), digests[:len(made)], vectors)
 	if err != nil && !errors.Is(err, ErrReadOnly) {
-		q.warn("the encoder's vectors are made again by the next question: %w", err)
+		q.warn("the encoder's vectors were not stored, so the next question computes them again: %w", err)
 	}
 	return nil
 }
 
-// encodedWeight returns the share of the encoder's score in the mixture: the words
-// of a question say little about texts in another language. It is 0 if the encoder
-// does not know the language of the nearest texts.
+// encodedWeight returns the share of the encoder's score in the mixture. It is higher for texts in
+// another language, where the question's words say little, and 0 if the encoder does not know the
+// language of the nearest texts.
 func (x *Index) encodedWeight(r *reading, q Query, known []*scored) (float64, error) {
 	nearest := slices.SortedStableFunc(slices.Values(known), func(a, b *scored) int { return cmp.Compare(b.cosine, a.cosine) })
 	weight, asked := foreignWeight, evidentLanguage(q.Text)
 	if asked == "" && slices.ContainsFunc(known, func(s *scored) bool { return s.Scores.Coverage >= 0.5 }) {
-		weight = nativeWeight // a few words, which are in the texts
+		weight = nativeWeight // a question of few words, which the texts contain
 	}
 	nearest = nearest[:min(len(nearest), 3)]
 	if len(nearest) == 0 {
@@ -282,8 +280,7 @@ func (x *Index) encodedWeight(r *reading, q Query, known []*scored) (float64, er
 	return weight, nil
 }
 
-// best reads the n candidates with the highest scores, and returns those that are
-// stored with their texts.
+// best reads the n candidates with the highest scores and returns the stored ones with their texts.
 func (r *reading) best(all []*scored, n int) (best []*scored, texts []string, err error) {
 	sortByScore(all)
 	for i, s := range all[:min(len(all), n)] {
@@ -298,24 +295,23 @@ func (r *reading) best(all []*scored, n int) (best []*scored, texts []string, er
 	return best, texts, nil
 }
 
-// An Encoding says how [Index.Encode] works.
+// An Encoding configures [Index.Encode].
 type Encoding struct {
-	// Workers is how many texts are encoded at a time, each by one core.
+	// Workers is the number of texts that are encoded at a time, each on one core.
 	Workers int
-	// Progress, if not nil, is called with the number of chunks that have been
-	// encoded and of all.
+	// Progress, if not nil, is called with the number of chunks encoded so far and in total.
 	Progress func(done, total int)
 }
 
-// encodeBatch is how many chunks one process encodes and stores together: an
-// interruption loses at most that many.
+// encodeBatch is the number of chunks that one process encodes and stores together, and the most
+// that an interruption loses.
 const encodeBatch = 64
 
-// Encode makes the encoder's vectors of all chunks that have none: those that searches
-// found most often and could not encode in time, and those of the latest documents
-// first. Searches use the vectors of a document as soon as all of its chunks have one.
-// It pauses during searches. Several processes share the work. Called again after an
-// interruption, it resumes. If the encoder is changed, it goes on with the new one.
+// Encode encodes all chunks that have no vector of the encoder: first the chunks that searches
+// found most often but had no time to encode, then those of the latest documents. Searches use a
+// document's vectors as soon as all of its chunks are encoded. Encode pauses during searches.
+// Several processes share the work. Called again after an interruption, it resumes. If the encoder
+// is changed, it continues with the new one.
 func (x *Index) Encode(ctx context.Context, e Encoding) error {
 	run := &encoding{Encoding: e, x: x, worker: NewWorker()}
 	for {
@@ -409,13 +405,13 @@ func (e *encoding) encode(ctx context.Context, chunks []ChunkText) error {
 // encodeKind is the kind of the jobs of Encode.
 const encodeKind = "ibid encode"
 
-// A wish list counts how often searches found chunks that are not encoded.
+// A wishList counts how often searches found chunks that are not encoded.
 type wishList struct {
 	mu    sync.Mutex
 	found map[Hit]int
 }
 
-// mostWished is the largest number of chunks in a list.
+// mostWished is the largest number of chunks in a wishList.
 const mostWished = 4096
 
 func (w *wishList) note(all []*scored) {
@@ -431,7 +427,7 @@ func (w *wishList) note(all []*scored) {
 	}
 }
 
-// take removes the n chunks that were found most often.
+// take removes and returns the n chunks that were found most often.
 func (w *wishList) take(n int) []Hit {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -446,7 +442,7 @@ func (w *wishList) take(n int) []Hit {
 	return hits
 }
 
-// wantedChunks returns the chunks to encode next that searches have found.
+// wantedChunks returns the next chunks to encode among those that searches have found.
 func (x *Index) wantedChunks(ctx context.Context, space string) (chunks []ChunkText, err error) {
 	found, err := x.state.Chunks(ctx, x.wanted.take(encodeBatch))
 	if err != nil || len(found) == 0 {
@@ -465,8 +461,8 @@ func (x *Index) wantedChunks(ctx context.Context, space string) (chunks []ChunkT
 	return chunks, err
 }
 
-// A pacedEncoder encodes a few texts at a time, and none while a search runs. On Linux
-// its threads have a low priority.
+// A pacedEncoder encodes a few texts at a time, and none while a search runs. On Linux its threads
+// have a low priority.
 type pacedEncoder struct {
 	passageEncoder
 	x       *Index
@@ -498,14 +494,14 @@ func (m *pacedEncoder) Embed(ctx context.Context, texts []string) ([][]float32, 
 	return rows, group.Wait()
 }
 
-// reembedBatch is how many chunks are made durable together: an interrupted
-// re-embedding loses at most that many.
+// reembedBatch is the number of chunks that are committed together, and the most that an
+// interruption loses.
 const reembedBatch = 256
 
-// Reembed embeds every stored chunk with the embedder and then changes the state
-// to its space in one step. Searches use the old space until then. Just before, build is
-// called, which may build a search index of the new space. Called again after an
-// interruption, it resumes. Progress and build may be nil.
+// Reembed embeds every stored chunk with the embedder and then changes the state to its space in
+// one step. Until then, searches use the old space. Just before the change it calls build, which
+// may build a search index of the new space. Called again after an interruption, Reembed resumes.
+// Progress and build may be nil.
 func Reembed(ctx context.Context, s State, m Embedder, progress func(done, total int), build func(context.Context) error) error {
 	space, err := s.Space(ctx)
 	if err != nil || space == "" || space == m.Space() {
@@ -561,18 +557,18 @@ func embedChunks(ctx context.Context, s State, m Embedder, chunks []ChunkText) e
 
 // An Embedder turns texts into vectors.
 type Embedder interface {
-	// Embed gives one row for each text, in order; every row has the same
-	// length, unit Euclidean length, and finite components. A text without
-	// any known word still gets a row. An error means that no row counts.
+	// Embed returns one row for each text, in order. Every row has the same length, unit Euclidean
+	// length, and finite components; a text without any known word has one too. If the error is not
+	// nil, the rows are meaningless.
 	Embed(ctx context.Context, texts []string) ([][]float32, error)
-	// Space names the model and its dimensions, "ibid-static-1/192" for one.
-	// Vectors may be compared only within one space.
+	// Space names the model and its dimensions, such as "ibid-static-1/192". Only vectors of one
+	// space may be compared.
 	Space() string
 }
 
-// A Vocabulary is an [Embedder] that knows only some words. Fusion weighs its
-// vectors by the share of the question's words that it knows.
+// A Vocabulary is an [Embedder] that knows only some words. Fusion weights its vectors by the share
+// of the question's words that it knows.
 type Vocabulary interface {
-	// Known returns the share of the text's words that it knows, 0 to 1.
+	// Known returns the share of the text's words that are in the vocabulary, 0 to 1.
 	Known(text string) float64
 }

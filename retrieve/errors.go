@@ -8,15 +8,15 @@ import (
 // ErrNotFound is wrapped by errors about a document or root that is not stored.
 var ErrNotFound = errors.New("not found")
 
-// ErrTaken is wrapped by errors about a name that something else has.
+// ErrTaken is wrapped by errors about a name that is already in use.
 var ErrTaken = errors.New("the name is taken")
 
-// ErrUnavailable is wrapped by errors that report that the store, or a needed part of
-// it, is unreachable. The operation can be retried when it is back.
+// ErrUnavailable is wrapped by errors that report that the store, or a part of it that the
+// operation needs, is unreachable. The operation can be retried later.
 var ErrUnavailable = errors.New("the store is unreachable")
 
 // ErrIndexUnavailable is wrapped by errors that report that a search index in a cluster is
-// unreachable. Documents can be stored and read meanwhile.
+// unreachable. Documents can still be stored and read.
 var ErrIndexUnavailable = errors.New("the search index is unreachable")
 
 // A BuildingError reports that a search index is being built and cannot be searched yet.
@@ -28,7 +28,7 @@ type BuildingError struct {
 func (e *BuildingError) Error() string {
 	text := fmt.Sprintf("the search index is being built: it has %d of %d chunks", e.Done, e.Total)
 	if e.Earlier {
-		text += ", and the earlier one is searched, which lacks what was stored since"
+		text += "; searches use the earlier one, which lacks documents stored since"
 	}
 	return text
 }

@@ -16,29 +16,29 @@ import (
 type Filter struct {
 	Collection string `json:"collection,omitempty"`
 	Root       string `json:"root,omitempty"`
-	// Document is one document's id.
+	// Document is the id of one document.
 	Document string `json:"document,omitempty"`
-	// Documents are the ids of the only documents, unless it is empty.
+	// Documents, unless empty, are the ids of the documents that match.
 	Documents []string `json:"documents,omitempty"`
-	// Digests are those of the only files, unless it is empty. Requests cannot set it.
+	// Digests, unless empty, are the digests of the files that match. Requests cannot set it.
 	Digests []string `json:"-"`
 	// PathPrefix is compared with the path inside the root.
 	PathPrefix string `json:"path_prefix,omitempty"`
 	Format     string `json:"format,omitempty"`
-	// Tags must all be among the document's, whatever their case.
+	// Tags must all be among the document's tags, ignoring case.
 	Tags []string `json:"tags,omitempty"`
-	// Author has words that must all be among those of the document's authors,
-	// in any order, ignoring case and accents.
+	// Author contains words that must all occur in the names of the document's authors, in any
+	// order, ignoring case and accents.
 	Author string `json:"author,omitempty"`
-	// Language is one that the document's metadata names, or a wider one: "de"
+	// Language matches a language that the document's metadata names, or a more specific one: "de"
 	// matches "de-AT".
 	Language LanguageTag `json:"language,omitempty"`
-	// Since and Until are the first and the last day that a document may be
-	// dated. A document without a date matches neither.
+	// Since and Until are the first and last day of the documents' dates. A document without a date
+	// matches neither.
 	Since Date `json:"since,omitempty"`
 	Until Date `json:"until,omitempty"`
-	// Collections, if any, are those that the caller may access: the document
-	// must be in one of them. Requests cannot set them.
+	// Collections, unless empty, are the collections that the caller may access; the document must
+	// be in one of them. Requests cannot set it.
 	Collections []string `json:"-"`
 }
 
@@ -77,10 +77,10 @@ func (f Filter) matchesLabels(l Labels) bool {
 
 // Labels are the values of a document's metadata that a [Filter] compares.
 type Labels struct {
-	// Date is the document's "date", or else its "updated", if readable.
+	// Date is the document's "date", or its "updated" if "date" is missing or unreadable.
 	Date      Date
 	Tags      []string // in lower case, without "#"
-	Authors   []string // the words of their names, without case and accents
+	Authors   []string // the words of the authors' names, in lower case without accents
 	Languages []LanguageTag
 }
 
@@ -106,7 +106,7 @@ func LabelsOf(meta map[string]string) Labels {
 	return l
 }
 
-// by reports whether all words of the name are among the authors.
+// by reports whether all words of the name are among the authors' names.
 func (l Labels) by(name string) bool {
 	words := nameWords(name)
 	return len(words) > 0 && !slices.ContainsFunc(words, func(w string) bool { return !slices.Contains(l.Authors, w) })
@@ -116,8 +116,8 @@ func nameWords(names string) []string {
 	return strings.FieldsFunc(fold(names), func(r rune) bool { return !unicode.In(r, unicode.L, unicode.M, unicode.N) })
 }
 
-// A LanguageTag is the shortest BCP 47 tag of a language: "de", "pt-BR". A text
-// that is not such a tag, like a language's name, is kept in lower case.
+// A LanguageTag is the shortest BCP 47 tag of a language: "de", "pt-BR". Any other text, such as a
+// language's name, is kept in lower case.
 type LanguageTag string
 
 // UnmarshalText reads a tag in any case, of two or three letters, with hyphens or
@@ -145,9 +145,9 @@ func foldTag(tag string) string {
 	return strings.ToLower(strings.TrimPrefix(strings.TrimSpace(tag), "#"))
 }
 
-// A Date is a day, a month or a year, written 2024-03-31, 2024-03 or 2024; empty
-// means none. A month or year means any of its days: a document of 2024 matches
-// both until 2024-03-31 and since 2024-03-31.
+// A Date is a day, a month or a year, written 2024-03-31, 2024-03 or 2024; empty if there is no
+// date. A month or year matches any of its days: a document dated 2024 matches both until
+// 2024-03-31 and since 2024-03-31.
 type Date string
 
 const dateLayout = "2006-01-02"
@@ -173,7 +173,7 @@ func (e *DateError) Error() string {
 	return fmt.Sprintf("invalid date %.40q: write it as 2024-03-31, 2024-03 or 2024", e.Text)
 }
 
-// UnmarshalText is [ParseDate], except that an empty text is an empty date.
+// UnmarshalText parses a date like [ParseDate], except that an empty text is an empty date.
 func (d *Date) UnmarshalText(text []byte) (err error) {
 	*d = ""
 	if len(text) > 0 {
@@ -182,14 +182,14 @@ func (d *Date) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// compare orders two dates by the parts that both have.
+// compare orders two dates by the parts that both of them have.
 func (d Date) compare(to Date) int {
 	n := min(len(d), len(to))
 	return strings.Compare(string(d[:n]), string(to[:n]))
 }
 
-// readDate reads a date with the year first; a time may follow, whose zone it
-// ignores. Anything else is not a date.
+// readDate reads a date that begins with the year, and ignores a time and zone after it. It returns
+// "" for any other text.
 func readDate(s string) Date {
 	parts := datedFirst.FindStringSubmatch(s)
 	if parts == nil {
@@ -201,7 +201,7 @@ func readDate(s string) Date {
 			date += fmt.Sprintf("-%02s", part)
 		}
 	}
-	d, _ := ParseDate(date) // empty for one that is not in the calendar
+	d, _ := ParseDate(date) // empty if the calendar has no such day
 	return d
 }
 

@@ -15,14 +15,14 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// offLine matches superscript and subscript digits, after a letter if there is one.
+// offLine matches superscript and subscript digits with the letter before them, if any.
 var offLine = regexp.MustCompile(`[\pL\pM]?[` + small + `]+`)
 
 const small = "⁰¹²³⁴⁵⁶⁷⁸⁹₀₁₂₃₄₅₆₇₈₉"
 
-// onLine replaces superscript and subscript digits: H₂O is H2O and m² is m2. If
-// no letter precedes them they are a separate number: 10² is 10 2, and so is a
-// footnote mark after a year.
+// onLine replaces superscript and subscript digits: H₂O becomes H2O and m² becomes m2. Digits that
+// do not follow a letter, such as a footnote mark after a year, become a separate number: 10²
+// becomes 10 2.
 func onLine(text string) string {
 	if !strings.ContainsFunc(text, func(r rune) bool { return r >= '²' && strings.ContainsRune(small, r) }) {
 		return text
@@ -35,9 +35,8 @@ func onLine(text string) string {
 	})
 }
 
-// ordinary normalises the characters of a word (NFKC) and writes the digits of
-// every script as 0 to 9. It removes invisible characters except the joiners,
-// which separate words in Persian.
+// ordinary normalises the characters of a word (NFKC) and writes the digits of every script as 0 to
+// 9. It removes invisible characters except joiners, which separate words in Persian.
 func ordinary(word string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -56,7 +55,8 @@ func ordinary(word string) string {
 	}, norm.NFKC.String(word))
 }
 
-// digitOf returns the value of a decimal digit: Unicode has them in blocks of ten.
+// digitOf returns the value of a decimal digit. Unicode has the digits of a script in blocks of
+// ten.
 func digitOf(r rune) rune {
 	first := r
 	for unicode.Is(unicode.Nd, first-1) {
@@ -65,7 +65,7 @@ func digitOf(r rune) rune {
 	return (r - first) % 10
 }
 
-// stressed are the Cyrillic vowels that dictionaries mark with an accent.
+// stressed lists the Cyrillic vowels that dictionaries mark with an accent.
 const stressed = "аеиоуыэюяіє"
 
 // fold removes case and optional marks: accents of Latin and Greek letters, vowel
@@ -102,15 +102,15 @@ func optional(letter, mark rune) bool {
 	case mark == '\u0308':
 		return letter == 'е' // Russian ё is often written е
 	}
-	return mark == '\u093c' // the dot of borrowed Hindi sounds
+	return mark == '\u093c' // the dot of sounds borrowed into Hindi
 }
 
-// folds are letters with another spelling that decomposition does not give.
+// folds maps letters to other spellings that decomposition does not give.
 var folds = map[rune]string{
 	'ß': "ss", 'ς': "σ", 'ı': "i", 'æ': "ae", 'œ': "oe", 'ø': "o", 'ł': "l", 'đ': "d",
 	'ँ': "ं",                     // the two Hindi nasal signs
 	'ی': "ي", 'ک': "ك", 'ٱ': "ا", // Persian letters as in Arabic
-	'ـ': "", // lengthens Arabic
+	'ـ': "", // lengthens an Arabic word
 }
 
 // Stem reduces the forms of one word to one term ("Sailing", "sails": sail), as
@@ -159,8 +159,7 @@ func stem(word string) string {
 	return env.Current()
 }
 
-// stems are the stems of words that were read lately: a text repeats most of its words,
-// and those of others.
+// stems caches the stems of recent words: texts repeat most words.
 var stems struct {
 	sync.RWMutex
 	of map[string]string
@@ -168,13 +167,13 @@ var stems struct {
 
 const maxStems = 1 << 14
 
-// arabicPrefixes are the article, with what is written before it, and "and"; arabicEndings
-// are those of number, gender and possession (Larkey, Ballesteros and Connell, "Light Stemming
-// for Arabic Information Retrieval", 2007).
+// arabicPrefixes are the article, combined with prepositions and conjunctions, and "and";
+// arabicEndings are the endings of number, gender and possession (Larkey, Ballesteros and Connell,
+// "Light Stemming for Arabic Information Retrieval", 2007).
 var arabicPrefixes, arabicEndings = strings.Fields("ال وال بال كال فال لل و"), strings.Fields("ها ان ات ون ين يه ية ه ة ي ى")
 
-// lightArabic removes a prefix and the endings of an Arabic word, unless less than two
-// letters would be left, three after "and".
+// lightArabic removes one prefix and the endings of an Arabic word, as long as at least two letters
+// remain, or three after "and".
 func lightArabic(env *snowballstem.Env) bool {
 	word, letters := fold(env.Current()), utf8.RuneCountInString
 	for _, prefix := range arabicPrefixes {
@@ -192,8 +191,8 @@ func lightArabic(env *snowballstem.Env) bool {
 	return true
 }
 
-// hindiEndings are the inflections of Hindi nouns, adjectives and verbs, the
-// longest first (Ramanathan and Rao, "A Lightweight Stemmer for Hindi", 2003).
+// hindiEndings are the inflections of Hindi nouns, adjectives and verbs, longest first (Ramanathan
+// and Rao, "A Lightweight Stemmer for Hindi", 2003).
 var hindiEndings = strings.Fields(`
 	ाएंगी ाएंगे ाऊंगी ाऊंगा ाइयां ाइयों
 	ाएगी ाएगा ाओगी ाओगे एंगी ेंगी एंगे ेंगे ूंगी ूंगा ातीं नाओं नाएं ताओं ताएं ियां ियों
@@ -201,8 +200,7 @@ var hindiEndings = strings.Fields(`
 	कर ाओ िए ाई ाए ने नी ना ते ीं ती ता ां ों ें
 	ो े ू ु ी ि ा`)
 
-// stemHindi removes the ending of a folded Hindi word, unless less than two
-// letters would be left.
+// stemHindi removes the ending of a folded Hindi word if at least two letters remain.
 func stemHindi(word string) string {
 	letters := utf8.RuneCountInString(word)
 	for _, ending := range hindiEndings {
@@ -214,7 +212,7 @@ func stemHindi(word string) string {
 	return hindiSpellings.Replace(word)
 }
 
-// hindiSpellings makes one spelling of those of borrowed words: long vowels short, the sign of
-// a nasal for a joined n, letters not joined.
+// hindiSpellings unifies the spellings of borrowed words: short vowels for long ones, the nasal
+// sign for a joined n, and no joined letters.
 var hindiSpellings = strings.NewReplacer("न्", "ं", "्", "", "ई", "इ", "ी", "ि", "ऊ", "उ", "ू", "ु",
 	"ऐ", "ए", "ै", "े", "औ", "ओ", "ौ", "ो", "ऍ", "ए", "ॅ", "े", "ऑ", "ओ", "ॉ", "ो")

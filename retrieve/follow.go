@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// followBatch is about how many bytes of text and vectors are applied at a time.
+// followBatch is the approximate number of bytes of text and vectors that are applied together.
 const followBatch = 8 << 20
 
 // A follower brings a searcher up to date with a state.
@@ -20,13 +20,13 @@ type follower struct {
 	space      string
 	rebuilding func(done, total int) // may be nil
 	damaged    func(error)           // may be nil
-	turn       chan struct{}         // holds an element while changes are applied
-	// vectorsOnly leaves out the texts: the searcher is only asked for vectors.
+	turn       chan struct{}         // has an element while changes are applied
+	// vectorsOnly leaves out the texts, because the searcher is used only for dense searches.
 	vectorsOnly bool
-	// wait, if not 0, means that others bring the searcher up to date ([Feed]), and
-	// is how long a search waits for them.
+	// wait, if not 0, means that a [Feed] updates the searcher, and is how long a search waits for
+	// it.
 	wait time.Duration
-	// stuck is the revision, if not 0, at which the searcher remained for a whole wait.
+	// stuck, if not 0, is the revision at which the searcher remained throughout a wait.
 	stuck atomic.Int64
 }
 
@@ -35,18 +35,18 @@ func newFollower(s State, searcher Searcher, space string, opts Options) *follow
 		turn: make(chan struct{}, 1), wait: opts.Wait}
 }
 
-// Follow brings a searcher up to date with a state, whose vectors of the space it
-// indexes, as the next search of an [Index] would.
+// Follow brings a searcher, which indexes vectors of the space, up to date with a state, as the
+// next search of an [Index] would.
 func Follow(ctx context.Context, s State, searcher Searcher, space string) error {
 	return newFollower(s, searcher, space, Options{}).run(ctx, func() error { return nil })
 }
 
-// Follow brings the searcher up to date, as the next search would, unless others do.
+// Follow brings the searcher up to date, as the next search would, unless a [Feed] does so.
 func (x *Index) Follow(ctx context.Context) error {
 	return x.follower.run(ctx, func() error { return nil })
 }
 
-// A LagError is given to [Query.Warn] if the searcher lacks the latest changes.
+// A LagError is passed to [Query.Warn] if the searcher lacks the latest changes.
 type LagError struct{ Changes int64 }
 
 func (e *LagError) Error() string {
@@ -63,17 +63,17 @@ func Lag(ctx context.Context, s State, searcher Searcher) (int64, error) {
 	return max(0, now-have), err
 }
 
-// How often a searcher that others bring up to date is looked at, and a state that
-// is followed.
+// Intervals at which a searcher that a [Feed] updates is polled, and at which a Feed polls the
+// state.
 const (
 	awaitEvery = 10 * time.Millisecond
 	feedEvery  = 100 * time.Millisecond
 )
 
-// await waits until others have applied the changes that the state has now, and
-// returns how many are missing after the time to wait. It does nothing if no others
-// do that. After a wait in which they did nothing it waits again only when they go on:
-// a node may be away for hours.
+// await waits, up to f.wait, until a [Feed] has applied the changes that the state has now, and
+// returns the number of changes still missing. It does nothing if f.wait is 0. After a wait without
+// any progress it does not wait again until the searcher advances, since the feeding node may be
+// down for hours.
 func (f *follower) await(ctx context.Context) (missing int64, err error) {
 	if f.wait == 0 {
 		return 0, nil
@@ -98,11 +98,11 @@ func (f *follower) await(ctx context.Context) (missing int64, err error) {
 	return 0, err
 }
 
-// feedPatience is how long a searcher may lack the same changes.
+// feedPatience is the longest time that [AwaitFeed] waits without progress.
 const feedPatience = 20 * time.Second
 
-// AwaitFeed waits until a [Feed] has brought a searcher up to date. If it makes no
-// progress, the error is a [*LagError], or why the searcher is unreachable.
+// AwaitFeed waits until a [Feed] has brought a searcher up to date. If the searcher makes no
+// progress, the error is a [*LagError], or the reason why the searcher is unreachable.
 func AwaitFeed(ctx context.Context, s State, searcher Searcher) error {
 	least, progress := int64(math.MaxInt64), time.Now()
 	for {
@@ -131,19 +131,17 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// feedKind is the kind of the job of Feed. Its claim is short: what is new is not found
-// while nobody feeds, and two that do for a moment only repeat each other's work.
+// feedKind is the kind of the jobs of Feed. Its claim is short, since new documents are not found
+// while no process feeds the searcher, and two that do so at once only repeat each other's work.
 const (
 	feedKind  = "index"
 	feedClaim = 4 * time.Second
 )
 
-// Feed brings a searcher that several processes share up to date with a state,
-// whose vectors of the space it indexes, and keeps it so until ctx ends. One
-// process at a time does, the holder of the claim on a job of that name; the others
-// wait for their turn. Failed is called with errors, after which Feed tries again,
-// and with nil when all is well again. Current is called each time when the searcher
-// has all changes.
+// Feed keeps a searcher that several processes share, and which indexes vectors of the space, up to
+// date with a state until ctx ends. One process at a time works, the holder of the claim on the
+// named job; the other processes wait. Feed calls failed with each error before it tries again, and
+// with nil after it has recovered. It calls current whenever the searcher has all changes.
 func Feed(ctx context.Context, s State, searcher Searcher, space, job string, failed func(error), current func(context.Context) error) {
 	f := newFollower(s, searcher, space, Options{})
 	var reported time.Time // in an outage
@@ -171,15 +169,15 @@ func Feed(ctx context.Context, s State, searcher Searcher, space, job string, fa
 			reported = time.Now()
 			failed(err)
 		}
-		_ = pause(ctx, time.Second) // the condition of the loop looks at the context
+		_ = pause(ctx, time.Second) // the loop checks ctx
 	}
 }
 
-// reportEvery is how long an outage is not reported again.
+// reportEvery is the shortest time between two reports of one outage.
 const reportEvery = time.Minute
 
-// run runs a search on a searcher that is up to date. If the searcher is damaged,
-// it is rebuilt and the search runs again.
+// run brings the searcher up to date and runs a search on it. If the searcher is damaged, run
+// resets it and tries once more.
 func (f *follower) run(ctx context.Context, search func() error) error {
 	for attempt := 0; ; attempt++ {
 		err := f.follow(ctx)
@@ -198,7 +196,7 @@ func (f *follower) run(ctx context.Context, search func() error) error {
 	}
 }
 
-// follow applies the changes of the state to the searcher, unless others do.
+// follow applies the changes of the state to the searcher, unless a [Feed] does so.
 func (f *follower) follow(ctx context.Context) error {
 	if f.wait > 0 {
 		return nil
@@ -228,8 +226,8 @@ func (f *follower) follow(ctx context.Context) error {
 	return nil
 }
 
-// revision returns that of the searcher, and whether it is the state's. It is -1 if
-// the searcher has followed changes that the state has lost.
+// revision returns the searcher's revision and whether it is the state's latest. The revision is -1
+// if the searcher has changes that the state has lost.
 func (f *follower) revision(ctx context.Context) (have int64, current bool, err error) {
 	have, era, err := f.searcher.Revision(ctx)
 	if err != nil {
@@ -251,7 +249,7 @@ func (f *follower) revision(ctx context.Context) (have int64, current bool, err 
 	return have, false, err
 }
 
-// apply applies the changes after a revision.
+// apply applies all changes after a revision.
 func (f *follower) apply(ctx context.Context, have int64) error {
 	rebuilding := func(int) {}
 	if have == 0 && f.rebuilding != nil {

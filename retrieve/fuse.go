@@ -9,54 +9,51 @@ import (
 type scored struct {
 	Passage // without the chunk, until a [reading] has read it
 	hit     Hit
-	// The mixture is computed from the vector and its cosine with the question:
-	// those of the embedder or of the encoder.
+	// The mixture uses vector and its cosine with the question, both from the embedder or both from
+	// the encoder.
 	vector []float32
 	cosine float64
-	// encoded is the encoder's vector; nil if there is none yet. Then vector becomes
-	// nil too, and cosine is estimated.
+	// encoded is the encoder's vector, or nil. If it is nil, encode sets vector to nil too and
+	// estimates cosine.
 	encoded []float32
-	// byEncoder says that only the dense search by the encoder found it.
+	// byEncoder is set if only the dense search by the encoder found the candidate.
 	byEncoder bool
 	read      bool
 }
 
-// denseWeight is the share of the dense score in the mixture, for a question whose
-// words the embedder knows. From 0.3 to 0.5 the mean nDCG@10 of the public sets of
-// TestRetrievalQuality hardly changes. Rank fusion without weights falls below BM25,
-// since the dense list is the weaker of the two.
+// denseWeight is the share of the dense score in the mixture if the embedder knows all words of the
+// question. From 0.3 to 0.5 the mean nDCG@10 of the public sets of TestRetrievalQuality hardly
+// changes. Rank fusion without weights is worse than BM25, since the dense list is the weaker one.
 const denseWeight = 0.4
 
-// Pseudo-relevance feedback (Rocchio, 1971): the mean of the best candidates of
-// the mixture is added to the question, and the dense scores are computed again.
-// A candidate that is feedbackScale standard deviations below the best one weighs
-// 1/e of it, so that a single outstanding passage decides alone. Feedback on the
-// terms (RM3) gains as much where many passages answer, and loses where one does.
+// Pseudo-relevance feedback (Rocchio, 1971): the mean of the best candidates is added to the
+// question's vector, and the dense scores are computed again. The weight of a candidate falls to
+// 1/e at feedbackScale standard deviations below the best one, so that a single outstanding passage
+// decides alone. Feedback on the terms (RM3) gains as much for questions that many passages answer,
+// and loses for questions with one answer.
 const (
 	feedback      = 5
 	feedbackScale = 0.6
 )
 
-// Similar texts answer the same questions: a share of each score is the mean of
-// those of the nearest candidates (Diaz, "Regularizing ad hoc retrieval scores",
-// 2005). Of 3 to 15 neighbours and shares of 0.2 to 0.5, these values lose
-// nothing on any set of TestRetrievalQuality. Among few candidates the nearest
-// are not near, so there is one neighbour for every eight candidates, and none in
-// a small library.
+// Similar texts answer the same questions: a share of each score is the mean score of the nearest
+// candidates (Diaz, "Regularizing ad hoc retrieval scores", 2005). Among 3 to 15 neighbours and
+// shares of 0.2 to 0.5, these values lose nothing on any set of TestRetrievalQuality. Among few
+// candidates even the nearest are not similar, so there is one neighbour for every eight
+// candidates, and none in a small library.
 const (
 	neighbours     = 8
 	perNeighbour   = 8
 	neighbourShare = 0.3
-	// mostEvened is how many of the best candidates are smoothed: each is
-	// compared with every other.
+	// mostEvened is the number of best candidates whose scores are smoothed: each is compared with
+	// every other.
 	mostEvened = 200
 )
 
-// fuse sets the Score of each candidate: the mixture of its dense and lexical
-// scores, the dense one with the given weight. Both are in standard deviations
-// from the mean over the candidates of this question, so that embedders with a
-// wide and a narrow range of cosines weigh the same. If both count, the mixture
-// is computed again with feedback and smoothed between neighbours, in proportion
+// fuse sets the Score of each candidate to a mixture of its dense score, with the given weight, and
+// its lexical score. Both are measured in standard deviations from their mean over the candidates
+// of this question, so that the range of an embedder's cosines does not matter. If both scores
+// count, the mixture is computed again with feedback and smoothed between neighbours, in proportion
 // to the weight. The scores are then scaled to 0 … 1.
 func fuse(all []*scored, question []float32, weight float64) {
 	if len(all) == 0 {
@@ -78,7 +75,7 @@ func fuse(all []*scored, question []float32, weight float64) {
 			}
 		}
 		for i, s := range all {
-			if s.vector == nil { // as the others on the average
+			if s.vector == nil { // shifted by the mean of the candidates with a vector
 				dense[i] += shift / n
 			}
 		}
@@ -92,7 +89,8 @@ func fuse(all []*scored, question []float32, weight float64) {
 	rescale(all, 0, 1)
 }
 
-// rescale maps the scores to those from low to high; equal ones to high.
+// rescale maps the scores linearly to the range from low to high. If all are equal, they become
+// high.
 func rescale(all []*scored, low, high float64) {
 	least, most := scoreRange(all)
 	for _, s := range all {
@@ -112,7 +110,7 @@ func scoreRange(all []*scored) (low, high float64) {
 	return low, high
 }
 
-// mix sets the Score of each; it standardises the dense scores in place.
+// mix sets the Score of each candidate. It standardises the dense scores in place.
 func mix(all []*scored, dense, lexical []float64, weight float64) {
 	standardise(dense)
 	for i := range all {
@@ -120,7 +118,7 @@ func mix(all []*scored, dense, lexical []float64, weight float64) {
 	}
 }
 
-// widen returns the unit vector of the question plus the best candidates.
+// widen returns the unit vector of the sum of the question and the best candidates.
 func widen(all []*scored, question []float32) []float32 {
 	order := slices.Clone(all)
 	sortByScore(order)
@@ -149,7 +147,7 @@ func widen(all []*scored, question []float32) []float32 {
 	return out
 }
 
-// even moves each score by a share towards the mean of the nearest candidates,
+// even moves each score by the given share towards the mean score of the nearest candidates,
 // weighted by the squares of their cosines.
 func even(all []*scored, share float64) {
 	n := len(all)
@@ -182,8 +180,8 @@ func even(all []*scored, share float64) {
 	}
 }
 
-// largest returns the indexes of the k largest values, largest first; of equal
-// values, the first.
+// largest returns the indexes of the k largest values, largest first. Among equal values the first
+// ones win.
 func largest(values []float32, k int) []int {
 	places := make([]int, 0, k+1)
 	for i, v := range values {
@@ -200,8 +198,8 @@ func largest(values []float32, k int) []int {
 	return places
 }
 
-// nearness is the inner product in float32 with four partial sums: three times as
-// fast as dot, and the same on every machine.
+// nearness returns the inner product in float32 with four partial sums: three times as fast as dot,
+// and the same on every machine.
 func nearness(a, b []float32) float32 {
 	var s0, s1, s2, s3 float32
 	for ; len(a) >= 8 && len(b) >= 8; a, b = a[8:], b[8:] {
@@ -220,7 +218,7 @@ func nearness(a, b []float32) float32 {
 	return s0 + s1 + s2 + s3
 }
 
-// euclid is the Euclidean length.
+// euclid returns the Euclidean length of v.
 func euclid(v []float64) float64 {
 	var square float64
 	for _, x := range v {
@@ -229,7 +227,7 @@ func euclid(v []float64) float64 {
 	return math.Sqrt(square)
 }
 
-// standardise turns scores into standard deviations above their mean.
+// standardise converts scores to standard deviations above their mean.
 func standardise(scores []float64) {
 	var sum, square float64
 	for _, x := range scores {

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// written adds the terms of one word, which starts with a letter, digit or "_".
+// written adds the terms of one word, which starts with a letter, a digit or "_".
 func (a *analyser) written(word string) {
 	word = strings.Trim(word, "_.'’:")
 	if word == "" {
@@ -36,12 +36,12 @@ func (a *analyser) written(word string) {
 	}
 }
 
-// narrowSpace is part of a word by Unicode's rules, because of Mongolian; in
-// French it separates words.
+// narrowSpace is part of a word by Unicode's rules, because of Mongolian, but separates words in
+// French.
 const narrowSpace = "\u202f"
 
-// mixed adds a word of two scripts, one of which has no spaces (a foreign name
-// with an ending): each piece is read by the rules of its script.
+// mixed adds a word of two scripts, one of them without spaces, such as a foreign name with an
+// ending. Each piece is read by the rules of its script.
 func (a *analyser) mixed(word string) {
 	for rest := word; rest != ""; {
 		first, _ := utf8.DecodeRuneInString(rest)
@@ -98,11 +98,11 @@ func endsInCapitals(word string) bool {
 
 func upper(c byte) bool { return c >= 'A' && c <= 'Z' }
 
-// contraction is an English one of function words: don't, I'm, who's.
+// contraction matches an English contraction of function words: don't, I'm, who's.
 var contraction = regexp.MustCompile(`(?i)^(?:(?:i|you|we|they|s?he|it|who|what|where|when|how|why|that|there|here|let)['’](?:m|re|ve|ll|d|s)|` +
 	`(?:ca|wo|sha|ai|do|does|did|is|are|was|were|has|have|had|could|would|should|must|might|need)n['’]t)$`)
 
-// compound adds a word whole and in its parts.
+// compound adds a word as a whole and by its parts.
 func (a *analyser) compound(word string) {
 	if a.dropFunction && contraction.MatchString(word) {
 		return
@@ -118,7 +118,7 @@ func (a *analyser) compound(word string) {
 		a.simple(strings.ReplaceAll(word, ".", ""))
 		return
 	}
-	// One name is written foo_bar, fooBar and FooBar.
+	// foo_bar, fooBar and FooBar are one name.
 	a.simple(strings.ReplaceAll(word, "_", ""))
 	if left, right, ok := strings.Cut(word, "."); ok && domains[strings.ToLower(right)] && !strings.ContainsAny(left, "_0123456789") {
 		a.repeat(stem(fold(left + right)))
@@ -143,13 +143,12 @@ func (a *analyser) compound(word string) {
 	}
 }
 
-// domains are endings of names that are written with or without a full stop:
-// node.js and nodejs.
+// domains are endings of names that are also written without the full stop: node.js and nodejs.
 var domains = map[string]bool{"js": true, "io": true, "net": true}
 
-// withoutApostrophes removes apostrophes: "don't" is one word, and "boat's" is a
-// boat. In French and Italian the part before one is another word and is removed:
-// "l'eau". Hebrew abbreviation marks are removed too.
+// withoutApostrophes removes apostrophes and the English possessive: "don't" becomes "dont" and
+// "boat's" becomes "boat". In French and Italian the part before the apostrophe is another word and
+// is removed: "l'eau". Hebrew abbreviation marks are removed too.
 func withoutApostrophes(word string) string {
 	if !strings.ContainsAny(word, apostrophes) {
 		return word
@@ -162,8 +161,8 @@ const apostrophes = "'’‘ʼʻ＇\"״׳"
 
 var (
 	possessive = regexp.MustCompile(`[` + apostrophes + `][sS]$`)
-	// elision matches the articles, pronouns and prepositions of French and Italian
-	// that lose their vowel before another.
+	// elision matches the French and Italian articles, pronouns and prepositions that lose their
+	// final vowel before another vowel.
 	elision = regexp.MustCompile(`(?i)^(?:[ldcjmnst]|qu|jusqu|lorsqu|puisqu|quoiqu|un|all|dall|dell|nell|sull|coll|quell|quest)[` +
 		apostrophes + `]([^\x00-\x7f]|..)`)
 )
@@ -171,22 +170,20 @@ var (
 // initials matches single letters separated by full stops: U.S.A.
 var initials = regexp.MustCompile(`^[A-Za-z](?:\.[A-Za-z])+\.?$`)
 
-// humped reports whether capitals divide a word of ASCII letters, as in
-// identifiers.
+// humped reports whether capitals divide a word of ASCII letters, as in identifiers.
 func humped(word string) bool {
 	return strings.ToLower(word[1:]) != word[1:] && len(cut(word, startsHump)) > 1
 }
 
-// startsHump reports whether r starts another word of an identifier: a capital
-// after a lower-case letter, or the last of several capitals before lower-case
-// letters, as in getUser and HTTPServer. A single lower-case letter belongs to
-// the capitals before it: IDs, IPv6.
+// startsHump reports whether r starts a new word within an identifier: a capital after a lower-case
+// letter, or the last of several capitals before lower-case letters, as in getUser and HTTPServer.
+// A single lower-case letter belongs to the capitals before it: IDs, IPv6.
 func startsHump(last, r, next, afterNext rune) bool {
 	return unicode.IsUpper(r) && (unicode.IsLower(last) ||
 		unicode.IsUpper(last) && unicode.IsLower(next) && unicode.IsLower(afterNext))
 }
 
-// startsKind reports whether letters follow digits here, or digits letters.
+// startsKind reports whether r is a letter after a digit or a digit after a letter.
 func startsKind(last, r, next, _ rune) bool {
 	if r == '.' || r == ',' || last == '.' || last == ',' {
 		return false // within a number
@@ -197,12 +194,11 @@ func startsKind(last, r, next, _ rune) bool {
 // A part is a part of a word.
 type part struct {
 	text  string
-	whole bool // it has parts itself
+	whole bool // it is divided into further parts
 }
 
-// parts cuts a word at punctuation, between letters and digits, and where a
-// capital starts another word, and returns the parts in order, each followed by
-// its own parts. A number stays whole.
+// parts cuts a word at punctuation, between letters and digits, and before a capital that starts a
+// new word. It returns the parts in order, each followed by its own parts. A number is not divided.
 func parts(word string) (all []part) {
 	pieces := pieces.FindAllString(word, -1)
 	for _, piece := range pieces {
@@ -225,11 +221,11 @@ func parts(word string) (all []part) {
 	return all
 }
 
-// pieces matches letters, digits and marks, with the points and commas of numbers.
+// pieces matches runs of letters, digits and marks, including the points and commas within numbers.
 var pieces = regexp.MustCompile(`(?:\p{Nd}+(?:[.,]\p{Nd}+)+|[\pL\pN\pM])+`)
 
-// cut cuts a word before each letter for which starts is true. starts gets the
-// letter before it, the letter and the two after it, 0 where there is none.
+// cut cuts a word before each letter for which starts returns true. The arguments of starts are the
+// previous letter, the letter, and the two following letters, or 0 beyond the end.
 func cut(word string, starts func(last, r, next, afterNext rune) bool) []string {
 	letters := []rune(word)
 	at := func(i int) rune {

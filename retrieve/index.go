@@ -16,38 +16,38 @@ import (
 	"ibid/ingest"
 )
 
-// Options tune an [Index]. The zero value is what Ibid uses.
+// Options configure an [Index]. Ibid uses the zero value by default.
 type Options struct {
-	// Mode disables one of the two searches, to measure the other.
+	// Mode can disable one of the two searches, for measuring the other.
 	Mode Mode
 	// Reranker, if not nil, scores the best candidates again.
 	Reranker Reranker
-	// Encoder, if not nil, scores the best candidates of each search again. Encoded,
-	// if not nil, is the searcher of the encoder's space, with the documents whose
-	// chunks are all encoded: their dense search is on the encoder's vectors.
+	// Encoder, if not nil, scores the best candidates of each search again. Encoded, if not nil, is
+	// the searcher of the encoder's space, which has the documents whose chunks are all encoded;
+	// their dense search compares the encoder's vectors.
 	Encoder Encoder
 	Encoded Searcher
-	// Wait, if not 0, means that others bring the searcher up to date ([Feed]): a
-	// search waits for them so long, and warns with a [*LagError] if that is too short.
+	// Wait, if not 0, means that a [Feed] brings the searcher up to date. A search waits for it at
+	// most that long and then warns with a [*LagError].
 	Wait time.Duration
-	// Feeding, if not nil, is called with the reason why such a searcher is not being
-	// brought up to date, and with nil when it is again.
+	// Feeding, if not nil, is called with the reason why a Feed has failed, and with nil after it
+	// has recovered.
 	Feeding func(error)
-	// Exact makes the search index compare a question with every chunk, also of more
-	// than two million.
+	// Exact makes the search index compare a question with every chunk, even if there are more than
+	// two million.
 	Exact bool
-	// Rebuilding, if not nil, is called while the search index is rebuilt, with
-	// the numbers of documents that are in it and of all.
+	// Rebuilding, if not nil, is called while the search index is rebuilt, with the number of
+	// documents indexed so far and in total.
 	Rebuilding func(done, total int)
-	// Damaged, if not nil, is called when the search index is found damaged, before
-	// it is rebuilt. It may be called from several goroutines.
+	// Damaged, if not nil, is called before a damaged search index is rebuilt. It may be called
+	// from several goroutines.
 	Damaged func(error)
-	// Unwritten, if not nil, is called at the end with the reason why the search
-	// index could not be written. Nothing is lost by that.
+	// Unwritten, if not nil, is called on closing with the reason why the search index could not be
+	// written. No data is lost.
 	Unwritten func(error)
 }
 
-// DefaultCandidates is how many chunks each of the two searches contributes to fusion.
+// DefaultCandidates is the number of chunks that each of the two searches contributes to fusion.
 const DefaultCandidates = 50
 
 // A Mode selects the scores that order the passages.
@@ -63,24 +63,23 @@ const (
 // An Index searches the documents of one [State] through one [Searcher] in the
 // space of one [Embedder]. It is safe for concurrent use, and an [ingest.Sink].
 type Index struct {
-	Catalog  // of the state
+	Catalog  // the state's
 	state    State
 	searcher Searcher
 	embedder Embedder
 	opts     Options
 	outlines outlines
 	follower *follower
-	encoded  *follower    // of the searcher of the encoder's space; nil if there is none
+	encoded  *follower    // follows with the searcher of the encoder's space; may be nil
 	changing sync.RWMutex // held while a search runs, and to change the encoder
 
-	searching atomic.Int32 // number of searches that run
+	searching atomic.Int32 // number of running searches
 	wanted    wishList
 }
 
-// NewIndex returns an index of the state's documents. If they are embedded in
-// another space, the error is a [*SpaceError]; [Reembed] resolves it. The searcher
-// must be one of the state's library and the embedder's space. The caller closes
-// both.
+// NewIndex returns an index of the state's documents. If they are embedded in another space, the
+// error is a [*SpaceError]; [Reembed] resolves it. The searcher must belong to the state's library
+// and the embedder's space. The caller closes both.
 func NewIndex(ctx context.Context, state State, searcher Searcher, m Embedder, opts Options) (*Index, error) {
 	x := &Index{Catalog: state, state: state, searcher: searcher, embedder: m, opts: opts,
 		follower: newFollower(state, searcher, m.Space(), opts)}
@@ -88,8 +87,8 @@ func NewIndex(ctx context.Context, state State, searcher Searcher, m Embedder, o
 	return x, CheckSpace(ctx, state, m)
 }
 
-// CheckSpace returns a [*SpaceError] if documents are stored in another space than
-// the embedder's.
+// CheckSpace returns a [*SpaceError] if the stored documents are embedded in another space than the
+// embedder's.
 func CheckSpace(ctx context.Context, state State, m Embedder) error {
 	space, err := state.Space(ctx)
 	if err == nil && space != "" && space != m.Space() {
@@ -98,8 +97,7 @@ func CheckSpace(ctx context.Context, state State, m Embedder) error {
 	return err
 }
 
-// Known returns the stored documents of the root, by path, without damaged
-// ones.
+// Known returns the undamaged stored documents of the root, by path.
 func (x *Index) Known(ctx context.Context, root ingest.Root) (map[string]ingest.Stored, error) {
 	documents, err := x.state.Documents(ctx, Filter{Root: root.Name})
 	if err != nil {
@@ -112,8 +110,7 @@ func (x *Index) Known(ctx context.Context, root ingest.Root) (map[string]ingest.
 	return known, nil
 }
 
-// Replace embeds the chunks and stores the document, replacing the one with its
-// id.
+// Replace embeds the chunks and stores the document, replacing an earlier version with the same id.
 func (x *Index) Replace(ctx context.Context, doc *ingest.Document, chunks []ingest.Chunk) error {
 	store, err := x.Prepare(ctx, doc, chunks)
 	if err != nil {
@@ -122,8 +119,8 @@ func (x *Index) Replace(ctx context.Context, doc *ingest.Document, chunks []inge
 	return store(ctx)
 }
 
-// Prepare does the part of Replace that does not change the state: it embeds the
-// chunks, except those whose text is already stored. store does the rest.
+// Prepare does the part of Replace that does not change the state: it embeds the chunks, except
+// those whose text is already stored. The returned function stores the document.
 func (x *Index) Prepare(ctx context.Context, doc *ingest.Document, chunks []ingest.Chunk) (store func(context.Context) error, err error) {
 	space := x.embedder.Space()
 	texts, digests := make([]string, len(chunks)), make([]Digest, len(chunks))
@@ -144,7 +141,7 @@ func (x *Index) Prepare(ctx context.Context, doc *ingest.Document, chunks []inge
 	}, nil
 }
 
-// embedMissing fills in the rows that are nil, and returns their places.
+// embedMissing fills in the nil rows and returns their indexes.
 func embedMissing(ctx context.Context, m Embedder, texts []string, rows [][]float32) (made []int, err error) {
 	var missing []string
 	for i, row := range rows {
@@ -173,10 +170,10 @@ func embed(ctx context.Context, m Embedder, texts []string) ([][]float32, error)
 	return rows, err
 }
 
-// Rename gives the stored document from the id, root, path, title and metadata
-// of to. Its vectors stay unless its title changes, which is embedded with each
-// chunk: then it is stored again under to's id and deleted under its own. If
-// another server has already renamed it, Rename does nothing.
+// Rename gives the stored document named from the id, root, path, title and metadata of to. Its
+// vectors stay unless the title changes, because the title is embedded with each chunk; in that
+// case the document is stored again under the new id and deleted under the old one. If another
+// server has already renamed it, Rename does nothing.
 func (x *Index) Rename(ctx context.Context, from string, to *ingest.Document) error {
 	err := x.rename(ctx, from, to)
 	if errors.Is(err, ErrNotFound) {
@@ -217,7 +214,7 @@ func (x *Index) rename(ctx context.Context, from string, to *ingest.Document) er
 	return x.state.Delete(ctx, from)
 }
 
-// Delete removes a document and every trace of it.
+// Delete deletes a document and all data derived from it.
 func (x *Index) Delete(ctx context.Context, id string) error {
 	defer x.outlines.forget()
 	return x.state.Delete(ctx, id)
@@ -226,10 +223,10 @@ func (x *Index) Delete(ctx context.Context, id string) error {
 // ErrEmptyQuestion reports that a question has no text.
 var ErrEmptyQuestion = errors.New("the question is empty: ask something in a few words")
 
-// Search returns the passages nearest to the question, best first, without
-// repeated texts; neighbouring chunks of one section are one passage. The same
-// question over the same documents returns the same passages in the same order, apart
-// from what the encoder has read meanwhile ([Options.Encoder]).
+// Search returns the passages nearest to the question, best first, without repeated texts;
+// neighbouring chunks of one section are one passage. The same question over the same documents
+// returns the same passages in the same order, except that the encoder may have encoded more chunks
+// meanwhile ([Options.Encoder]).
 func (x *Index) Search(ctx context.Context, q Query) ([]Passage, error) {
 	if strings.TrimSpace(q.Text) == "" {
 		return nil, ErrEmptyQuestion
@@ -275,11 +272,11 @@ func (x *Index) Search(ctx context.Context, q Query) ([]Passage, error) {
 	return passages, nil
 }
 
-// A probe is what both searches look for.
+// A probe is a question as both searches need it.
 type probe struct {
 	vector  []float32
 	encoded []float32 // by the encoder; nil if it is not used
-	// some chunks are encoded, and these are the whole library.
+	// some reports whether any chunks are encoded, and whole whether all are.
 	some, whole bool
 	words       []word
 	terms       []string
@@ -288,7 +285,7 @@ type probe struct {
 func (x *Index) search(ctx context.Context, q Query, p probe) ([]Passage, error) {
 	limit := max(q.K, DefaultCandidates)
 	if qualified.MatchString(q.Text) {
-		limit *= furtherDown // much code uses what one place declares
+		limit *= furtherDown // much code uses an identifier that one place declares
 	}
 	for attempt := 0; ; {
 		r, all, err := x.find(ctx, p, limit, q.Filter)
@@ -305,8 +302,7 @@ func (x *Index) search(ctx context.Context, q Query, p probe) ([]Passage, error)
 		if err != nil {
 			return nil, err
 		}
-		// Repeated, joined and missing chunks may leave fewer than k passages:
-		// search deeper.
+		// Repeated, joined and missing chunks may leave fewer than q.K passages: search deeper.
 		if r.hits >= limit && limit < maxCandidates && len(groups) < q.K {
 			limit = min(furtherDown*limit, maxCandidates)
 			continue
@@ -325,8 +321,8 @@ func (x *Index) search(ctx context.Context, q Query, p probe) ([]Passage, error)
 				return nil, err
 			}
 		}
-		// A writer changed a document that was just found: search again, a few times,
-		// so that its new words are found.
+		// A writer has changed one of these documents: search again, a few times, so that its new
+		// text is found.
 		if r.lost > 0 && attempt < 2 {
 			attempt++
 			if err := x.follower.follow(ctx); err != nil {
@@ -338,16 +334,15 @@ func (x *Index) search(ctx context.Context, q Query, p probe) ([]Passage, error)
 	}
 }
 
-// A search that has too few passages looks furtherDown times as deep, at most at
-// maxCandidates chunks.
+// A search that has too few passages requests furtherDown times as many chunks, up to
+// maxCandidates.
 const (
 	furtherDown   = 4
 	maxCandidates = 3200
 )
 
-// passages turns each group into a passage, at most q.K, and sets their places. A
-// group whose document has changed since its chunks were read is split into its
-// chunks, which have no places.
+// passages turns each group into a passage, at most q.K, and sets their places. A group whose
+// document has changed since its chunks were read is split into its chunks, which have no places.
 func (x *Index) passages(ctx context.Context, groups []group, q Query) (out []Passage, err error) {
 	outlines := make(map[Version]Outline)
 	spans := make([]Span, len(groups))
@@ -357,7 +352,7 @@ func (x *Index) passages(ctx context.Context, groups []group, q Query) (out []Pa
 		if len(g.members) > 1 {
 			spans[i].Start, spans[i].End = g.first().Start, g.last().End
 		}
-		if _, known := outlines[v]; !known && !g.first().isRow() { // a table may have very many
+		if _, known := outlines[v]; !known && !g.first().isRow() { // a table may have a great many rows
 			outlines[v], known = x.outlines.get(v)
 			spans[i].Outline = !known
 		}
@@ -392,11 +387,11 @@ func (x *Index) passages(ctx context.Context, groups []group, q Query) (out []Pa
 	return out, x.nameCopies(ctx, out, q.Filter)
 }
 
-// maxCopies is the most names of copies that a passage has.
+// maxCopies is the largest number of copies that a passage names.
 const maxCopies = 20
 
-// nameCopies names for each passage the documents with a file equal to its own that the
-// caller may see. The first of those that the filter matches has the passage.
+// nameCopies sets, for each passage, the names of the documents with an equal file that the caller
+// may see, and moves the passage to the first of them that matches the filter.
 func (x *Index) nameCopies(ctx context.Context, passages []Passage, asked Filter) error {
 	f := Filter{Collections: asked.Collections}
 	for _, p := range passages {
@@ -430,11 +425,11 @@ func (x *Index) nameCopies(ctx context.Context, passages []Passage, asked Filter
 	return nil
 }
 
-// moveTo makes a passage one of a copy of its document, if that has the same text there.
+// moveTo moves a passage to a copy of its document if the copy has the same text at that place.
 func (x *Index) moveTo(ctx context.Context, p *Passage, d *DocumentInfo) error {
 	doc, err := x.state.Document(ctx, d.ID)
 	if errors.Is(err, ErrNotFound) {
-		return nil // it is gone by now
+		return nil // it has been deleted meanwhile
 	}
 	if err == nil && p.End <= len(doc.Text) && doc.Text[p.Start:p.End] == p.Text {
 		p.ID, p.Document = d.ID+strings.TrimPrefix(p.ID, p.Document), d.ID
@@ -457,8 +452,8 @@ func (x *Index) weight(question string) float64 {
 	return denseWeight
 }
 
-// find runs both searches in parallel and returns both scores of each chunk that has
-// not changed meanwhile, no matter which search found it, with what reads them.
+// find runs both searches in parallel. It returns both scores of each chunk found by either, unless
+// the chunk has changed meanwhile, and a reading for their texts.
 func (x *Index) find(ctx context.Context, p probe, k int, f Filter) (r *reading, out []*scored, err error) {
 	var near, nearest, matching []Hit
 	var stats Stats
@@ -530,7 +525,7 @@ func score(evidence []Evidence, vector []float32, terms []string, lexical *lexic
 	return out
 }
 
-// Cosine is that of two unit vectors. It sums in float64, in the order of the
+// Cosine returns the cosine of two unit vectors. It sums in float64, in the order of the
 // components, so that the result is the same on every machine.
 func Cosine(a, b []float32) float64 {
 	var sum float64
@@ -540,14 +535,14 @@ func Cosine(a, b []float32) float64 {
 	return min(1, max(-1, sum))
 }
 
-// sortByScore sorts the highest score first. Equal ones remain in the order in
-// which the searches found them.
+// sortByScore sorts by descending score. Candidates with equal scores stay in the order in which
+// the searches found them.
 func sortByScore(all []*scored) {
 	slices.SortStableFunc(all, func(a, b *scored) int { return cmp.Compare(b.Score, a.Score) })
 }
 
-// Stats counts, over everything stored, the chunks that have each of the terms
-// (made by [Terms]). It distinguishes a question's rare words from its common ones.
+// Stats returns the number of chunks, over everything stored, that contain each of the terms (made
+// by [Terms]). It distinguishes a question's rare words from its common ones.
 func (x *Index) Stats(ctx context.Context, terms []string) (stats Stats, err error) {
 	x.changing.RLock()
 	defer x.changing.RUnlock()

@@ -6,26 +6,25 @@ import (
 	"time"
 )
 
-// A Keyring stores the keys of a server and the sessions that began with them.
-// It stores only the SHA-256 digest of a key or session token. It is safe for
-// concurrent use, also by several processes. Writes are durable when they return
-// nil.
+// A Keyring stores the keys of a server and the sessions that began with them. It stores only the
+// SHA-256 digest of a key or session token. It is safe for concurrent use by several goroutines and
+// processes. Writes are durable when they return nil.
 type Keyring interface {
-	// Revision grows when any process adds or revokes a key or begins or ends a
-	// session. It is cheap.
+	// Revision grows when any process adds or revokes a key or begins or ends a session. It is
+	// cheap to call.
 	Revision(ctx context.Context) (int64, error)
 	// Ring returns a consistent snapshot of all keys and sessions.
 	Ring(ctx context.Context) (Ring, error)
-	// Add stores a new key. [ErrKeyName] if its name is taken.
+	// Add stores a new key. If its name is taken, the error is [ErrKeyName].
 	Add(ctx context.Context, k Key) error
-	// Revoke deletes a key and its sessions; [ErrNotFound] if there is no key
-	// with that id.
+	// Revoke deletes a key and its sessions. If there is no key with that id, the error is
+	// [ErrNotFound].
 	Revoke(ctx context.Context, id string) error
-	// Used records when a key was used; this does not change Revision.
+	// Used records the time at which a key was used. It does not change Revision.
 	Used(ctx context.Context, id string, at time.Time) error
-	// Begin stores a session and deletes those that began more than
-	// [MaxSessionAge] before it, and all but the latest [MaxSessions] of its
-	// key. [ErrNotFound] if the key has been revoked.
+	// Begin stores a session. It deletes sessions that began more than [MaxSessionAge] before it,
+	// and all but the latest [MaxSessions] sessions of its key. If the key has been revoked, the
+	// error is [ErrNotFound].
 	Begin(ctx context.Context, s Session) error
 	// End deletes a session if it exists.
 	End(ctx context.Context, digest [32]byte) error
@@ -39,8 +38,7 @@ type Ring struct {
 	Revision int64
 	Keys     []Key // oldest first
 	Sessions []Session
-	// Damaged counts keys and sessions that can no longer be read; they give no
-	// access.
+	// Damaged is the number of keys and sessions that can no longer be read. They give no access.
 	Damaged int
 }
 
@@ -48,7 +46,7 @@ type Ring struct {
 type Key struct {
 	// ID names the key in the log and in records; it is not secret.
 	ID string
-	// Name is chosen by people and unique.
+	// Name is unique and chosen by people.
 	Name string
 	// Digest is the SHA-256 of the key itself.
 	Digest [32]byte
@@ -58,14 +56,14 @@ type Key struct {
 	Relay bool
 	// Settings permits seeing and changing the settings of a server.
 	Settings bool
-	// Public means that others than its holder know the key, since pages of other sites
-	// have it: it permits asking and searching from there alone.
+	// Public means that people other than its holder know the key, because pages of other sites
+	// contain it. It permits only asking and searching, and only from those pages.
 	Public bool
-	// Collections are the only ones that the key may access; empty means all.
+	// Collections are the only collections that the key may access; if empty, it may access all.
 	Collections []string
 	Created     time.Time
-	Expires     time.Time // zero: never
-	Used        time.Time // approximate time of the last use; zero: never
+	Expires     time.Time // zero if it never expires
+	Used        time.Time // approximate time of the last use; zero if it was never used
 }
 
 // A Session is a browser that signed in with a key.
@@ -77,14 +75,13 @@ type Session struct {
 
 // Limits of sessions.
 const (
-	// MaxSessionAge is how long a session lasts.
+	// MaxSessionAge is the lifetime of a session.
 	MaxSessionAge = 30 * 24 * time.Hour
-	// MaxSessions is the number of sessions of one key.
+	// MaxSessions is the largest number of sessions of one key.
 	MaxSessions = 100
 )
 
-// Seconds returns a time as keyrings store it, in seconds since 1970; 0 for the
-// zero time.
+// Seconds returns a time as keyrings store it, in seconds since 1970, or 0 for the zero time.
 func Seconds(t time.Time) int64 {
 	if t.IsZero() {
 		return 0

@@ -27,14 +27,14 @@ import (
 	"github.com/blevesearch/snowballstem/turkish"
 )
 
-// A language is an index into languageCodes, the languages whose function words
-// are known. English is the first.
+// A language is an index into languageCodes, which lists the languages whose function words are
+// known. English is the first.
 type language int
 
 const english = language(0)
 
-// chinese is the last. Its function words are single characters and pairs, the
-// terms of a run, and are always dropped from questions.
+// chinese is the last language. Its function words are single characters and pairs, which are the
+// terms of Chinese text, and are always dropped from questions.
 var chinese = language(len(languageCodes) - 1)
 
 // languages is a bit set.
@@ -45,9 +45,8 @@ func (s languages) has(l language) bool { return s&(1<<l) != 0 }
 //go:embed functionwords.txt
 var functionWordTable string
 
-// functionWords maps a word, in lower case and composed characters, to the
-// languages in which it is a function word. A word of three letters or more is
-// also a key without its accents.
+// functionWords maps a word, in lower case and composed characters, to the languages in which it is
+// a function word. A word of three letters or more is also a key without its accents.
 var functionWords, languageCodes, latin = func() (words map[string]languages, codes []string, latin languages) {
 	words = make(map[string]languages)
 	for line := range strings.Lines(functionWordTable) {
@@ -73,8 +72,8 @@ var functionWords, languageCodes, latin = func() (words map[string]languages, co
 	return words, codes, latin
 }()
 
-// stemmers are those of the languages that share the Latin script with
-// English, by code, and a second one for Arabic.
+// stemmers maps language codes to the stemmers of the languages that share the Latin script with
+// English, and to a second stemmer for Arabic.
 var stemmers = map[string]func(*snowballstem.Env) bool{
 	"ar": lightArabic,
 	"da": danish.Stem, "de": german.Stem, "es": spanish.Stem, "fi": finnish.Stem, "fr": french.Stem,
@@ -87,13 +86,13 @@ type tally struct {
 	words  int
 	hits   [32]int
 	weight [32]float64
-	first  [32]string // function word of each
-	varied languages  // those with a second one
+	first  [32]string // the first function word found in each language
+	varied languages  // languages with two different function words
 }
 
-// add counts a word with the languages in which it is a function word. A word of
-// many languages counts less, but for English it counts at least half: English text is full
-// of foreign names, and misjudging it is the worst mistake.
+// add counts a word with the languages in which it is a function word. A word that is shared by
+// several languages counts less, but at least half for English: English text is full of foreign
+// names, and misjudging it is the worst mistake.
 func (t *tally) add(word string, of languages) {
 	t.words++
 	if of == 0 || len(word) == 1 { // a single letter is as often a name
@@ -116,7 +115,7 @@ func (t *tally) add(word string, of languages) {
 	}
 }
 
-// likeliest returns the language of most of the text's function words.
+// likeliest returns the language with the greatest weight of function words.
 func (t *tally) likeliest() language {
 	best := english
 	for l := range language(len(languageCodes)) {
@@ -127,7 +126,8 @@ func (t *tally) likeliest() language {
 	return best
 }
 
-// language returns the likeliest language, or English if it has too few function words.
+// language returns the likeliest language, or English if the text has too few of its function
+// words.
 func (t *tally) language() language {
 	best := t.likeliest()
 	// One word may be a foreign name or an English word, as in a list of prices "per metre".
@@ -138,12 +138,11 @@ func (t *tally) language() language {
 	return best
 }
 
-// Language detects the language of a text by its function words and its script:
-// an ISO 639-1 code, "en" if there is too little evidence.
+// Language detects the language of a text by its function words and its script. It returns an ISO
+// 639-1 code, or "en" if there is too little evidence.
 func Language(text string) string { return cmp.Or(evidentLanguage(text), "en") }
 
-// evidentLanguage is Language, except that it is empty if there is too little
-// evidence.
+// evidentLanguage is like Language, but returns "" if there is too little evidence.
 func evidentLanguage(text string) (code string) {
 	var a analyser
 	a.read(text)
@@ -163,7 +162,7 @@ func evidentLanguage(text string) (code string) {
 		case unicode.Is(unicode.Han, r):
 			code = "zh"
 		case unicode.Is(unicode.Latin, r):
-			mixed = true // a letter of another script may be a symbol
+			mixed = true // letters of another script may be symbols
 		case script == "" && unicode.IsLetter(r):
 			for name, code := range scriptCodes {
 				if unicode.Is(unicode.Scripts[name], r) {
@@ -178,11 +177,12 @@ func evidentLanguage(text string) (code string) {
 	return code
 }
 
-// AskedLanguage returns the language of a question, and whether it is evident. Otherwise it
-// is a guess, or empty: two function words of another language that say more than the English
-// ones are enough, as in "Was kostet Strom im Verein?", and without an English one a single
-// one, or a letter that English has only in names. A word with or before a
-// capital may be in a name, such as Las Vegas, unless it is longer than those of most names.
+// AskedLanguage returns the language of a question and whether it is evident. Otherwise the
+// language is a guess, or empty. A guess rests on two function words of another language that
+// outweigh the English ones, as in "Was kostet Strom im Verein?", or, without English function
+// words, on a single one or on a letter that English has only in names. A word that begins with or
+// precedes a capital may belong to a name, such as Las Vegas, and is ignored unless it is longer
+// than the words of names.
 func AskedLanguage(question string) (code string, evident bool) {
 	if code = evidentLanguage(question); code == "en" {
 		var a analyser
@@ -216,8 +216,8 @@ func AskedLanguage(question string) (code string, evident bool) {
 	return cmp.Or(code, letter), false
 }
 
-// longestName is how many letters the words of most names have: of 2,404 names and titles
-// in English texts of public sets, six have a longer word with a letter of foreignLetters.
+// longestName is the number of letters that words of names rarely exceed: among 2,404 names and
+// titles in English texts of public sets, six have a longer word with a letter of foreignLetters.
 const longestName = 11
 
 func startsUpper(w string) bool {
@@ -225,25 +225,24 @@ func startsUpper(w string) bool {
 	return unicode.IsUpper(r)
 }
 
-// foreignLetters are those that are likeliest in one of the languages.
+// foreignLetters lists letters that suggest one language more than any other.
 var foreignLetters = []struct{ code, letters string }{
 	{"de", "äöüß"}, {"fr", "éèêçàâîôû"}, {"es", "áíóúñ"}, {"pt", "ãõ"}, {"sv", "å"}, {"da", "øæ"}, {"pl", "łęąż"}, {"cs", "řěů"},
 	{"hu", "őű"}, {"ro", "șță"}, {"tr", "şğı"},
 }
 
-// scriptCodes are the likeliest languages of texts without a function word, by script.
+// scriptCodes maps scripts to the likeliest language of a text without function words.
 var scriptCodes = map[string]string{"Cyrillic": "ru", "Arabic": "ar", "Greek": "el", "Hebrew": "he", "Devanagari": "hi", "Thai": "th"}
 
-// A LanguageError reports that hardly any of the passages nearest to a question are in
-// its language, and that no encoder compared them with it.
+// A LanguageError reports that hardly any of the passages nearest to a question are in its
+// language, and that no encoder compared them with the question.
 type LanguageError struct {
 	Language string // of most passages, an ISO 639-1 code
-	// Encoding: there is an encoder that knows both languages, and it has not
-	// encoded all chunks yet.
+	// Encoding is set if an encoder that knows both languages has not encoded all chunks yet.
 	Encoding bool
 }
 
-// languageNames are those of the languages that are detected.
+// languageNames maps the codes of the languages that can be detected to their English names.
 var languageNames = map[string]string{
 	"ar": "Arabic", "cs": "Czech", "da": "Danish", "de": "German", "el": "Greek", "en": "English", "es": "Spanish", "fa": "Persian",
 	"fi": "Finnish", "fr": "French", "he": "Hebrew", "hi": "Hindi", "hu": "Hungarian", "id": "Indonesian", "it": "Italian", "ja": "Japanese",
@@ -251,7 +250,7 @@ var languageNames = map[string]string{
 	"sv": "Swedish", "th": "Thai", "tr": "Turkish", "uk": "Ukrainian", "vi": "Vietnamese", "zh": "Chinese",
 }
 
-// Name is the English name of the language.
+// Name returns the English name of the language.
 func (e *LanguageError) Name() string { return cmp.Or(languageNames[e.Language], e.Language) }
 
 func (e *LanguageError) Error() string {
@@ -264,12 +263,12 @@ func (e *LanguageError) Error() string {
 		"under Settings or with 'ibid setup multilingual'", name, name)
 }
 
-// scarce is the share of the passages below which they hardly contain a language.
+// scarce is the share of passages in a language below which a library hardly has that language.
 const scarce = .2
 
-// warnOfLanguage warns if hardly any of the passages are in the language of the
-// question, unless the first is or one of these has most of its words, or the search compared vectors
-// of an encoder that knows both languages.
+// warnOfLanguage warns if hardly any of the passages are in the language of the question. It does
+// not warn if the first passage is, if a passage in the language contains most of the question's
+// words, or if the search compared vectors of an encoder that knows both languages.
 func (x *Index) warnOfLanguage(q Query, passages []Passage, encoded bool) {
 	asked, evident := AskedLanguage(q.Text)
 	if q.Warn == nil || asked == "" {

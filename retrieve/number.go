@@ -8,10 +8,9 @@ import (
 // numeric matches a number or version, with or without a leading v: 1,234.5 or v1.2.3.
 var numeric = regexp.MustCompile(`^[vV]?[.,]*[0-9][.,0-9]*$`)
 
-// number adds a number or version. The notations of different countries have one
-// term: 1,234.5 and 1.234,5 and 1'234.5 are 1234.5. A version in a document is
-// also found by its prefixes: 1.2.3 by 1.2. Released means that it follows
-// letters, which makes it a version, as in go1.26.
+// number adds a number or version. The notations of different countries have one term: 1,234.5,
+// 1.234,5 and 1'234.5 are 1234.5. A version in a document is also found by its prefixes: 1.2.3 by
+// 1.2. Released means that the number follows letters, as in go1.26, which makes it a version.
 func (a *analyser) number(written string, released bool) {
 	digits := strings.TrimLeft(written, "vV")
 	if len(digits) < len(written) {
@@ -49,9 +48,9 @@ func (a *analyser) number(written string, released bool) {
 	}
 }
 
-// readNumber reads digits with points and commas. The value is a decimal number
-// with a point, or a version; other is its reading in another country. A list of
-// numbers has no value, unless it may also be one number.
+// readNumber reads digits with points and commas. The value is a decimal number with a point, or a
+// version; other is its reading in another country. If s is a list of numbers, list has them and
+// value is empty, unless s may also be a single number.
 func readNumber(s string) (value, other string, list []string) {
 	points, commas := strings.Count(s, "."), strings.Count(s, ",")
 	switch {
@@ -82,7 +81,7 @@ func readNumber(s string) (value, other string, list []string) {
 	return value, other, list
 }
 
-// grouped matches numbers in groups of three digits, by the sign between them.
+// grouped maps a separator to the pattern of numbers that it divides into groups of three digits.
 var grouped = map[string]*regexp.Regexp{
 	",": regexp.MustCompile(`^[1-9][0-9]{0,2}(?:,[0-9]{3})+$`), ".": regexp.MustCompile(`^[1-9][0-9]{0,2}(?:\.[0-9]{3})+$`),
 }

@@ -16,8 +16,8 @@ type Place struct {
 	Anchor  string // as in [ingest.Section]
 }
 
-// PlaceAt returns the heading path and the anchor of the section that contains
-// the byte at the offset of the document's text.
+// PlaceAt returns the heading path and the anchor of the section that contains the given byte
+// offset in the document's text.
 func (p *Passage) PlaceAt(offset int) (heading, anchor string) {
 	heading, anchor = p.Heading, p.Anchor
 	for _, at := range p.Places {
@@ -29,8 +29,8 @@ func (p *Passage) PlaceAt(offset int) (heading, anchor string) {
 	return heading, anchor
 }
 
-// PageAt returns the page of the byte at the offset of the document's text; 0
-// where there are none.
+// PageAt returns the page that contains the given byte offset in the document's text, or 0 if the
+// document has no pages.
 func (p *Passage) PageAt(offset int) int {
 	page := p.Page
 	for _, at := range p.Pages {
@@ -41,7 +41,7 @@ func (p *Passage) PageAt(offset int) int {
 	return page
 }
 
-// place sets the places and pages of one document's passages.
+// place sets the places and pages of the passages, which all belong to one document.
 func place(passages []*Passage, o Outline) {
 	for _, p := range passages {
 		for _, page := range o.Pages {
@@ -73,24 +73,23 @@ func place(passages []*Passage, o Outline) {
 	}
 }
 
-// isRow reports whether the passage is one row of a table, a section without a
-// heading or with that of its sheet: its anchor is its place.
+// isRow reports whether the passage is one row of a table: a section without a heading, or with the
+// name of its sheet as heading, whose anchor is its place.
 func (p *Passage) isRow() bool {
 	sheet, rows, ok := ingest.RowAnchor(p.Anchor)
 	return ok && (p.Heading == "" || sheet != "") && !strings.Contains(rows, "-")
 }
 
-// An Outline is the part of a document that is read with its text only.
+// An Outline is the part of a document that is stored together with its text.
 type Outline struct {
 	Sections []ingest.Section `json:"sections,omitempty"`
 	Pages    []ingest.Page    `json:"pages,omitempty"`
 }
 
-// maxOutlines is how many sections and pages are cached: about ten megabytes.
+// maxOutlines is the number of sections and pages that are cached, which need about 10 MB.
 const maxOutlines = 1 << 16
 
-// outlines cache those of recently found documents. Reading them takes as long as
-// a search.
+// outlines caches the outlines of recently found documents. Reading them takes as long as a search.
 type outlines struct {
 	mu    sync.Mutex
 	of    map[Version]Outline
@@ -115,8 +114,8 @@ func (o *outlines) put(v Version, outline Outline) {
 	o.count += n
 }
 
-// forget is called after changes by this process: nothing deleted stays cached, and a
-// server that lost changes may give their versions again.
+// forget empties the cache after changes by this process, so that it contains nothing deleted. A
+// server that lost changes may also reuse their versions.
 func (o *outlines) forget() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

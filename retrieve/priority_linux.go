@@ -2,7 +2,7 @@ package retrieve
 
 import "syscall"
 
-// lowerPriority lowers that of the calling thread.
+// lowerPriority lowers the priority of the calling thread.
 func lowerPriority() {
 	_ = syscall.Setpriority(syscall.PRIO_PROCESS, syscall.Gettid(), 10) // a sandbox may forbid it
 }

@@ -2,6 +2,5 @@
 
 package retrieve
 
-// lowerPriority does nothing: elsewhere a thread has no priority of its own, or one
-// that cannot be tested here.
+// lowerPriority does nothing: on other systems threads have no priority, or it is untested.
 func lowerPriority() {}

@@ -5,16 +5,15 @@ import (
 	"fmt"
 )
 
-// A Reranker scores texts by reading them together with the question: slower
-// than comparing vectors and terms, and more accurate. It is safe for
-// concurrent use.
+// A Reranker scores texts by reading them together with the question, which is slower and more
+// accurate than comparing vectors and terms. It is safe for concurrent use.
 type Reranker interface {
-	// Rerank returns a finite score for each text, in order; a higher one is
-	// more relevant. Scores compare within one call only.
+	// Rerank returns a finite score for each text, in order; a higher score means more relevant.
+	// Only scores of one call can be compared.
 	Rerank(ctx context.Context, question string, texts []string) ([]float64, error)
 }
 
-// rerank scores the best candidates with the reranker and drops the rest. If the
+// rerank scores the best candidates with the reranker and drops all other candidates. If the
 // reranker fails, it warns and leaves the candidates unchanged.
 func (x *Index) rerank(r *reading, q Query, all []*scored) ([]*scored, error) {
 	if x.opts.Reranker == nil || len(all) == 0 {

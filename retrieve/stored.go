@@ -13,16 +13,16 @@ import (
 	"ibid/ingest"
 )
 
-// This file holds what states and searchers share: ids, checks of documents before
-// they are stored, and the packing of vectors.
+// This file has functions that states and searchers share: ids, checks of documents before they are
+// stored, and the packing of vectors.
 
-// ChunkID returns the id of a document's chunk with the ordinal, from 1.
+// ChunkID returns the id of the document's chunk with the given ordinal, which starts at 1.
 func ChunkID(document string, ordinal int) string { return document + "#" + strconv.Itoa(ordinal) }
 
-// Uploads is the name of the root that has no folder.
+// Uploads is the name of the root for uploaded documents, which has no folder.
 const Uploads = "uploads"
 
-// PackVector is the stored form of a vector: little-endian float32.
+// PackVector returns the stored form of a vector: little-endian float32.
 func PackVector(v []float32) []byte {
 	b, _ := binary.Append(make([]byte, 0, 4*len(v)), binary.LittleEndian, v) // it fails only for other types
 	return b
@@ -35,8 +35,8 @@ func UnpackVector(b []byte) []float32 {
 	return v
 }
 
-// RootName returns a free name for the root of a path: its base name, or the host
-// of a web address, with "-2", "-3" … if that is taken. An empty path is the root [Uploads].
+// RootName returns a free name for the root of a path: its base name, or the host of a web address,
+// with "-2", "-3" … appended if that is taken. An empty path is the root [Uploads].
 func RootName(path string, taken []ingest.Root) string {
 	base := Uploads
 	if path != "" {
@@ -45,8 +45,8 @@ func RootName(path string, taken []ingest.Root) string {
 	if u, err := url.Parse(path); err == nil && ingest.IsAddress(path) {
 		base = u.Hostname()
 	}
-	// A root's name is the first element of ids, and "#" separates a chunk's
-	// ordinal; a folder named "uploads" must not become the root of uploads.
+	// A root's name is the first element of ids, and "#" precedes a chunk's ordinal. A folder named
+	// "uploads" must not become the root of uploads.
 	base = strings.Map(func(r rune) rune {
 		if r == '/' || r == '#' || r < ' ' {
 			return '-'
@@ -63,8 +63,8 @@ func RootName(path string, taken []ingest.Root) string {
 	return name
 }
 
-// CheckDocument checks, before a state stores them, that a document, its chunks
-// and their vectors fit together, and returns the vectors at unit length.
+// CheckDocument checks that a document, its chunks and their vectors fit together, before a state
+// stores them, and returns the vectors scaled to unit length.
 func CheckDocument(doc *ingest.Document, chunks []ingest.Chunk, vectors [][]float32) (units [][]float32, err error) {
 	if doc.Root == "" || doc.Path == "" || doc.ID != doc.Root+"/"+doc.Path {
 		return nil, fmt.Errorf("its id is not its root %q followed by its path %q", doc.Root, doc.Path)
@@ -87,12 +87,12 @@ func CheckDocument(doc *ingest.Document, chunks []ingest.Chunk, vectors [][]floa
 	return units, nil
 }
 
-// unitError is how far rounding may move the square of a unit vector's length
-// from 1.
+// unitError is the largest difference from 1 that rounding may cause in the square of a unit
+// vector's length.
 const unitError = 1e-6
 
-// Unit scales a vector of the given dimensions to unit length. A vector of
-// length zero is an error.
+// Unit scales a vector, which must have the given dimensions, to unit length. A vector of length
+// zero is an error.
 func Unit(v []float32, dims int) ([]float32, error) {
 	if len(v) == 0 || len(v) != dims {
 		return nil, fmt.Errorf("the vector has %d dimensions, the others have %d", len(v), dims)

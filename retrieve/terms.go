@@ -10,31 +10,30 @@ import (
 	"github.com/clipperhouse/uax29/v2/words"
 )
 
-// Analysis is the version of the rules of [Terms]. Term lists stored under
-// another version must be made again.
+// Analysis is the version of the rules of [Terms]. Term lists stored under another version must be
+// rebuilt.
 const Analysis = 6
 
-// maxTerm is the longest term in bytes. A longer one (an encoded image, a key) is
+// maxTerm is the length of the longest term in bytes. A longer term (an encoded image, a key) is
 // cut and can be found by its beginning.
 const maxTerm = 64
 
-// maxStemmed is the longest word in bytes that is stemmed by the rules of its
-// text's language: some stemmers copy the word at every letter.
+// maxStemmed is the length in bytes of the longest word that is stemmed by the rules of its text's
+// language: some stemmers copy the word at every letter.
 const maxStemmed = 4 * maxTerm
 
-// Terms returns the terms by which a text is compared with others, in order and
-// with repetitions: words by Unicode's rules, without case and accents, stemmed;
-// pairs of characters in scripts without spaces; identifiers whole and in parts
-// ("getUserName": getusername, get, user, name); versions and numbers whole. A
-// word of a text in Arabic or a Latin-script language other than English has two terms: one
-// stemmed by the rules of English, which a single word without context gets too,
-// and one by those of its language. Function words ("the", "and", "what") of
-// English and of the text's language are dropped, unless the text has nothing
-// else.
+// Terms returns the terms by which a text is compared with other texts, in order and with
+// repetitions: words by Unicode's rules, without case and accents, stemmed; pairs of characters in
+// scripts without spaces; identifiers as a whole and by their parts ("getUserName": getusername,
+// get, user, name); versions and numbers as a whole. A word in a text in Arabic, or in a language
+// of the Latin script other than English, has two terms: its stem by the rules of English, which is
+// also the term of a single word without context, and its stem by the rules of its language.
+// Function words ("the", "and", "what") of English and of the text's language are dropped, unless
+// the text has no other words.
 func Terms(text string) []string { return flat(question(text)) }
 
-// indexed returns all words of a text in order, also function words, and terms that
-// only serve to be found: a question made of function words alone finds something.
+// indexed returns all words of a text in order, including function words, so that a question of
+// function words alone finds something, and further terms that only documents have.
 func indexed(text string) []word {
 	var a analyser
 	a.read(text)
@@ -43,8 +42,8 @@ func indexed(text string) []word {
 
 // A word is the terms of one word of a text.
 type word struct {
-	// own is the stem in the text's language if that is not English and the stem
-	// differs from term.
+	// own is the stem in the text's language if the language is not English and the stem differs from
+	// term.
 	term, own string
 	// again marks a further term of text that already has a word.
 	again bool
@@ -71,7 +70,7 @@ func flat(words []word) []string {
 	return terms
 }
 
-// distinct returns the different elements in order of their first use.
+// distinct returns the distinct elements in order of their first use.
 func distinct[E comparable](all []E) []E {
 	seen := make(map[E]bool, len(all))
 	out := make([]E, 0, len(all))
@@ -87,11 +86,11 @@ func distinct[E comparable](all []E) []E {
 type analyser struct {
 	words        []word
 	dropFunction bool
-	// spoken are the words that the rules of another language may change.
+	// spoken lists the words that the rules of another language may change.
 	spoken []spoken
 	tally  tally
-	// previous is the last character of a run without spaces, which Unicode's
-	// rules cut into single characters; pairs are made across them.
+	// previous is the last character of a run without spaces. Unicode's rules cut such runs into
+	// single characters; pairs are made across the cuts.
 	previous string
 	paired   bool
 	end      int // byte offset of the end of previous
@@ -103,7 +102,7 @@ type spoken struct {
 	function languages
 }
 
-// bytesPerWord is fewer than most texts have, with spaces.
+// bytesPerWord is less than the bytes per word of most texts, with spaces.
 const bytesPerWord = 5
 
 func (a *analyser) read(text string) {
@@ -162,15 +161,15 @@ func (a *analyser) translate(l language) {
 	}
 }
 
-// run adds the pairs of neighbouring characters of a text in a script without
-// spaces. A Chinese character, or a single one, is also a term by itself.
+// run adds the pairs of neighbouring characters of a text in a script without spaces. A Chinese
+// character, or a character without neighbours, is also a term by itself.
 func (a *analyser) run(piece string, start, end int) {
 	if start != a.end {
 		a.flush()
 	}
 	first, n := utf8.DecodeRuneInString(piece)
 	if unicode.Is(unicode.Hangul, first) && particle(piece[n:]) {
-		a.repeat(piece[:n]) // a noun that no pair would find with another ending
+		a.repeat(piece[:n]) // no pair would find the noun with another ending
 	}
 	for len(piece) > 0 {
 		_, n := utf8.DecodeRuneInString(piece)
@@ -211,9 +210,9 @@ func (a *analyser) flush() {
 	a.previous, a.paired, a.end = "", false, -1
 }
 
-// marked adds the terms that an ASCII word makes with the signs around it: the languages
-// C++ and C#, a name that begins with a dot (.NET, .env), short ones joined by an
-// ampersand (AT&T), and a word that is written with or without a hyphen (A-320, e-mail).
+// marked adds the terms that an ASCII word forms with the signs around it: the languages C++ and
+// C#, a name that begins with a dot (.NET, .env), short names joined by an ampersand (AT&T), and a
+// word that is written with or without a hyphen (A-320, e-mail).
 func (a *analyser) marked(text string, start, end int) {
 	name, rest := text[start:end], text[end:]
 	switch {
@@ -239,8 +238,8 @@ func (a *analyser) marked(text string, start, end int) {
 	}
 }
 
-// lastName returns the ASCII letters and digits at the end of a text; empty if
-// they are the end of a longer name.
+// lastName returns the ASCII letters and digits at the end of a text, or "" if they are the end of
+// a longer name.
 func lastName(text string) string {
 	rest := strings.TrimRightFunc(text, func(r rune) bool { return r < utf8.RuneSelf && isASCIIAlnum(byte(r)) })
 	if rest != "" && strings.IndexByte(".,_", rest[len(rest)-1]) >= 0 {
@@ -249,9 +248,9 @@ func lastName(text string) string {
 	return text[len(rest):]
 }
 
-// hyphenated adds two hyphenated words as one term. A question gets the term only
-// where its parts would not find the other spelling: e-mail must find email and
-// Wi-Fi wifi, but A-320 and A320 share a number.
+// hyphenated adds two hyphenated words as one term. A question has the term only if its parts would
+// not find the other spelling: e-mail must find email and Wi-Fi wifi, but A-320 and A320 share a
+// number.
 func (a *analyser) hyphenated(left, right string) {
 	if left == "" {
 		return
@@ -263,9 +262,8 @@ func (a *analyser) hyphenated(left, right string) {
 	}
 }
 
-// joins reports whether the parts of a hyphenated word are often written as one:
-// a part is a single letter, the first or both are short, or one has letters and
-// the other digits.
+// joins reports whether the parts of a hyphenated word are often written as one word: a part is a
+// single letter, the first or both are short, or one has letters and the other digits.
 func joins(left, right string) bool {
 	return strings.ContainsAny(left, digits) != strings.ContainsAny(right, digits) ||
 		len(left) == 1 && isASCIIAlpha(left[0]) || len(right) == 1 && isASCIIAlpha(right[0]) ||
@@ -305,15 +303,15 @@ func short(term string) string {
 	return term[:n]
 }
 
-// unspaced reports whether a letter's script is written without spaces (or, as in
-// Korean, with spaces between larger units than words).
+// unspaced reports whether a letter's script is written without spaces or, like Korean, with spaces
+// between units larger than words.
 func unspaced(r rune) bool {
 	return r >= 0x0E00 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul,
 		unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar) && (unicode.IsLetter(r) || unicode.IsMark(r))
 }
 
-// spacedLetter reports whether a letter or digit is of a script with spaces. The
-// Japanese sign for a long vowel belongs to no script.
+// spacedLetter reports whether r is a letter or digit of a script with spaces. The Japanese sign
+// for a long vowel belongs to no script.
 func spacedLetter(r rune) bool {
 	return (unicode.IsDigit(r) || unicode.IsLetter(r) && !unicode.Is(unicode.Common, r)) && !unspaced(r)
 }
