@@ -6,7 +6,7 @@
 // in a child process.
 package pdf
 
-//go:generate go run ibid/cmd/ibid setup --yes --data pdfium pdfium
+//go:generate go run ../../cmd/ibid setup --yes --data pdfium pdfium
 
 import (
 	"bytes"
