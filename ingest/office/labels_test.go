@@ -4,35 +4,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"ibid/data/datatest"
 )
 
 // The first row of a form is not a row of names: each row is a label and its value.
 func TestLabels(t *testing.T) {
-	for _, tt := range []struct {
-		names int
-		rows  string // cells, and the rows
-		want  string // with the names in brackets
-	}{
-		{unknown, "Name:|Ann Osborne, 12 Quay/Born:|1970-03-04/Boat:|Atlas", "Name: Ann Osborne, 12 Quay/Born: 1970-03-04/Boat: Atlas"},
-		{unknown, "Study Title|A trial of warm sails/Sponsor|Velmere/|and others/Number of Subjects|120",
-			"Study Title: A trial of warm sails/Sponsor: Velmere/and others/Number of Subjects: 120"},
-		{likely, "Study Title|A trial of warm sails/Sponsor|Velmere/Number of Subjects|120",
-			"Study Title: A trial of warm sails/Sponsor: Velmere/Number of Subjects: 120"},
-		{unknown, "Fee|120 €/Length|8 m/Berth|B 4", "Fee: 120 €/Length: 8 m/Berth: B 4"},
-		{unknown, "Town|Velmere/Chair|Ann", "Town: Velmere/Chair: Ann"},
-		{unknown, "Name:|Ann", "Name: Ann"},
-		{likely, "Project|Harbour/Owner|Ann/Budget|25000", "Project: Harbour/Owner: Ann/Budget: 25000"},
-		// Records.
-		{likely, "Boat|Fee/Atlas|120/Gull|85/Tern|none", "[Boat|Fee]/Atlas|120/Gull|85/Tern|none"},
-		{unknown, "Boat|Price/Atlas|120/Gull|85", "[Boat|Price]/Atlas|120/Gull|85"},
-		{unknown, "Place|1998/Velmere|41 t/Quay|17 t", "[Place|1998]/Velmere|41 t/Quay|17 t"},
-		{likely, "Town|Chair/Velmere|Ann/Quay|Bo", "[Town|Chair]/Velmere|Ann/Quay|Bo"},
-		{1, "Name:|Chair of it:/Velmere:|Ann/Quay:|Bo", "[Name:|Chair of it:]/Velmere:|Ann/Quay:|Bo"},
-		{unknown, "Day|Boat/Monday|Atlas/Monday|Gull", "[Day|Boat]/Monday|Atlas/Monday|Gull"},
-		{unknown, "Boat|Price|Notes/Atlas|120|fast/Gull|85|slow", "[Boat|Price|Notes]/Atlas|120|fast/Gull|85|slow"},
-	} {
-		b := Block{Names: tt.names}
-		for row := range strings.SplitSeq(tt.rows, "/") {
+	for _, c := range datatest.Rows(t, "testdata/tables.txt", "labels") {
+		b := Block{Names: map[string]int{"unknown": unknown, "likely": likely, "1": 1}[c[0]]}
+		for row := range strings.SplitSeq(c[1], "/") {
 			b.Rows = append(b.Rows, strings.Split(row, "|"))
 		}
 		b.setNames()
@@ -44,8 +24,8 @@ func TestLabels(t *testing.T) {
 			}
 			got = append(got, line)
 		}
-		if want := strings.Split(tt.want, "/"); !slices.Equal(got, want) {
-			t.Errorf("%s: %q, want %q", tt.rows, got, want)
+		if want := strings.Split(c[2], "/"); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", c[1], got, want)
 		}
 	}
 }
@@ -75,13 +55,8 @@ func TestBoldNames(t *testing.T) {
 
 // A sheet is read in blocks: names are those of the table below them only.
 func TestSheetBlocks(t *testing.T) {
-	for rows, want := range map[string]string{
-		"Protocol/Study Title|A trial of warm sails/Sponsor|Velmere/Subjects|120": "Protocol/Study Title: A trial of warm sails/" +
-			"Sponsor: Velmere/Subjects: 120",
-		"Velmere Ltd|||Invoice/|||Number|V-14/|||Due|2025-03-01//Bill to/Ann Osborne/3 Quay//" +
-			"Item|Fee/Berth|120/Rope|3//Tar|8//Thanks/to all": "Velmere Ltd|Invoice/Number|V-14/Due|2025-03-01/Bill to/Ann Osborne/3 Quay/" +
-			"Item=Berth|Fee=120/Item=Rope|Fee=3/Item=Tar|Fee=8/Thanks/to all",
-	} {
+	for _, c := range datatest.Rows(t, "testdata/tables.txt", "blocks") {
+		rows, want := c[0], c[1]
 		var got []string
 		f := &file{archive: &archive{}, size: 1000, out: func(b Block) {
 			var cells []string

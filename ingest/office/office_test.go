@@ -118,7 +118,7 @@ func TestBinaryWorkbook(t *testing.T) {
 }
 
 func TestFormatNumber(t *testing.T) {
-	for _, row := range datatest.Rows(t, "testdata/numbers.txt", "numbers") {
+	for _, row := range datatest.Rows(t, "testdata/tables.txt", "numbers") {
 		if got := formatNumber(row[0], row[1], false); got != row[2] {
 			t.Errorf("%s as %s: %q, want %q", row[0], row[1], got, row[2])
 		}
@@ -143,17 +143,13 @@ func FuzzFormatNumber(f *testing.F) {
 }
 
 func TestItemNumber(t *testing.T) {
-	for _, tt := range []struct {
-		format string
-		n      int
-		want   string
-	}{
-		{"decimal", 12, "12"}, {"lowerLetter", 1, "a"}, {"lowerLetter", 27, "aa"}, {"upperLetter", 28, "BB"}, {"lowerLetter", 0, "0"},
-		{"upperRoman", 1994, "MCMXCIV"}, {"lowerRoman", 4, "iv"}, {"upperRoman", 5000, "5000"},
-		{"unknown", 3, "3"}, {"none", 3, ""},
-	} {
-		if got := itemNumber(tt.format, tt.n); got != tt.want {
-			t.Errorf("%d as %s: %q, want %q", tt.n, tt.format, got, tt.want)
+	for _, c := range datatest.Table[struct {
+		Format string
+		N      int
+		Want   string
+	}](t, "testdata/tables.txt", "items") {
+		if got := itemNumber(c.Format, c.N); got != c.Want {
+			t.Errorf("%d as %s: %q, want %q", c.N, c.Format, got, c.Want)
 		}
 	}
 }
@@ -189,26 +185,12 @@ func TestNamesOfNothing(t *testing.T) {
 
 // The boxes and lists of forms in a text have their state.
 func TestFormsOfText(t *testing.T) {
-	legacy := func(data string) string { return "<r><fldChar><ffData>" + data + "</ffData></fldChar></r>" }
-	box := func(properties, sign string) string {
-		return "<sdt><sdtPr>" + properties + "</sdtPr><sdtContent><r>" + sign + "</r></sdtContent></sdt><r><t> yes</t></r>"
-	}
-	for _, tt := range []struct{ in, want string }{
-		{box(`<checkbox><checked val="1"/></checkbox>`, "<t>☒</t>"), "[x] yes"},
-		{box(`<checkbox><checked val="0"/></checkbox>`, `<sym char="F0A8"/>`), "[ ] yes"},
-		{box(`<showingPlcHdr/><checkbox><checked val="0"/></checkbox>`, "<t>☐</t>"), "[ ] yes"},
-		{box(`<dropDownList><listItem displayText="Long"/></dropDownList>`, "<t>Short</t>"), "Short yes"},
-		{legacy(`<checkBox><default val="0"/><checked/></checkBox>`), "[x]"},
-		{legacy(`<checkBox><checked val="0"/><default val="1"/></checkBox>`), "[ ]"},
-		{legacy(`<checkBox><default val="1"/></checkBox>`), "[x]"},
-		{legacy(`<ddList><result val="1"/><listEntry val="Short"/><listEntry val="Long"/></ddList>`), "Long"},
-		{legacy(`<ddList><result val="7"/><listEntry val="Short"/></ddList><r/>`) + "<r><t>none</t></r>", "none"},
-	} {
+	for _, c := range datatest.Rows(t, "testdata/tables.txt", "forms") {
 		var out []string
-		_, err := Read([]byte(`<document xmlns:w="http://schemas.microsoft.com/office/word/2003/wordml"><body><p>`+tt.in+`</p></body></document>`),
+		_, err := Read([]byte(`<document xmlns:w="http://schemas.microsoft.com/office/word/2003/wordml"><body><p>`+c[0]+`</p></body></document>`),
 			func(b Block) { out = append(out, b.Text) }, func(string, string) {})
-		if err != nil || strings.Join(out, "|") != tt.want {
-			t.Errorf("%s: %q, %v", tt.in, out, err)
+		if err != nil || strings.Join(out, "|") != c[1] {
+			t.Errorf("%s: %q, %v", c[0], out, err)
 		}
 	}
 }
