@@ -14,6 +14,7 @@ import (
 	"ibid/answer/openai"
 	"ibid/answer/openai/openaitest"
 	"ibid/cite"
+	"ibid/data/datatest"
 	"ibid/ingest"
 	"ibid/retrieve"
 )
@@ -191,52 +192,26 @@ func TestWarningsAfterLine(t *testing.T) {
 // Cases that the scripted run does not have.
 func TestShowTrace(t *testing.T) {
 	t.Parallel()
-	passage := retrieve.Passage{Chunk: ingest.Chunk{ID: "a", Document: "docs/a", Page: 3}, Title: "A"}
-	for _, test := range []struct {
-		name     string
-		passages []retrieve.Passage
-		answer   cite.Answer
-		want     string
-	}{
-		{"nothing found", nil, cite.Answer{}, "The search found 0 passages.\n"},
-		{"small talk", nil, cite.Answer{Reason: "small_talk"}, "so nothing was searched.\n"},
-		{"a fallback", nil, cite.Answer{Fallback: "model_failed"}, "so sentences of the passages were quoted without it.\n"},
-		{"parts", nil, cite.Answer{Steps: []answer.Stepped{{Step: 3, Role: answer.RoleCombine, From: []int{1, 2}, Changed: true}}},
-			" 3. combined, of the parts of the steps [1 2]: its reply was used\n"},
-		{"not judged", []retrieve.Passage{passage}, cite.Answer{}, " 1. not judged        A (docs/a) page 3\n"},
-		{"no verdict", []retrieve.Passage{passage},
-			cite.Answer{Judged: []answer.Judged{{Passage: "a", Decision: answer.Unparsable, By: "model"}}},
-			"    the judge gave no verdict (unparsable)\n"},
-		{"a second source", []retrieve.Passage{passage}, cite.Answer{
-			Judged:  []answer.Judged{{Passage: "a", Decision: answer.Relevant, By: "score", Chance: .97}},
-			Sources: []cite.Source{{Number: 1, Passages: []cite.SourcePassage{{ID: "a"}}}, {Number: 2, Passages: []cite.SourcePassage{{ID: "a"}}}},
-		}, " 1. cited [1] [2]  97 %  A (docs/a) page 3\n"},
-		{"left out, then read", []retrieve.Passage{passage}, cite.Answer{
-			Judged: []answer.Judged{{Passage: "a", Decision: answer.Relevant, By: "score", Chance: .5}},
-			Steps:  []answer.Stepped{{Passages: []string{"a"}, Reason: "deferred"}, {Step: 1, Role: answer.RoleAnswer, Passages: []string{"a"}}},
-		}, " 1. read        50 %  A (docs/a) page 3\n\nThe model read 1 of 2 passages; the others are less likely"},
-		{"left out", []retrieve.Passage{passage}, cite.Answer{
-			Judged: []answer.Judged{{Passage: "a", Decision: answer.Relevant, By: "score", Chance: .5}},
-			Steps:  []answer.Stepped{{Passages: []string{"a"}, Reason: "budget"}},
-		}, " 1. not read    50 %  A (docs/a) page 3\n\nThe model read 0 of 1 passage; the context window"},
-		{"a wider look", nil, cite.Answer{Judged: []answer.Judged{{Passage: "b", Wider: true}}, Steps: []answer.Stepped{
-			{Step: 1, Role: answer.RoleAnswer, Reason: "no_answer"}, {Passages: []string{"c"}, Reason: "budget"},
-			{Step: 1, Role: answer.RoleAnswer, Passages: []string{"a", "b"}, Changed: true},
-		}}, "not hold the answer\nThen it looked again, at 2 of 3 passages; the context window, or the budget, has no room for the others.\n" +
-			" 1. written from 2 passages: its reply was used\n"},
-		{"a failed step", nil, cite.Answer{Steps: []answer.Stepped{{Step: 2, Role: answer.RoleRefine, Reason: "model_error", Lost: []int{2}}}},
-			" 2. improved with 0 passages: the call failed; labels that it no longer cites: [2]\n"},
-		{"a draft", nil, cite.Answer{Drafts: []cite.Draft{{Step: 1, Text: "The lamp is lit.\n"}}}, "\nThe draft of step 1:\nThe lamp is lit.\n"},
-		{"marked", nil, cite.Answer{Verified: []answer.Verified{{Statement: "It is lit.", Verdict: answer.Marked, Calls: 2}}},
-			"shown as doubtful: the judge decided no, in 2 calls\n"},
-		{"without a judge", nil, cite.Answer{Verified: []answer.Verified{{Statement: "It is lit.", By: "code", Plain: true}}},
-			"shown: it cites nothing, so it is marked; no judge was asked\n"},
-	} {
+	unmarked := answer.Verified{Statement: "It is lit.", By: "code", Plain: true}
+	tests := []shownTrace{{Name: "without a judge", Answer: cite.Answer{Verified: []answer.Verified{unmarked}},
+		Want: "shown: it cites nothing, so it is marked; no judge was asked\n"}}
+	for _, test := range append(tests, datatest.Lines[shownTrace](t, "testdata/traces.jsonl")...) {
+		tr := tracer{verified: checks(test.Answer.Verified)}
+		if test.Found {
+			tr.passages, tr.first = []retrieve.Passage{{Chunk: ingest.Chunk{ID: "a", Document: "docs/a", Page: 3}, Title: "A"}}, 1
+		}
 		var b strings.Builder
-		tr := tracer{passages: test.passages, first: len(test.passages), verified: checks(test.answer.Verified)}
-		must(t, tr.show(&b, test.answer))
-		if !strings.Contains(b.String(), test.want) {
-			t.Errorf("%s: got\n%s\nwant %q", test.name, b.String(), test.want)
+		must(t, tr.show(&b, test.Answer))
+		if !strings.Contains(b.String(), test.Want) {
+			t.Errorf("%s: got\n%s\nwant %q", test.Name, b.String(), test.Want)
 		}
 	}
+}
+
+// A shownTrace is an answer, with one passage where Found is set, and a part of its trace.
+type shownTrace struct {
+	Name   string
+	Found  bool
+	Answer cite.Answer
+	Want   string
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/alecthomas/kong"
+
+	"ibid/data/datatest"
 )
 
 //go:generate go test . -run TestConfigurationPage -update
@@ -152,21 +154,9 @@ func cell(s string) string {
 
 func TestIsNear(t *testing.T) {
 	t.Parallel()
-	for url, want := range map[string]bool{
-		"http://localhost:11434/v1":             true,
-		"http://127.0.0.1:8000/v1":              true,
-		"http://[::1]:8000/v1":                  true,
-		"http://ollama:11434/v1":                true, // a neighbour in a container network
-		"http://192.168.1.20/v1":                true,
-		"http://box.local/v1":                   true,
-		"http://host.docker.internal:11434/v1":  true,
-		"https://api.openai.com/v1":             false,
-		"https://203.0.113.7/v1":                false,
-		"https://localhost.example.com/v1":      false,
-		"https://user:secret@llm.example.com/v": false,
-	} {
-		if got := isNear(url); got != want {
-			t.Errorf("%s: %t", url, got)
+	for _, row := range datatest.Rows(t, "testdata/tables.txt", "near") {
+		if got := isNear(row[0]); fmt.Sprint(got) != row[1] {
+			t.Errorf("%s: %t", row[0], got)
 		}
 	}
 }

@@ -40,31 +40,6 @@ var pages = []string{
 	"retrieve/SCALE.md",
 }
 
-// notRun are the commands of the pages that no test runs, each with the reason.
-var notRun = map[string]string{
-	"go run ./cmd/ibid serve data/library": "the gate runs it on a clean machine (.ci/run)",
-	"go test ./...":                        "this is a part of it",
-	`CGO_ENABLED=0 go build -ldflags="-s -w" -o ibid ./cmd/ibid`:              ".ci/full runs it with empty caches",
-	"go generate ./ingest/pdf":                                                ".ci/full runs it: it downloads",
-	`CGO_ENABLED=0 go build -ldflags="-s -w" -tags pdfium -o ibid ./cmd/ibid`: ".ci/full runs it with empty caches",
-	".ci/release v0.1.0 dist":                                                 "it builds for minutes; .ci/full runs it by .ci/released",
-	`docker run -d -p 3000:8080 --add-host host.docker.internal:host-gateway \`: "there is no Docker where tests run; .ci/image does by " +
-		"hand what the Dockerfile says",
-	"sudo install ibid-v0.1.0-linux-amd64/ibid /usr/local/bin/": "it changes the machine",
-	"sha256sum --check --ignore-missing SHA256SUMS":             "it is about a download; the gate checks the sums of a release",
-	"tar -xzf ibid-v0.1.0-linux-amd64.tar.gz":                   "it is about a download; the gate unpacks a release",
-	"ibid eval retrieval scifact --min ndcg@10=0.70":            "the set is large; .ci/full measures it",
-
-	"sudo install -m 644 cmd/ibid/ibid.service /etc/systemd/system/": "systemd runs where .ci/systemd types it",
-	"sudo systemctl edit ibid":                                       "systemd runs where .ci/systemd types it",
-	"sudo systemctl enable ibid":                                     "systemd runs where .ci/systemd types it",
-	"sudo systemctl restart ibid":                                    "systemd runs where .ci/systemd types it",
-	"journalctl -u ibid -n 20":                                       "systemd runs where .ci/systemd types it",
-	`sudo systemd-run --quiet --pipe --wait --collect -p DynamicUser=yes -p User=ibid \`: "systemd runs where .ci/systemd types it",
-
-	"sudo install -D -m 644 -t /usr/local/share/ibid ibid-v0.1.0-linux-amd64/english.ibidmodel": "it changes the machine",
-}
-
 // A block is the text between two fences.
 type block struct {
 	page, kind string
@@ -111,7 +86,7 @@ func TestPages(t *testing.T) {
 		t.Run(page, func(t *testing.T) {
 			t.Parallel()
 			blocks := blocksOf(t, page)
-			script, wanted := typed(blocks)
+			script, wanted := typed(t, blocks)
 			if script == "" || !*update && !slices.Contains(typing, page) {
 				return
 			}
@@ -160,7 +135,8 @@ func (e expectation) shown(output string) string {
 }
 
 // typed returns the commands of a page as one script.
-func typed(blocks []block) (script string, wanted []expectation) {
+func typed(t *testing.T, blocks []block) (script string, wanted []expectation) {
+	t.Helper()
 	var b strings.Builder
 	add := func(e expectation) {
 		fmt.Fprintf(&b, "printf '\\001%%s\\n' '%s'\n%s\n", e.at, e.command)
@@ -170,7 +146,7 @@ func typed(blocks []block) (script string, wanted []expectation) {
 		at := fmt.Sprintf("%s:%d", block.page, block.line)
 		switch block.kind {
 		case "sh":
-			if kept := runnable(block.text); kept != "" {
+			if kept := runnable(t, block.text); kept != "" {
 				add(expectation{at: at, command: kept})
 			}
 		case "console":
@@ -195,8 +171,12 @@ func typed(blocks []block) (script string, wanted []expectation) {
 
 // runnable removes the commands that are not run, with their continuation lines.
 // Text between "<<'END'" and "END" stays unchanged.
-func runnable(text string) string {
-	var kept []string
+func runnable(t *testing.T, text string) string {
+	t.Helper()
+	var kept, notRun []string
+	for _, row := range datatest.Rows(t, "testdata/tables.txt", "not run") {
+		notRun = append(notRun, row[0])
+	}
 	skipping, given := false, false
 	for line := range strings.SplitSeq(strings.TrimSpace(text), "\n") {
 		if given {
@@ -206,7 +186,7 @@ func runnable(text string) string {
 		given = strings.HasSuffix(line, "<<'END'")
 		if !skipping {
 			command, _, _ := strings.Cut(line, " #")
-			_, skipping = notRun[strings.TrimSpace(command)]
+			skipping = slices.Contains(notRun, strings.TrimSpace(command))
 			// TestPagesStores types it, TestPagesMeasures holds it
 			skipping = skipping || strings.Contains(command, storeServer) || longMeasure.MatchString(line)
 		}

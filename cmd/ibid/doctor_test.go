@@ -9,6 +9,7 @@ import (
 
 	"ibid/answer/openai/openaitest"
 	"ibid/answer/trial"
+	"ibid/data/datatest"
 )
 
 // examined is what 'ibid doctor --json' says, by check.
@@ -60,67 +61,32 @@ func good(r openaitest.Request) openaitest.Reply {
 
 func TestDoctorModel(t *testing.T) {
 	t.Parallel()
-	// change gives the good model a fault for the prompts that hold a text.
-	change := func(in string, change func(*openaitest.Reply)) func(openaitest.Request) openaitest.Reply {
-		return func(r openaitest.Request) openaitest.Reply {
-			reply := good(r)
-			if strings.Contains(r.Role+"\n"+r.User, in) {
-				change(&reply)
-			}
-			return reply
-		}
-	}
-	fault := func(f openaitest.Fault) func(*openaitest.Reply) {
-		return func(r *openaitest.Reply) { r.Fault = f }
-	}
-	text := func(s string) func(*openaitest.Reply) { return func(r *openaitest.Reply) { r.Text = s } }
-	for _, test := range []struct {
-		name, check, state, says string
-		code                     int
-		reply                    func(openaitest.Request) openaitest.Reply
-		args                     []string
-	}{
-		{name: "good", check: "writer", state: stateOK, says: "4 of 4 answers are right, and 4 of these cite", reply: good},
-		{name: "good window", check: "context", state: stateOK, says: "was read in full", reply: good},
-		{name: "good judge", check: "judge", state: stateOK, says: "AUROC 1.00 (48 verdicts, 50 %", reply: good},
-		{name: "good stream", check: "model", state: stateOK, says: "first words after", reply: good},
-		{name: "cuts the prompt", check: "context", state: stateFailed, says: "OLLAMA_CONTEXT_LENGTH", code: 1,
-			reply: change("Below is a log", func(r *openaitest.Reply) { r.PromptTokens = 2048 })},
-		{name: "small window", check: "context", state: stateFailed, says: "set --context-tokens (4096 now)", code: 1,
-			reply: change("Below is a log", fault(openaitest.ContextLength))},
-		{name: "no usage", check: "context", state: stateWarning, says: "does not report",
-			reply: change("", fault(openaitest.NoUsage))},
-		{name: "ignores stream", check: "model", state: stateWarning, says: "not as a stream",
-			reply: change("", fault(openaitest.PlainJSON))},
-		{name: "broken stream", check: "model", state: stateFailed, says: "broke off", code: 1,
-			reply: change("", fault(openaitest.NoFinish))},
-		{name: "no such model", check: "endpoint", state: stateWarning, says: "it lists test-model", reply: good,
-			args: []string{"--model", "nosuch"}},
-		{name: "silent", check: "model", state: stateFailed, says: "without text", code: 1, reply: change("one to twelve", text(""))},
-		{name: "chatty judge", check: "judge", state: stateWarning, says: "AUROC 0.50",
-			reply: change("verify", text("Well, that depends on how you look at it."))},
-		{name: "agreeing judge", check: "judge", state: stateWarning, says: "100 % of them yes", reply: change("verify", text("yes"))},
-		{name: "answers nothing", check: "writer", state: stateWarning, says: "0 of 4 answers are right",
-			reply: change("answer", func(r *openaitest.Reply) {
-				if strings.HasSuffix(r.Text, "]") {
-					r.Text = "Perhaps."
-				}
-			})},
-		{name: "fails while it is tried", check: "self-test", state: stateFailed, says: "not finished: ", code: 1,
-			reply: change("verify", fault(openaitest.BadRequest))},
-		{name: "another gate model", check: "gate model", state: stateOK, says: "small: first words", reply: good,
-			args: []string{"--gate-model", "small"}},
-	} {
-		t.Run(test.name, func(t *testing.T) {
+	for _, test := range datatest.Lines[struct {
+		Name, Check, State, Says string
+		Code                     int
+		Args                     []string
+		To                       string // a part of the prompts, or their role, for which the good reply is changed
+		Cited                    bool   // only where it cites
+		Reply                    json.RawMessage
+	}](t, "testdata/models.jsonl") {
+		t.Run(test.Name, func(t *testing.T) {
 			t.Parallel()
-			url := openaitest.Start(t, &openaitest.Handler{Reply: test.reply})
-			args := append([]string{"--model", "test-model", "--base-url", url}, test.args...)
-			if !slices.Contains([]string{"judge", "writer", "self-test"}, test.check) {
+			url := openaitest.Start(t, &openaitest.Handler{Reply: func(r openaitest.Request) openaitest.Reply {
+				reply := good(r)
+				if test.Reply != nil && strings.Contains(r.Role+"\n"+r.User, test.To) && (!test.Cited || strings.HasSuffix(reply.Text, "]")) {
+					if err := json.Unmarshal(test.Reply, &reply); err != nil {
+						t.Error(err)
+					}
+				}
+				return reply
+			}})
+			args := append([]string{"--model", "test-model", "--base-url", url}, test.Args...)
+			if !slices.Contains([]string{"judge", "writer", "self-test"}, test.Check) {
 				args = append(args, "--no-self-test")
 			}
 			checks, code := examined(t, t.TempDir(), args...)
-			f := checks[test.check]
-			if f.State != test.state || !strings.Contains(f.Detail+"\n"+f.Next, test.says) || code != test.code {
+			f := checks[test.Check]
+			if f.State != test.State || !strings.Contains(f.Detail+"\n"+f.Next, test.Says) || code != test.Code {
 				t.Errorf("exit code %d, %+v", code, f)
 			}
 		})
