@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"ibid/data/datatest"
 	"ibid/retrieve"
 )
 
@@ -17,41 +18,22 @@ const handbook = "Vouchers are valid for two years. Session sheets are kept for 
 // A few words without a label are an answer where a passage has them word for word, or
 // the judge says yes; without a judge nothing else is.
 func TestShortReply(t *testing.T) {
-	for reply, want := range map[string]struct {
-		asked          string
-		unjudged, like bool // what code finds; what the judge is to find
-	}{
-		"Two years.":                      {"How long are vouchers valid?", true, true},
-		"**Answer:** Two years":           {"How long are vouchers valid?", true, true},
-		"For two years\n\nAnything else?": {"How long are vouchers valid?", true, true},
-		"**27 days**":                     {"How long does the bread rest?", true, true},
-		"240 °C":                          {"How hot is the oven?", true, true},
-		"On Fridays.":                     {"When is the oven hot?", true, true},
-		"0151 201":                        {"What is the number of the workshop?", true, true},
-		"Front desk: 0151 200":            {"Which number has the front desk?", true, true},
-		"两年":                              {"代金券的有效期是多久？", true, true},
-		"No.":                             {"May I bring my dog into the hall?", false, true},
-		"2 years":                         {"How long are vouchers valid?", true, true},
-		"Warranty: 3 years":               {"What is the warranty?", true, true},
-		"Power consumption: 9 watts":      {"What is the power consumption?", true, true},
-		"Warranty: 9 watts":               {"What is the warranty?", false, false},
-		"24 months":                       {"How long are vouchers valid?", false, true},
-		"Eleven weeks.":                   {"How long are vouchers valid?", false, false},
-		"I don't know.":                   {"How long are vouchers valid?", false, false},
-		"Good question!":                  {"How long are vouchers valid?", false, false},
-	} {
-		for verdict, shown := range map[string]bool{"yes": want.like, "no": false, "": want.unjudged} {
-			if verdict == "yes" && !want.like && reply != "Good question!" {
+	for _, c := range datatest.Table[struct {
+		Reply, Asked     string
+		Unjudged, Judged bool // what code finds; what the judge is to find
+	}](t, "testdata/tables.txt", "short replies") {
+		for verdict, shown := range map[string]bool{"yes": c.Judged, "no": false, "": c.Unjudged} {
+			if verdict == "yes" && !c.Judged && c.Reply != "Good question!" {
 				continue // what such a judge says is believed
 			}
-			m := &script{reply: byRole(map[Role][]string{RoleAnswer: {reply}, RoleVerify: {verdict}})}
+			m := &script{reply: byRole(map[Role][]string{RoleAnswer: {c.Reply}, RoleVerify: {verdict}})}
 			a := &Answerer{Retriever: passages(handbook), Model: m, Unproved: UnprovedDrop}
 			if verdict == "" {
 				a.Gate = GateScore
 			}
-			got := read(a.Ask(t.Context(), Question{Text: want.asked}))
+			got := read(a.Ask(t.Context(), Question{Text: c.Asked}))
 			if got.err != nil || (got.text != "") != shown || shown && strings.Count(got.text, "[1]") != 1 {
-				t.Errorf("%q, judge %q: want shown=%t with [1]\n%s", reply, verdict, shown, got)
+				t.Errorf("%q, judge %q: want shown=%t with [1]\n%s", c.Reply, verdict, shown, got)
 			}
 		}
 	}

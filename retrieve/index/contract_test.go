@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"ibid/data/datatest"
 	"ibid/ingest"
 	"ibid/retrieve"
 	"ibid/retrieve/weaviate"
@@ -199,30 +200,13 @@ func testFilter(t *testing.T, l *candidate) {
 	l.put("b", "dated/2", map[string]string{"date": "2024/4/2", "tags": "sea", "author": "Ada Lovelace", "language": "en-GB"}, 89, long)
 	l.put("b", "dated/3", map[string]string{"updated": "2024-05", "tags": "harbour, #sea"}, 89, long)
 	l.put("b", "dated/4", map[string]string{"date": "once", "tags": "seaside"}, 89, long)
-	for _, c := range []struct {
-		f    retrieve.Filter
-		want []string
-	}{
-		{retrieve.Filter{Collection: "work", PathPrefix: "far"}, []string{"b/far/y#1"}},
-		{retrieve.Filter{Root: "b", PathPrefix: "f"}, []string{"b/far/y#1"}},
-		{retrieve.Filter{Document: "a/far/x.md"}, []string{"a/far/x.md#1"}},
-		{retrieve.Filter{PathPrefix: "far/"}, []string{"a/far/x.md#1", "b/far/y#1"}},
-		{retrieve.Filter{Format: "markdown"}, []string{"a/far/x.md#1"}},
-		{retrieve.Filter{Root: "b", Format: "markdown"}, nil},
-		{retrieve.Filter{Collections: []string{"none"}}, nil},
-		{retrieve.Filter{Tags: []string{"sea"}}, []string{"b/dated/1#1", "b/dated/2#1", "b/dated/3#1"}},
-		{retrieve.Filter{Tags: []string{"Harbour", "SEA"}}, []string{"b/dated/1#1", "b/dated/3#1"}},
-		{retrieve.Filter{Author: "lovelace"}, []string{"b/dated/2#1"}},
-		{retrieve.Filter{Author: "lovelace", Language: "fr"}, nil},
-		{retrieve.Filter{Language: "en", Tags: []string{"sea"}}, []string{"b/dated/2#1"}},
-		{retrieve.Filter{Since: "2024-04"}, []string{"b/dated/2#1", "b/dated/3#1"}},
-		{retrieve.Filter{Until: "2024-04-02"}, []string{"b/dated/1#1", "b/dated/2#1"}},
-		{retrieve.Filter{Since: "2024", Tags: []string{"sea"}, Collections: []string{"x", "work"}},
-			[]string{"b/dated/1#1", "b/dated/2#1", "b/dated/3#1"}},
-		{retrieve.Filter{Since: "2025"}, nil},
-	} {
-		l.dense(0, 3, c.f, c.want...)
-		l.lexical("boat", 3, c.f, c.want...)
+	for _, c := range datatest.Lines[struct {
+		Filter            retrieve.Filter
+		Collections, Want []string
+	}](l, "testdata/filters.jsonl") {
+		c.Filter.Collections = c.Collections
+		l.dense(0, 3, c.Filter, c.Want...)
+		l.lexical("boat", 3, c.Filter, c.Want...)
 	}
 	// Filters apply to the current documents.
 	l.put("b", "dated/1", map[string]string{"tags": "land"}, 1, "a boat")
