@@ -413,51 +413,35 @@ func TestSlowReader(t *testing.T) {
 // TestLeaving: breaking out of the range, or canceling the context, ends the
 // request at once; no further token is made.
 func TestLeaving(t *testing.T) {
-	leave := map[string]func(ctx context.Context, c *openai.Client, after int) (seen int, left time.Time, err error){
-		"break": func(ctx context.Context, c *openai.Client, after int) (seen int, left time.Time, err error) {
-			for _, err := range c.Complete(ctx, prompt) {
-				if err != nil {
-					return seen, left, err
-				}
-				if seen++; seen == after {
-					left = time.Now()
-					break
-				}
-			}
-			return seen, left, nil
-		},
-		"cancel": func(ctx context.Context, c *openai.Client, after int) (seen int, left time.Time, err error) {
-			ctx, cancel := context.WithCancel(ctx)
-			defer cancel()
-			for _, err := range c.Complete(ctx, prompt) {
-				if err != nil {
-					if !errors.Is(err, context.Canceled) {
-						return seen, left, err
-					}
-					break
-				}
-				if seen++; seen == after {
-					left = time.Now()
-					cancel()
-				}
-			}
-			return seen, left, nil
-		},
-	}
-	for name, leave := range leave {
+	for _, cancels := range []bool{false, true} {
 		for _, after := range []int{1, 2, 7, 20} {
 			synctest.Test(t, func(t *testing.T) {
 				h := &openaitest.Handler{PerToken: 20 * time.Millisecond,
 					Reply: openaitest.Sequence(openaitest.Reply{Text: strings.Repeat("tide ", 30)})}
-				seen, left, err := leave(t.Context(), piped(t, h, openai.Options{}), after)
-				if err != nil || seen != after {
-					t.Fatalf("%s after %d: seen %d, %v", name, after, seen, err)
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				seen, left := 0, time.Time{}
+				for _, err := range piped(t, h, openai.Options{}).Complete(ctx, prompt) {
+					if cancels && errors.Is(err, context.Canceled) {
+						break
+					}
+					must(t, err)
+					if seen++; seen == after {
+						left = time.Now()
+						if !cancels {
+							break
+						}
+						cancel()
+					}
+				}
+				if seen != after {
+					t.Fatalf("after %d, canceled %t: seen %d", after, cancels, seen)
 				}
 				synctest.Wait()
 				x := h.Exchanges()
 				if len(x) != 1 || !x[0].Ended || !x[0].Gone || !x[0].End.Equal(left) || x[0].Sent > seen {
-					t.Errorf("%s after %d: %d requests, ended %t, gone %t, after %s, %d tokens made", name, after, len(x), x[0].Ended, x[0].Gone,
-						x[0].End.Sub(left), x[0].Sent)
+					t.Errorf("after %d, canceled %t: %d requests, ended %t, gone %t, after %s, %d tokens made", after, cancels, len(x), x[0].Ended,
+						x[0].Gone, x[0].End.Sub(left), x[0].Sent)
 				}
 			})
 		}

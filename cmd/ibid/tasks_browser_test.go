@@ -24,7 +24,8 @@ import (
 // the words that the page shows.
 type newUser struct {
 	browserPage
-	steps int // controls used and texts typed
+	steps             int    // controls used and texts typed
+	folder, downloads string // what is chosen, and where exports go
 }
 
 // key presses a key.
@@ -89,8 +90,6 @@ func (u *newUser) askFor(question string) {
 		` && document.querySelector(".turn:last-child").getAttribute("aria-busy") === "false"`)
 }
 
-func (u *newUser) escape() { u.key("Escape", "", 27) }
-
 // TestTasksInABrowser does the first tasks of a new user, on an empty server of the real
 // program, with a model that is chosen on the page.
 func TestTasksInABrowser(t *testing.T) {
@@ -105,7 +104,17 @@ func TestTasksInABrowser(t *testing.T) {
 			model := openaitest.Start(t, &openaitest.Handler{Model: "scripted", Reply: scriptedWriter})
 			url := serve(t, t.TempDir(), "--no-self-test")
 			ready(t, url)
-			u := &newUser{browserPage: openBrowser(t)}
+			u := &newUser{browserPage: openBrowser(t), folder: filepath.Join(t.TempDir(), "club"), downloads: t.TempDir()}
+			writeFiles(t, u.folder, map[string]string{
+				"fees.md": "# Fees\n\n## Boats\n\nThe mooring fee is 240 crowns a season. It is paid in March.\n\n## People\n\nMembers pay half.\n",
+				"dogs.md": "# Dogs\n\nDogs are welcome on the pier until sunset. They are kept on a lead.\n",
+			})
+			text, err := os.ReadFile("testdata/tasks.txt")
+			must(t, err)
+			script := strings.Replace(strings.TrimSpace(string(text)), "ENDPOINT", model, 1)
+			_, err = chromedp.Call(u, browser.SetDownloadBehavior, browser.SetDownloadBehaviorParams{DownloadPath: u.downloads,
+				Behavior: browser.SetDownloadBehaviorBehaviorAllow, BrowserContextID: chromedp.FromContext(u).BrowserContextID})
+			must(t, err)
 			if _, err := chromedp.Call(u, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 				Features: []*emulation.MediaFeature{{Name: "prefers-reduced-motion", Value: "reduce"},
 					{Name: "prefers-color-scheme", Value: screen.theme}},
@@ -114,15 +123,18 @@ func TestTasksInABrowser(t *testing.T) {
 			}
 			u.do(chromedp.EmulateViewport(screen.width, screen.height), chromedp.Navigate(url+"/"))
 			u.waitFor(`document.querySelector("#welcome")?.innerText === "Add your documents"`)
-			for i, task := range newUserTasks(t, model) {
+			for i, task := range strings.Split(strings.ReplaceAll(script, "\n\t", "\v"), "\n") {
+				name, steps, _ := strings.Cut(task, "\v")
 				u.steps = 0
 				began := time.Now()
-				task.do(u)
+				for step := range strings.SplitSeq(steps, "\v") {
+					u.follow(step)
+				}
 				shoot(t, u, fmt.Sprintf("task-%02d-%d-%s", i+1, screen.width, screen.theme))
 				if u.js(`String(document.documentElement.scrollWidth > innerWidth)`) == "true" {
-					t.Errorf("%s: the page is wider than the window", task.name)
+					t.Errorf("%s: the page is wider than the window", name)
 				}
-				t.Logf("figure: at %d pixels, to %s: %d steps, %.1f s", screen.width, task.name, u.steps, time.Since(began).Seconds())
+				t.Logf("figure: at %d pixels, to %s: %d steps, %.1f s", screen.width, name, u.steps, time.Since(began).Seconds())
 			}
 		})
 	}
@@ -150,101 +162,38 @@ func scriptedWriter(r openaitest.Request) openaitest.Reply {
 	return openaitest.Reply{Text: "read"}
 }
 
-type newUserTask struct {
-	name string
-	do   func(u *newUser)
-}
-
-func newUserTasks(t *testing.T, model string) []newUserTask {
-	folder, downloads := filepath.Join(t.TempDir(), "club"), t.TempDir()
-	writeFiles(t, folder, map[string]string{
-		"fees.md": "# Fees\n\n## Boats\n\nThe mooring fee is 240 crowns a season. It is paid in March.\n\n## People\n\nMembers pay half.\n",
-		"dogs.md": "# Dogs\n\nDogs are welcome on the pier until sunset. They are kept on a lead.\n",
-	})
-	return []newUserTask{
-		{"add a folder", func(u *newUser) {
-			u.reach("Add a folder") // Enter opens the system's dialog
-			u.do(chromedp.SetUploadFiles(chromedp.CSS("input[webkitdirectory]"), []string{folder}))
-			u.waitFor(`document.querySelectorAll(".uploads .done").length === 2`)
-			u.waitFor(`document.querySelectorAll("#shelf li").length === 2`)
-		}},
-		{"ask", func(u *newUser) {
-			u.askFor("What is the mooring fee?")
-			u.waitFor(`document.querySelector(".turn .text").innerText.includes("240 crowns")`)
-		}},
-		{"open the proof", func(u *newUser) {
-			u.press("Source 1")
-			u.waitFor(`document.querySelector("#source mark#quote")?.innerText.includes("240 crowns")`)
-		}},
-		{"choose a model", func(u *newUser) {
-			u.escape()
-			u.press("Settings")
-			u.waitFor(`document.querySelector("#settings [type=submit]") !== null`)
-			u.fill("Endpoint", model)
-			u.fill("Model", "scripted")
-			u.press("Test")
-			u.waitFor(`document.querySelector("#set-findings .ok") !== null`)
-			u.press("Save")
-			u.waitFor(`document.querySelector("#settings-status").innerText.startsWith("Saved")`)
-		}},
-		{"ask the model", func(u *newUser) {
-			u.escape()
-			u.askFor("Where are dogs welcome?")
-			u.waitFor(`document.querySelector(".turn:last-child .text .cite") !== null && document.querySelector(".cost").innerText !== ""`)
-		}},
-		{"ask two documents only", func(u *newUser) {
-			u.press("New")
-			u.tick("Fees")
-			u.tick("Dogs")
-			u.waitFor(`document.getElementById("only-words").innerText.startsWith("Asking only: ")`)
-			u.askFor("What is the mooring fee?")
-		}},
-		{"add a text to a new collection", func(u *newUser) {
-			u.press("New")
-			u.press("Ask all")
-			u.press("New collection")
-			u.fill("Name", "Winter")
-			u.key("Enter", "\r", 13)
-			u.waitFor(`!document.getElementById("naming").open && document.querySelector(".into").innerText.includes("Winter")`)
-			u.press("Paste text")
-			u.fill("Text", "The crane is closed in January.")
-			u.press("Add")
-			u.waitFor(`document.querySelectorAll("#shelf li").length === 1`)
-		}},
-		{"rename the collection", func(u *newUser) {
-			u.press("Rename")
-			u.fill("Name", "Spring")
-			u.key("Enter", "\r", 13)
-			u.waitFor(`document.querySelector(".into").innerText.includes("Spring")`)
-			u.press("Documents")
-			u.waitFor(`[...document.querySelectorAll("#rows .path")].some((e) => e.innerText === "Spring/Notes.md")`)
-		}},
-		{"summarize a document", func(u *newUser) {
-			u.waitFor(`document.querySelectorAll("#rows .select").length === 3`)
-			u.press("Fees")
-			u.waitFor(`document.getElementById("summary")?.hidden === false`)
-			u.press("Summarize")
-			u.waitFor(`document.querySelector("#summary .cite[href]") !== null`)
-		}},
-		{"ask about a document", func(u *newUser) {
-			u.press("Ask about this document")
-			u.waitFor(`document.getElementById("only-words")?.innerText === "Asking only: Fees"`)
-			u.askFor("Which fee is it for a mooring?")
-		}},
-		{"export a conversation", func(u *newUser) {
-			allowed := browser.SetDownloadBehaviorParams{Behavior: browser.SetDownloadBehaviorBehaviorAllow, DownloadPath: downloads,
-				BrowserContextID: chromedp.FromContext(u).BrowserContextID}
-			if _, err := chromedp.Call(u, browser.SetDownloadBehavior, allowed); err != nil {
-				t.Fatal(err)
-			}
-			u.press("History")
-			u.press("Export")
-			eventually(t, "the exported conversation", func() bool {
-				text, err := os.ReadFile(filepath.Join(downloads, "Which fee is it for a mooring.md"))
-				return err == nil && strings.Contains(string(text), "## Which fee is it for a mooring?") &&
-					strings.Contains(string(text), "- Boats: [“The mooring fee is 240 crowns a season")
-			})
-		}},
+// follow does a step of a task in testdata/tasks.txt. A folder is chosen after its control is
+// reached, since Enter opens the system's dialog.
+func (u *newUser) follow(step string) {
+	u.t.Helper()
+	switch verb, what, _ := strings.Cut(step, " "); verb {
+	case "reach":
+		u.reach(what)
+	case "press":
+		u.press(what)
+	case "tick":
+		u.tick(what)
+	case "fill":
+		name, text, _ := strings.Cut(what, ": ")
+		u.fill(name, text)
+	case "ask":
+		u.askFor(what)
+	case "enter":
+		u.key("Enter", "\r", 13)
+	case "escape":
+		u.key("Escape", "", 27)
+	case "wait":
+		u.waitFor(what)
+	case "choose":
+		u.do(chromedp.SetUploadFiles(chromedp.CSS(what), []string{u.folder}))
+	case "exported":
+		eventually(u.t, "the exported conversation", func() bool {
+			text, err := os.ReadFile(filepath.Join(u.downloads, what))
+			return err == nil && strings.Contains(string(text), "## Which fee is it for a mooring?") &&
+				strings.Contains(string(text), "- Boats: [“The mooring fee is 240 crowns a season")
+		})
+	default:
+		u.t.Fatalf("there is no step %q", step)
 	}
 }
 
