@@ -24,8 +24,7 @@ const (
 )
 
 // Closest finds the parts of the kept passages that are nearest to the question,
-// the best first, three in all: one of each passage, and where those are fewer, further ones that
-// have half as many words of the question as the best.
+// the best first, one of each passage, and three in all.
 func (d *Reading) Closest(ctx context.Context, kept []retrieve.Passage) ([]Closest, error) {
 	all, err := d.sentences(ctx, kept)
 	if err != nil {
@@ -39,23 +38,16 @@ func (d *Reading) Closest(ctx context.Context, kept []retrieve.Passage) ([]Close
 	}
 	var closest []Closest
 	said, seen := map[string]bool{}, map[int]bool{}
-	ranked := ranking(all)
-	for _, again := range []bool{false, true} { // then further parts of the same passages
-		for _, s := range ranked {
-			if len(closest) == maxClosest || seen[s.passage] != again ||
-				again && 2*d.needs.count(s.covers) < d.needs.count(ranked[0].covers)+1 {
-				continue
-			}
-			text := kept[s.passage].Text
-			part := d.partAround(text, all[s.passage], s)
-			overlaps := slices.ContainsFunc(closest, func(c Closest) bool {
-				return c.Passage == s.passage && c.Span.Start < part.End && part.Start < c.Span.End
-			})
-			words := squeeze(text[part.Start:part.End])
-			if seen[s.passage] = true; !overlaps && !said[words] {
-				said[words] = true
-				closest = append(closest, Closest{s.passage, part, d.bestWords(s, s.span.Start-part.Start)})
-			}
+	for _, s := range ranking(all) {
+		if len(closest) == maxClosest {
+			break
+		}
+		text := kept[s.passage].Text
+		part := d.partAround(text, all[s.passage], s)
+		words := squeeze(text[part.Start:part.End])
+		if !seen[s.passage] && !said[words] {
+			seen[s.passage], said[words] = true, true
+			closest = append(closest, Closest{s.passage, part, d.bestWords(s, s.span.Start-part.Start)})
 		}
 	}
 	return closest, nil

@@ -173,7 +173,6 @@ var (
 	clockForm  = regexp.MustCompile(`^\d{1,2}[:.]\d\d$`)
 	bareNumber = regexp.MustCompile(`^\d[\d.,]*$`)
 	yearForm   = regexp.MustCompile(`^(?:1\d|20)\d\d$`)
-	fullName   = regexp.MustCompile(`\p{Lu}[\p{Ll}’'-]+ (?:v[ao]n )?\p{Lu}[\p{Ll}’'-]+`)
 	nameForm   = regexp.MustCompile(`\p{Lu}[\pL\pM'’-]+(?: \p{Lu}[\pL\pM'’-]+)*`)
 )
 
@@ -244,10 +243,6 @@ func (d *Reading) countsThing(s sentence, words, known []string) bool {
 			return near[n] == 1 || near[n] >= alike && !strings.HasSuffix(word, strings.ToLower(d.needs.terms[n].word))
 		})
 	}
-	numbers := map[string]bool{} // of several things, as in "Level 2"
-	for _, m := range numbered.FindAllStringSubmatch(strings.ToLower(s.text), -1) {
-		numbers[m[2]] = numbers[m[2]] || saysMore(m[1]) && !is(m[1])
-	}
 	for i, w := range words {
 		number := isGiven(w, known)
 		if !number && !d.needs.kind.conditions.at(words, i) {
@@ -259,7 +254,7 @@ func (d *Reading) countsThing(s sentence, words, known []string) bool {
 				return true
 			}
 		}
-		if number && !numbers[w] && named == i+1 && slices.ContainsFunc(d.needs.counted, func(n int) bool { return s.window[n] == 1 }) {
+		if number && named == i+1 && slices.ContainsFunc(d.needs.counted, func(n int) bool { return s.window[n] == 1 }) {
 			return true
 		}
 	}
@@ -373,7 +368,7 @@ func hasName(text, question string) float64 {
 	question = strings.ToLower(question)
 	for _, at := range nameForm.FindAllStringIndex(text, -1) {
 		begins, name := strings.TrimRight(text[:at[0]], " \t\n\"'“‘(*_-"), strings.ToLower(text[at[0]:at[1]])
-		first := begins == "" || strings.ContainsAny(begins[len(begins)-1:], ".?!:|0123456789") && !endsCell(text, at[1])
+		first := begins == "" || strings.ContainsAny(begins[len(begins)-1:], ".?!:|0123456789")
 		if first && !strings.Contains(name, " ") {
 			continue
 		}
@@ -382,13 +377,6 @@ func hasName(text, question string) float64 {
 		}
 	}
 	return 0
-}
-
-// endsCell reports whether a cell of a row ends at i: "Mira" is a name there, and the
-// first word of "Senior instructor" is not.
-func endsCell(text string, i int) bool {
-	rest := strings.TrimSpace(text[i:])
-	return isRow(text) && (rest == "" || rest[0] == '|')
 }
 
 var year = regexp.MustCompile(`\b(?:19|20)\d\d\b`)

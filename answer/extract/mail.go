@@ -16,7 +16,6 @@ import (
 
 // A letter is the mail of a passage, or another document, as far as the passage tells.
 type letter struct {
-	mail   bool
 	author string
 	thread string // its subject, without "Re:"; of another document with a year in its name, that name without it
 	sent   time.Time
@@ -27,7 +26,6 @@ type letter struct {
 type letterPart struct {
 	span  ingest.Span
 	head  bool   // it is fields of a head, the line above quoted ones, or a greeting
-	first bool   // it is the first paragraph, longer than a greeting: no title, even without a full stop
 	end   bool   // it is a closing, or after one: a signature
 	reply bool   // it is quoted to reply to it
 	by    string // who wrote it, and when, as the mail says it
@@ -43,14 +41,10 @@ var (
 	field = regexp.MustCompile(`^\*?(?:(From|Von|De|Da|Van|От|发件人)|(Date|Sent|Gesendet|Datum|Envoyé|Fecha|Enviado|Inviato|Verzonden|Дата|发送时间)|` +
 		`To|An|À|Para|Aan|Кому|收件人|Cc|Bcc|Subject|Betreff|Objet|Asunto|Oggetto|Onderwerp|Тема|主题|Reply-To|Message-ID|In-Reply-To) ?[:：]\*?\s*(.*)`)
 	wrote = regexp.MustCompile(`^(?:On|Am|Le|El|Il|Op|Den) .{8,120} (?:wrote|schrieb|a écrit|escribió|ha scritto|schreef|skrev).{0,60}:$`)
-	// asksMail matches a question about who wrote or sent something, or when, asksFuture one
-	// about something that will be sent.
+	// asksMail matches a question about who wrote or sent something, or when.
 	asksMail = regexp.MustCompile(`(?i)(?:^|\PL)(?:(?:e-?)?mail(?:s|ed)?|messages?|sen[dt]|sender|wr[io]te|written|told|announced?|` +
 		`said|says|replied|suggested|proposed|confirmed|mentioned|nachricht|schrieb|geschrieben|geschickt|sagte|gesagt|` +
 		`courriel|envoyé|écrit|correo|envió|enviado|escribió|escrito|dijo|написал|сказал)(?:$|\PL)|メール|送(?:っ|り|信)|連絡し|书信|邮件|发(?:来|送)`)
-	asksFuture = regexp.MustCompile(`(?i)(?:^|\PL)(?:will|shall|should|must|can|may|do|does|is|are|be|wird|werden|muss|soll|kann)\PL`)
-	// greeting is one that is known by its words.
-	greeting   = regexp.MustCompile(`^\S{1,12}(?:様|さま|さん|殿|各位)$|^(?:いつも|大変)*お世話になって[^。]{1,8}。$`)
 	quoteMarks = regexp.MustCompile(`(?m)^>[> ]*`)
 )
 
@@ -72,7 +66,7 @@ func letterOf(p retrieve.Passage) letter {
 	}
 	subject, sent := ingest.Envelope(p.Format, p.Title, p.Heading)
 	r := letterReader{subject: squeeze(subject), own: sent, forwarded: forwards.MatchString(subject), greets: true}
-	r.mail, r.author, r.thread = true, sent, squeeze(answersTo.ReplaceAllString(subject, ""))
+	r.author, r.thread = sent, squeeze(answersTo.ReplaceAllString(subject, ""))
 	date := sent[strings.LastIndexByte(sent, ',')+1:]
 	if at, err := netmail.ParseDate(date); err == nil {
 		r.sent, r.author = at, strings.TrimSuffix(strings.TrimSuffix(sent, date), ",")
@@ -99,36 +93,6 @@ func letterOf(p retrieve.Passage) letter {
 	return r.letter
 }
 
-// toWhom precedes the name of a recipient, or of what a mail is about.
-var toWhom = []string{"to", "for", "about", "an", "für", "über", "à", "para"}
-
-// readSender notes the words of the question that name the author of a mail.
-func (d *Reading) readSender(l letter) {
-	name, _, _ := strings.Cut(l.author, "<")
-	authors, asked := termSet(name), lowerWords(d.question)
-	for _, n := range d.needs.terms {
-		at := slices.Index(asked, strings.ToLower(n.word))
-		if authors[n.stem] && asksMail.MatchString(d.question) && (at < 1 || !slices.Contains(toWhom, asked[at-1])) {
-			d.senders[n.stem] = true
-		}
-	}
-}
-
-// byAnother reports whether the question is about what somebody wrote, or when, and somebody
-// else wrote a sentence.
-func (d *Reading) byAnother(by string) bool {
-	if by == "" || len(d.senders) == 0 || d.needs.kind != nil && d.needs.kind.named() {
-		return false
-	}
-	authors := termSet(by)
-	for name := range d.senders {
-		if authors[name] {
-			return false
-		}
-	}
-	return true
-}
-
 // A letterReader reads the lines of a mail.
 type letterReader struct {
 	letter
@@ -140,7 +104,6 @@ type letterReader struct {
 	left        int    // lines of that above quoted ones, still to come
 	greets      bool   // a greeting may come
 	begun       bool   // there has been text of the mail
-	first       bool   // … of which the last line is the first paragraph
 	quoting     bool   // the last line began with ">"
 	replies     bool   // the rest is the mail that was replied to
 	ended       bool   // by a closing
@@ -157,19 +120,16 @@ func (r *letterReader) read(text string, more []string) (part letterPart) {
 		by = &r.quoted
 	}
 	last, _ := utf8.DecodeLastRuneInString(bare)
-	signed := r.signed(bare, more, *by)
 	switch {
 	case bare == "", !r.begun && squeeze(bare) == r.subject:
 	case r.heads(bare, more, by):
 		part.head, r.ended, r.greets = true, false, true
-	case r.ended, bare == "--", r.begun && words <= 5 && signed, !r.greets && r.gap && words <= 4 && last == ',':
+	case r.ended, bare == "--", r.begun && words <= 5 && signed(bare, more, *by), !r.greets && r.gap && words <= 4 && last == ',':
 		part.end, r.ended = true, true
-	case r.greets && (words <= 6 && strings.ContainsRune(",，", last) || words <= 3 && strings.ContainsRune("!！", last) ||
-		greeting.MatchString(bare)):
+	case r.greets && (words <= 6 && strings.ContainsRune(",，", last) || words <= 3 && strings.ContainsRune("!！", last)):
 		part.head = true
 	default:
-		r.first = !r.begun && words > 3 || r.first && !r.gap
-		r.greets, r.begun, part.first = false, true, r.first
+		r.greets, r.begun = false, true
 	}
 	part.reply, part.by = r.quoting || r.replies, *by
 	return part
@@ -231,14 +191,8 @@ func signs(line, author string) bool {
 	return len(words) > 0 && !slices.ContainsFunc(words, func(w string) bool { return !slices.Contains(known, w) })
 }
 
-// signed reports whether a line, or the one after it, is the name of its author; or after a gap, the
-// next one is short and has a longer word of that name, as in "Your Hoster team".
-func (r *letterReader) signed(line string, more []string, author string) bool {
+// signed reports whether a line, or the one after it, is the name of its author.
+func signed(line string, more []string, author string) bool {
 	next := slices.IndexFunc(more, func(line string) bool { return strings.Trim(line, "> \t\r\n") != "" })
-	if signs(line, author) || next < 0 {
-		return signs(line, author)
-	}
-	known := lowerWords(author)
-	return signs(more[next], author) || r.gap && next == 0 && len(strings.Fields(more[0])) <= 4 &&
-		slices.ContainsFunc(lowerWords(more[0]), func(w string) bool { return len(w) > 3 && slices.Contains(known, w) })
+	return signs(line, author) || next >= 0 && signs(more[next], author)
 }

@@ -34,7 +34,7 @@ type need struct {
 	word   string  // as the question writes it
 	idf    float64 // inverse document frequency
 	weight float64 // the same, less for words that only ask
-	asks   bool    // one of askingWords, or of askingPhrase
+	asks   bool    // one of askingWords
 	name   bool    // a capitalised word, not first in its sentence
 	number bool    // has a digit
 }
@@ -46,9 +46,6 @@ var askingWords = words(`many much name names named call called tell know find g
 	person people somebody someone anyone thing things way able possible allowed usually normally often long
 	happens anything something actually does did use used make made go going see look
 	large big high deep far old fast heavy wide tall soon`)
-
-// askingPhrase is how a question speaks of the library itself.
-var askingPhrase = regexp.MustCompile(`(?i)\b(?:documents?|files?|sources?|papers?|library) (?:say|tell|mention|state)s?\b`)
 
 // priorChunks are added to the number of chunks: otherwise, in a library of a
 // few pages, one absent word would outweigh several present ones.
@@ -68,7 +65,6 @@ func readNeeds(question string, stats retrieve.Stats) needs {
 	n.denied = isDenied(question, n.kind)
 	written := map[string]need{} // by stem
 	start := true                // of a sentence
-	phrase := strings.Fields(strings.ToLower(askingPhrase.FindString(question)))
 	for field := range strings.FieldsSeq(question) {
 		word := strings.TrimFunc(field, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) })
 		if word == "" {
@@ -79,7 +75,7 @@ func readNeeds(question string, stats retrieve.Stats) needs {
 			if _, ok := written[stem]; !ok {
 				written[stem] = need{
 					stem: stem, word: word, name: unicode.IsUpper(first) && !start,
-					asks:   askingWords[strings.ToLower(word)] || slices.Contains(phrase, strings.ToLower(word)),
+					asks:   askingWords[strings.ToLower(word)],
 					number: strings.ContainsFunc(stem, unicode.IsDigit),
 				}
 			}

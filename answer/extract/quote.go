@@ -23,6 +23,7 @@ const (
 	maxListBytes  = 1200 // of one that is quoted whole
 	maxListed     = 64   // items of one list
 	maxStepBytes  = 8000 // of one with numbers
+	asksSame      = .6   // share of the question's weight in another question that says the same
 	quotedWithin  = 3    // log-odds of the best sentence, for a further one
 	sectionCovers = .15  // share of the question's weight in a heading whose section is quoted
 	rowsWithin    = 1    // … for a row, which often differs from the best in a word, and after steps
@@ -56,15 +57,9 @@ func (d *Reading) Quote(ctx context.Context, kept []retrieve.Passage, least floa
 	has := func(p piece) bool {
 		return !d.demands() || slices.ContainsFunc(all[p.passage][p.start:p.end], d.givesKind)
 	}
-	if len(pieces) == 0 || d.confidence(best) < least || !slices.ContainsFunc(pieces, has) || d.lacking(all, best[0]) {
+	if len(pieces) == 0 || d.confidence(best) < least || !slices.ContainsFunc(pieces, has) {
 		return nil, nil, nil
 	}
-	seen := map[int]bool{}
-	pieces = slices.DeleteFunc(pieces, func(p piece) bool { // one piece of a mail whose sender is asked for
-		again := seen[p.passage] && d.asksSender() && isMail(kept[p.passage])
-		seen[p.passage] = true
-		return again
-	})
 	labelled := len(kept)
 	if next != nil {
 		if pieces, kept, all, err = d.continued(ctx, pieces, slices.Clip(kept), all, next); err != nil {
@@ -77,14 +72,6 @@ func (d *Reading) Quote(ctx context.Context, kept []retrieve.Passage, least floa
 // demands reports whether only something of the kind that is asked for answers.
 func (d *Reading) demands() bool {
 	return d.foreign == nil && d.needs.kind.demanded(d.question, d.language)
-}
-
-// lacking reports whether a row that has apart what is asked for together has more of the
-// question than the best sentence: the answer would be there.
-func (d *Reading) lacking(all [][]sentence, best *sentence) bool {
-	return slices.ContainsFunc(slices.Concat(all...), func(s sentence) bool {
-		return s.lacks && d.needs.near(s.covers) > d.needs.near(best.covers)
-	})
 }
 
 // written writes pieces with what is between them.
@@ -173,7 +160,7 @@ func (d *Reading) Best(ctx context.Context, kept []retrieve.Passage, n int) (bes
 // asksSender reports whether the question asks who wrote something, or when it was sent.
 func (d *Reading) asksSender() bool {
 	kind := d.needs.kind
-	return asksMail.MatchString(d.question) && kind != nil && (kind.named() || kind.name == "date" && !asksFuture.MatchString(d.question))
+	return asksMail.MatchString(d.question) && kind != nil && (kind.named() || kind.name == "date")
 }
 
 // asksName matches a question that a heading may answer: "which knot ties …", "what is … called".
@@ -252,12 +239,12 @@ func together(all [][]sentence) (rows []piece) {
 }
 
 // follows reports whether the piece of a sentence may be quoted after the first piece,
-// which is the best sentence's. A row, an entry, what comes after steps that are quoted
+// which is the best sentence's. A row, what comes after steps that are quoted
 // whole or after the answer under the same question, and what says less of what is asked
 // for, must have a term that no quote has yet.
 func (d *Reading) follows(first, p piece, all [][]sentence, best, s *sentence, covered map[string]bool) bool {
 	whole := d.needs.kind.isWay() && first.end > first.start+1 || d.underSame(all[first.passage], first.start)
-	strict := whole || isRow(s.text) || isEntry(s.text)
+	strict := whole || isRow(s.text)
 	if strict && s.score < best.score-rowsWithin {
 		return false
 	}
@@ -285,13 +272,13 @@ func inOrder(chosen []piece) []piece {
 
 // outdated reports whether a later mail of the same thread, or a document whose name has a
 // later year, has a sentence with all words that it has of a question without a year. The
-// subject and the sentences around it count in a mail that has a word of the question, or a pronoun.
+// subject and the sentences around it count in one that has a word of the question, or a pronoun.
 func (d *Reading) outdated(s *sentence, best []*sentence) bool {
 	demanded := d.demands()
 	other := func(s *sentence) float64 { return s.score - sentenceModel[sigKind]*s.signals[sigKind] }
 	return s.about.letter.thread != "" && len(years(d.question)) == 0 && slices.ContainsFunc(best, func(t *sentence) bool {
 		from, to, covers := s.about.letter, t.about.letter, t.covers
-		if to.mail && (d.needs.count(covers) > 0 || pronouns.anywhere(lowerWords(t.text))) {
+		if d.needs.count(covers) > 0 || pronouns.anywhere(lowerWords(t.text)) {
 			covers = t.window
 		}
 		return to.thread == from.thread && to.sent.After(from.sent) && !t.reply && other(t) >= other(s)-quotedWithin &&
@@ -418,10 +405,8 @@ func (d *Reading) widen(p piece, in []sentence) piece {
 		return p
 	}
 	headed := in[p.start].inAsked || start > 0 && d.needs.near(in[start-1].covers) >= sectionCovers
-	notices := slices.ContainsFunc(in[start:end], func(s sentence) bool {
-		return s.licensed || notice.MatchString(plainLine(s.text))
-	})
-	if headed && !notices && size(in, start, end) <= maxListBytes {
+	licensed := slices.ContainsFunc(in[start:end], func(s sentence) bool { return s.licensed })
+	if headed && !licensed && size(in, start, end) <= maxListBytes {
 		p.start, p.end = start, end
 	}
 	return p
@@ -430,7 +415,7 @@ func (d *Reading) widen(p piece, in []sentence) piece {
 // underSame reports whether sentence k is in the section under a question like the one asked.
 func (d *Reading) underSame(in []sentence, k int) bool {
 	start, _ := section(in, k)
-	return start > 0 && in[start-1].asks && d.needs.near(in[start-1].covers) >= verdictCovers
+	return start > 0 && in[start-1].asks && d.needs.near(in[start-1].covers) >= asksSame
 }
 
 // declaration widens a sentence of source code to the declaration with its whole
@@ -618,8 +603,6 @@ func (d *Reading) write(p piece, in []sentence, named bool, highest int) string 
 		text, space, next := strings.TrimSpace(by+" "+d.writeLine(p, in, k)), "", ""
 		by = ""
 		switch {
-		case k+1 == p.end && p.end < len(in) && isItem(in[p.end].text) && endsInList(p, in):
-			text += " …"
 		case k+1 < p.end:
 			space = spaceAfter(in[k], in[k+1], isItem(in[first(in, k)].text))
 		}
@@ -668,7 +651,7 @@ func spaceAfter(s, next sentence, item bool) string {
 	switch {
 	case s.reply != next.reply, !next.code && !toItem && (item && !next.joins || row && !toRow):
 		return "\n\n" // otherwise readers of Markdown take it into the item
-	case !next.joins && (s.title && !s.asks || item || row || toRow || toItem || next.code || isEntry(plainLine(s.text))):
+	case !next.joins && (s.title && !s.asks || item || row || toRow || toItem || next.code):
 		return "\n"
 	}
 	return " "
@@ -676,8 +659,8 @@ func spaceAfter(s, next sentence, item bool) string {
 
 // isNamedBy reports whether the question asks which one thing of a kind it is, as in "which
 // knot ties …", and a heading may be its name: it is in a document or section about that
-// kind ("Knots"), is short, is not in the question's words, asks nothing, and the sentence under it
-// has no word for the kind, but half of what the question says of the thing.
+// kind ("Knots"), is short, is not in the question's words, asks nothing, and the sentence under
+// it has no word for the kind.
 func (d *Reading) isNamedBy(heading, s sentence, p retrieve.Passage) bool {
 	words := lowerWords(heading.text)
 	asks := slices.ContainsFunc(kinds, func(k kind) bool { return k.opens.at(words, 0) })
@@ -688,20 +671,8 @@ func (d *Reading) isNamedBy(heading, s sentence, p retrieve.Passage) bool {
 	}
 	asked := slices.IndexFunc(d.needs.terms, func(n need) bool { return !n.asks })
 	above := d.coverageOf(termSet(p.Title + "\n" + p.Heading))
-	if asked < 0 || s.covers[asked] == 1 || above[asked] < 1 || many.MatchString(d.needs.terms[asked].word) {
-		return false
-	}
-	var said, all float64
-	for i, n := range d.needs.terms {
-		if i != asked && above[i] < 1 {
-			said, all = said+n.weight*s.covers[i], all+n.weight
-		}
-	}
-	return all > 0 && 2*said >= all
+	return asked >= 0 && s.covers[asked] < 1 && above[asked] == 1
 }
-
-// many matches a word for several things: "which plans" asks for a list.
-var many = regexp.MustCompile(`(?i)[^s]s$`)
 
 // labelledEach adds a label to each sentence of a line.
 func labelledEach(line string, label int, after string) string {

@@ -36,7 +36,6 @@ type Reading struct {
 	embedder retrieve.Embedder
 	encoder  retrieve.Encoder // nil if there is none that knows the languages
 	foreign  *foreign         // nil if passages are in the question's language
-	senders  map[string]bool  // terms of the question that name who wrote a mail
 	partly   bool             // the encoder has not compared all of the library
 	language string           // of the passages; the vectors know English best
 	// technical is the share of the passages with code, or with words that only code has, lowered for a few passages.
@@ -52,7 +51,7 @@ type passageReading struct {
 	// library of some size: see priorChunks.
 	lexical float64
 	letter  letter
-	asked   bool // the question names what it declares, and asks for no number or the like
+	asked   bool // the question names what it declares
 }
 
 // codeForm matches what is seldom in texts that are about something else than programs:
@@ -84,7 +83,7 @@ func Read(ctx context.Context, question string, passages []retrieve.Passage, sta
 	encoder retrieve.Encoder) (*Reading, error) {
 	d := &Reading{
 		question: question, needs: readNeeds(question, stats), embedder: e,
-		nearness: map[string][]float64{}, senders: map[string]bool{}, passages: map[string]passageReading{}, language: "en",
+		nearness: map[string][]float64{}, passages: map[string]passageReading{}, language: "en",
 		partly: stats.Unencoded,
 	}
 	if len(passages) > 0 {
@@ -150,13 +149,9 @@ func (d *Reading) readPassages(passages []retrieve.Passage, vectors [][]float32)
 	for i, p := range passages {
 		about, letter := []string{p.Title, p.Heading}, letterOf(p)
 		if isMail(p) {
-			d.readSender(letter)
 			about = append(about, letter.author, strings.Join(asksMail.FindAllString(d.question, -1), " "))
 		}
-		declared := ""
-		if !d.demands() {
-			declared = retrieve.Declared(p, d.question)
-		}
+		declared := retrieve.Declared(p, d.question)
 		head := d.coverageOf(termSet(append(about, declared)...))
 		read := passageReading{
 			head:    head,

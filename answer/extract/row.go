@@ -1,12 +1,10 @@
 package extract
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 
-	"ibid/ingest"
 	"ibid/retrieve"
 )
 
@@ -16,14 +14,6 @@ type cell struct{ name, value string }
 
 // isRow reports whether a sentence is a row of a table.
 func isRow(s string) bool { return strings.Contains(s, " | ") || strings.HasPrefix(s, "|") }
-
-var rowForm = regexp.MustCompile(`^[^|.]{1,80}: [^|]+ \| `)
-
-// sameRow reports whether two sentences are in the cells of one row.
-func sameRow(text string, first, second ingest.Span) bool {
-	line := text[strings.LastIndexByte(text[:first.Start], '\n')+1 : second.End]
-	return !strings.Contains(line, "\n") && rowForm.MatchString(line)
-}
 
 func cellsOf(row string) (cells []cell) {
 	for text := range strings.SplitSeq(row, "|") {
@@ -43,13 +33,6 @@ func (c cell) String() string {
 		return c.value
 	}
 	return c.name + ": " + c.value
-}
-
-// isHeader reports whether a row repeats the names of its columns, as a second header does;
-// its first cell may name what follows.
-func isHeader(row string) bool {
-	cells := cellsOf(row)
-	return isRow(row) && len(cells) > 1 && !slices.ContainsFunc(cells[1:], func(c cell) bool { return !strings.EqualFold(c.name, c.value) })
 }
 
 // cells is the share of the question's weight that is in whole cells of a row:
@@ -191,40 +174,6 @@ func (d *Reading) unpriced(row string, p retrieve.Passage) bool {
 	})
 }
 
-// apart reports whether the names of columns have what the question asks for, and no column all
-// of it: the column "Return 2025" and "Single 2024" where the return of 2024 is asked for.
-func (d *Reading) apart(cells []cell) bool {
-	asked := years(d.question)
-	var has [][]string // of each column whose name has more than one term
-	words := map[string]bool{}
-	for _, c := range cells {
-		if terms := termSet(c.name); len(terms) > 1 {
-			of := d.askedOf(terms)
-			has = append(has, of)
-			for _, stem := range of {
-				words[stem] = words[stem] || !slices.Contains(asked, stem)
-			}
-		}
-	}
-	with := func(all ...string) bool {
-		return slices.ContainsFunc(has, func(of []string) bool {
-			return !slices.ContainsFunc(all, func(stem string) bool { return !slices.Contains(of, stem) })
-		})
-	}
-	for _, p := range d.pairs() {
-		if a, b := d.needs.terms[p.which].stem, d.needs.terms[p.thing].stem; with(a) && with(b) && !with(a, b) {
-			return true
-		}
-	}
-	return slices.ContainsFunc(asked, func(year string) bool {
-		alone, together := false, false
-		for stem, word := range words {
-			alone, together = alone || word, together || word && with(year, stem)
-		}
-		return with(year) && alone && !together
-	})
-}
-
 // askedOf are those of the terms that the question has, other than as a word that
 // only asks.
 func (d *Reading) askedOf(terms map[string]bool) (asked []string) {
@@ -239,52 +188,3 @@ func (d *Reading) askedOf(terms map[string]bool) (asked []string) {
 // namesAlike is how near two words are that may name the same: "big" and "large" are at .48,
 // "monthly" and "yearly" at .44.
 const namesAlike = .45
-
-// ruleOut marks the rows of other things than the question: of a pine board where a maple
-// board is asked for.
-func (d *Reading) ruleOut(all [][]sentence) {
-	pairs := d.pairs()
-	for _, in := range all {
-		for k := range in {
-			s := &in[k]
-			s.other = s.other || isRow(s.text) && slices.ContainsFunc(pairs, func(asked pair) bool {
-				is := s.covers[asked.thing] == 1 && s.covers[asked.which] >= namesAlike
-				return !is && d.ofOther(s.text, asked, pairs)
-			})
-		}
-	}
-}
-
-// A pair is two words of the question that follow each other, as in "maple board", by their needs.
-type pair struct{ which, thing int }
-
-func (d *Reading) pairs() (all []pair) {
-	last := -1
-	for word := range strings.FieldsSeq(d.question) {
-		terms := retrieve.Terms(word)
-		next := slices.IndexFunc(d.needs.terms, func(n need) bool { return !n.asks && slices.Contains(terms, n.stem) })
-		if last >= 0 && next >= 0 && last != next {
-			all = append(all, pair{last, next})
-		}
-		last = next
-	}
-	return all
-}
-
-const maxName = 5 // words of a cell that names a thing
-
-// ofOther reports whether a row names the thing of a pair after a word that the question has not,
-// as in "pine board", and names no pair of the question.
-func (d *Reading) ofOther(row string, asked pair, pairs []pair) (other bool) {
-	for _, c := range cellsOf(row) {
-		words := strings.Fields(c.value)
-		for at := 1; at < len(words) && len(words) <= maxName; at++ {
-			before, has := d.coverageOf(termSet(words[at-1])), d.coverageOf(termSet(words[at]))
-			if slices.ContainsFunc(pairs, func(p pair) bool { return before[p.which] == 1 && has[p.thing] == 1 }) {
-				return false
-			}
-			other = other || has[asked.thing] == 1 && hasWord(words[at-1]) && len(retrieve.Terms(words[at-1])) > 0 && d.needs.exact(before) == 0
-		}
-	}
-	return other
-}

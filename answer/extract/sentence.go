@@ -29,7 +29,6 @@ type sentence struct {
 	licensed bool   // it is of the notice of a licence
 	other    bool   // it answers another question: of another year, or with yes or no
 	inAsked  bool   // it is in the section that tells the way that is asked for
-	lacks    bool   // it is a row that has apart what is asked for together
 	outside  bool   // it begins or ends a mail: a greeting, a signature
 	together int    // its place among rows that are asked for together; 0 if it is none
 	code     bool   // it is a block of code
@@ -78,7 +77,6 @@ func (d *Reading) sentences(ctx context.Context, kept []retrieve.Passage) ([][]s
 		}
 		texts = append(texts, p.Title+" "+p.Heading)
 	}
-	d.ruleOut(all)
 	d.chooseRows(kept, all)
 	vectors, err := d.embedder.Embed(ctx, texts)
 	if err != nil {
@@ -166,16 +164,12 @@ func SecondScores(ctx context.Context, m retrieve.Encoder, question, language st
 // spansOf cuts a passage into its sentences, and into blocks of code, each with the part
 // of a letter that it is in.
 func spansOf(p retrieve.Passage) (spans []ingest.Span, code []bool, parts []letterPart) {
-	inType := false // in the lines of a class before its first method
 	for _, part := range letterOf(p).parts {
 		for span := range ingest.Sentences(p.Text[part.span.Start:part.span.End]) {
 			span.Start, span.End = part.span.Start+span.Start, part.span.Start+span.End
 			indented, last := isIndented(p, span), len(spans)-1
-			if line := p.Text[span.Start:span.End]; indented && (last < 0 || !code[last]) {
-				inType = p.Format == "code" && typeForm.MatchString(line)
-			}
-			if last >= 0 && parts[last] == part && (indented && code[last] && !(inType && beginsComment(p.Text, spans[last], span)) ||
-				sameRow(p.Text, spans[last], span) || !indented && !code[last] && continues(p, spans[last], span)) {
+			if last >= 0 && parts[last] == part && (indented && code[last] ||
+				!indented && !code[last] && continues(p, spans[last], span)) {
 				spans[last].End = span.End
 				continue
 			}
@@ -201,15 +195,13 @@ func (d *Reading) split(i int, p retrieve.Passage) []sentence {
 		}
 		if s := &in[k]; s.code {
 			s.headed = k > 0 && in[k-1].title && !s.declares
-			s.bare = !(s.headed && d.needs.kind.isWay()) && !(s.declares && assigns(text))
+			s.bare = !s.headed || !d.needs.kind.isWay()
 		} else {
 			s.joins = k > 0 && joins(p.Text[spans[k-1].End:span.Start], in[k-1], text)
 			s.asks = isAsking(text)
-			s.title = !parts[k].first && isTitle(text, rest) || isHeading(text, p)
+			s.title = isTitle(text, rest) || isHeading(text, p)
 			s.outside = parts[k].head || parts[k].end
-			s.lacks = isRow(text) && d.apart(cellsOf(text))
-			s.other = s.lacks || isRow(text) && (d.otherYears(text, p) || d.unpriced(text, p)) || d.byAnother(s.by) ||
-				d.answersOther(in[:k], text, p.Heading)
+			s.other = isRow(text) && (d.otherYears(text, p) || d.unpriced(text, p)) || d.answersOther(in[:k], text)
 			s.bare = s.outside || d.saysNothing(in[:k], s, p)
 		}
 	}
@@ -222,9 +214,9 @@ func (d *Reading) saysNothing(before []sentence, s *sentence, p retrieve.Passage
 	if len(before) > 0 {
 		named = named || d.isNamedBy(before[len(before)-1], *s, p)
 	}
-	s.licensed = isLicence(before, s, p)
+	s.licensed = licence.MatchString(plainLine(s.text)) || s.joins && before[len(before)-1].licensed
 	tells := named || endsOpen(s.text) || refersBack(s.text) && s.joins // with what it refers to
-	return isBare(s.text) || isHeader(s.text) || s.licensed && !asksLicence.MatchString(d.question) ||
+	return isBare(s.text) || s.licensed && !asksLicence.MatchString(d.question) ||
 		!tells && d.repeats(s) || d.otherNumber(s.text)
 }
 
@@ -234,8 +226,7 @@ func joins(gap string, before sentence, text string) bool {
 	if before.code || before.title || isItem(text) || isRow(text) {
 		return false
 	}
-	return !strings.Contains(gap, "\n") ||
-		strings.Count(gap, "\n") == 1 && !isEntry(text) && !isEntry(before.text) && !isRow(before.text)
+	return !strings.Contains(gap, "\n") || strings.Count(gap, "\n") == 1 && !isRow(before.text)
 }
 
 // indentsCode reports whether in a passage only code is indented: readers of marked-up
@@ -255,32 +246,6 @@ func isIndented(p retrieve.Passage, s ingest.Span) bool {
 	}
 	line := p.Text[start:s.Start]
 	return strings.HasPrefix(line, "    ") && strings.TrimSpace(line) == ""
-}
-
-// assigns reports whether code gives something a value, outside of a function: only
-// that may be an answer without a comment.
-func assigns(code string) bool {
-	head := code
-	for isComment(head) {
-		_, head, _ = strings.Cut(head, "\n")
-	}
-	head, _, _ = strings.Cut(head, "\n")
-	return strings.Contains(head, " = ") || bodyless.MatchString(code) && strings.Contains(code, " = ")
-}
-
-// typeForm matches the head of a type in source code.
-var typeForm = regexp.MustCompile(`^(?:\w+ )*(?:class|interface|enum|record|struct|object|trait) \w`)
-
-// isComment reports whether a line of code begins with the sign of a comment.
-func isComment(line string) bool {
-	line = strings.TrimSpace(line)
-	return strings.HasPrefix(line, "/") || strings.HasPrefix(line, "*") || strings.HasPrefix(line, "#")
-}
-
-// beginsComment reports whether a line of code is the first of a comment, after lines before it.
-func beginsComment(text string, before, line ingest.Span) bool {
-	last := text[before.Start:before.End]
-	return isComment(text[line.Start:line.End]) && !isComment(last[strings.LastIndexByte(last, '\n')+1:])
 }
 
 // repeats reports whether a text without a verdict of its own says nothing that
@@ -331,20 +296,11 @@ var verdict = func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?i:` + strings.Join(words, "|") + `)(?:[,;:!.]*$|[,;:!.]? ?[–—-] |[,;:!] |\. \D)`)
 }()
 
-// verdictCovers is the share of the question's weight in the question that a yes or
-// no must come after to be an answer.
-const verdictCovers = .6
-
-// answersOther reports whether a text is a yes or no to another question than this
-// one: to the question or heading that is the last before it.
-func (d *Reading) answersOther(before []sentence, text, heading string) bool {
-	if !verdict.MatchString(plainLine(text)) {
-		return false
-	}
-	if of := lastTitle(before, len(before)); of.text != "" {
-		return d.needs.near(of.covers) < verdictCovers
-	}
-	return d.needs.near(d.coverageOf(termSet(heading[strings.LastIndex(heading, ingest.HeadingSeparator)+1:]))) < verdictCovers
+// answersOther reports whether a text is a yes or no to another question than this one:
+// to the question or heading that is the last before it.
+func (d *Reading) answersOther(before []sentence, text string) bool {
+	of := lastTitle(before, len(before))
+	return of.text != "" && d.needs.near(of.covers) < asksSame && verdict.MatchString(plainLine(text))
 }
 
 // otherYear is 1 where the headings of a passage name another year than the
@@ -404,9 +360,7 @@ func (d *Reading) measure(p retrieve.Passage, in []sentence, k int) {
 	if start, end := first(in, k), after(in, k); isItem(in[start].text) { // it is quoted whole
 		text = p.Text[in[start].span.Start:in[end-1].span.End]
 	}
-	if f[sigKind] = d.needs.kind.in(text, d.question); d.language == "de" && d.needs.kind.named() && !fullName.MatchString(text) {
-		f[sigKind] = min(f[sigKind], .5) // all nouns have capitals
-	}
+	f[sigKind] = d.needs.kind.in(text, d.question)
 	if s.by != "" && d.asksSender() {
 		f[sigKind] = 1
 	}
@@ -414,9 +368,7 @@ func (d *Reading) measure(p retrieve.Passage, in []sentence, k int) {
 		f[sigDenies] = 1
 	}
 	f[sigScore] = p.Score
-	if f[sigCell] = d.cells(s.text); s.together > 0 {
-		f[sigCell] = 1
-	}
+	f[sigCell] = d.cells(s.text)
 }
 
 // isInAsked reports whether sentence k is in the steps of a section whose headings have all words of
@@ -470,49 +422,30 @@ func cutBullet(s string) (rest string, ok bool) {
 	return strings.TrimSpace(s[at[1]:]), true
 }
 
-// isTitle reports whether a sentence is a short line of its own, or one in
-// capitals.
+// isTitle reports whether a sentence is a short line of its own.
 func isTitle(s, rest string) bool {
 	if isRow(s) {
 		return false
 	}
 	s, _ = cutBullet(s)
 	last, _ := utf8.DecodeLastRuneInString(s)
-	if len(strings.Fields(s)) > 8 {
-		return inTitleCase(s)
-	}
-	if !unicode.IsLetter(last) && !unicode.IsDigit(last) && !strings.ContainsRune(")?？", last) {
-		return false
-	}
-	return inCapitals(s) || strings.HasPrefix(strings.TrimLeft(rest, " \t"), "\n\n")
-}
-
-// inTitleCase reports whether all words but short ones begin with a capital, and nothing parts
-// them: a long title, or several.
-func inTitleCase(s string) bool {
-	return !strings.ContainsAny(s, ".,;:") && !slices.ContainsFunc(strings.Fields(s), func(w string) bool {
-		first, _ := utf8.DecodeRuneInString(w)
-		return utf8.RuneCountInString(w) > 3 && !unicode.IsUpper(first)
-	})
-}
-
-func inCapitals(s string) bool {
-	letters := 0
-	for _, r := range s {
-		if unicode.IsLower(r) {
-			return false
-		}
-		if unicode.IsUpper(r) {
-			letters++
-		}
-	}
-	return letters >= 3
+	return len(strings.Fields(s)) <= 8 && (unicode.IsLetter(last) || unicode.IsDigit(last) || strings.ContainsRune(")?？", last)) &&
+		strings.HasPrefix(strings.TrimLeft(rest, " \t"), "\n\n")
 }
 
 // continues reports whether a sentence is the rest of the one before it.
 func continues(p retrieve.Passage, before, s ingest.Span) bool {
 	text := p.Text[before.Start:before.End]
-	return s.End-before.Start <= maxListBytes && wraps(text, p.Text[before.End:]) && !inCapitals(text) && !inTitleCase(text)
+	return s.End-before.Start <= maxListBytes && wraps(text, p.Text[before.End:]) && !inTitleCase(text)
+}
+
+// inTitleCase reports whether all words but short ones begin with a capital, and nothing parts
+// them: a title, or several.
+func inTitleCase(s string) bool {
+	return !strings.ContainsAny(s, ".,;:") && !slices.ContainsFunc(strings.Fields(s), func(w string) bool {
+		first, _ := utf8.DecodeRuneInString(w)
+		return utf8.RuneCountInString(w) > 3 && !unicode.IsUpper(first)
+	})
 }
 
 // wraps reports whether a sentence that was cut at the end of a line continues
@@ -526,18 +459,10 @@ func wraps(s, rest string) bool {
 	line = strings.TrimLeft(line, " \t")
 	last, _ := utf8.DecodeLastRuneInString(s)
 	open := unicode.IsLetter(last) || unicode.IsDigit(last) || strings.ContainsRune(",-\u2010\u00ad", last)
-	return open && strings.Contains(s, " ") &&
-		!isItem(line) && !isRow(line) && !isEntry(line)
+	return open && strings.Contains(s, " ") && !isItem(line) && !isRow(line)
 }
 
-var (
-	brokenWord = regexp.MustCompile(`(\pL[-\x{2010}\x{ad}])\s*\n\s*(\pL)`)
-	entry      = regexp.MustCompile(`^\d{1,5}(?:\t|  |[ \t]+[-–—=:] )`)
-)
-
-// isEntry reports whether a line begins with a number that it explains, as in a
-// list of codes: "4 - no space left".
-func isEntry(line string) bool { return entry.MatchString(line) }
+var brokenWord = regexp.MustCompile(`(\pL[-\x{2010}\x{ad}])\s*\n\s*(\pL)`)
 
 func isAsking(s string) bool {
 	s = strings.TrimRight(strings.TrimSpace(s), "\"'”’)*_")
@@ -558,44 +483,18 @@ func isHeading(s string, p retrieve.Passage) bool {
 	return false
 }
 
-// Licences are known by their place, a file or a section for them. Anywhere else, licence matches
-// what the usual ones say.
+// licence matches what the usual licences say.
 var (
-	licenceFile    = regexp.MustCompile(`(?:^|/)(?i:(?:un)?licen[cs]es?|copying|copyright|third.?party.?(?:notices|licen[cs]es))(?:\.[^/]*|[-_][A-Z\d][^/]*)?$|(?:^|/)LICENSES/`)
-	licenceHeading = regexp.MustCompile(`(?:^|` + ingest.HeadingSeparator + `)(?i:(?:\d+\.? )?(?:licen[cs]es?|licensing|copying|copyright)(?: (?:and |& |\().*| notices?| terms)?)$`)
-	asksLicence    = regexp.MustCompile(`(?i)licen[cs]|copyright`)
-	licence        = regexp.MustCompile(`(?i)permission (?:is (?:hereby )?granted|to use, copy)|redistributions? (?:of source|in binary|and use in)|` +
+	asksLicence = regexp.MustCompile(`(?i)licen[cs]|copyright`)
+	licence     = regexp.MustCompile(`(?i)permission (?:is (?:hereby )?granted|to use, copy)|redistributions? (?:of source|in binary|and use in)|` +
 		`provided (?:on an )?[“"'‘]as[ -]is|without (?:any )?warrant(?:y|ies) (?:of|or)|free software[:;,] you|you may not use this (?:file|work|software) except|` +
 		`\b(?:governed by|(?:licen[cs]|releas|distribut)ed under) .{2,60}\blicen[cs]e`)
 )
 
-// isLicence reports whether a sentence, after those before it, is of a licence.
-func isLicence(before []sentence, s *sentence, p retrieve.Passage) bool {
-	heading, last := p.Heading, sentence{}
-	for _, b := range before {
-		if last = b; b.title && (isHeading(b.text, p) || licenceHeading.MatchString(plainLine(b.text))) {
-			heading = plainLine(b.text)
-		}
-	}
-	if licence.MatchString(plainLine(s.text)) || s.joins {
-		return last.licensed || !s.joins || licence.MatchString(plainLine(s.text))
-	}
-	return licenceFile.MatchString(p.Path) || licenceHeading.MatchString(heading)
-}
-
-// notice matches the notices and certifications of companies' reports.
-var notice = regexp.MustCompile(`(?i:forward-looking statements|are forward-looking|` +
-	`\bcertifications? (?:of .{3,120} )?pursuant to|\bI, .{3,120}, (?:hereby )?certify)`)
-
-// boilerplate is what documents have in common: the head of a message, licences, navigation, entries of a table of contents,
-// pointers to other places.
+// boilerplate is what documents have in common: the head of a message, licences, navigation, entries of a table of contents.
 var boilerplate = regexp.MustCompile(`^(?:From|To|Cc|Bcc|Date|Sent|Subject|Reply-To|Message-ID|In-Reply-To):\s|` +
 	`(?i:all rights reserved|^(?:copyright )?(?:©|\(c\)) |^copyright .{0,20}\d{4}|` +
-	notice.String() + `|` +
 	`^skip to (?:main )?content|^edit (?:this page|on github)|^was this (?:page )?helpful|^table of contents$)|` +
-	`^(?i:(?:for (?:additional|further|more) [^.,]{3,120}, )?(?:please )?(?:see|refer to) (?:also |the |section |chapter |page |item |note |part |exhibit )` +
-	`.{1,400}$|incorporated (?:herein )?by reference|` +
-	`^(?:who|what|when|where|why|how|which) .* is (?:a|the) (?:\pL+ )?question\b)|` +
 	`\S [›»>] \S+(?: \S+){0,3} [›»>] \S|\.{4,}\s*\d+$|(?: \.){4,}\s*\d+$`)
 
 // isBare reports whether a line says nothing that could be an answer: a drawing,

@@ -135,48 +135,11 @@ func TestRefersBack(t *testing.T) {
 	}
 }
 
-// Pointers, notices, titles and second headers say nothing; what looks like them may.
+// Notices say nothing; what looks like them may.
 func TestSaysNothing(t *testing.T) {
 	for _, row := range datatest.Rows(t, "testdata/tables.txt", "says nothing") {
 		if got := isBare(row[0]) || licence.MatchString(plainLine(row[0])); strconv.FormatBool(got) != row[1] {
 			t.Errorf("%q says nothing: %v, want %s", row[0], got, row[1])
-		}
-	}
-	for text, title := range map[string]bool{
-		"Management’s Discussion and Analysis of Financial Condition and Results of Operations": true,
-		"The members of the club meet each Monday in the Old Harbour":                           false,
-	} {
-		if isTitle(text, "\nNext") != title {
-			t.Errorf("%q is a title: %v, want %v", text, !title, title)
-		}
-	}
-	for row, header := range map[string]bool{
-		"Spending | 2024: 2024 | 2023: 2023": true,
-		"Kind: Adult | A year: 155":          false,
-	} {
-		if isHeader(row) != header {
-			t.Errorf("%q is a header: %v, want %v", row, !header, header)
-		}
-	}
-}
-
-// A licence is known by its place; the text after it, and other text of rights, is none.
-func TestIsLicence(t *testing.T) {
-	for _, test := range datatest.Table[struct {
-		Name, Path, Format, Heading, Text string
-		Start, Want                       int // sentences of the licence
-	}](t, "testdata/tables.txt", "licences") {
-		d := &Reading{needs: readNeeds("How much?", retrieve.Stats{})}
-		passage := retrieve.Passage{Path: test.Path, Format: test.Format,
-			Chunk: ingest.Chunk{Heading: test.Heading, Text: test.Text, Start: test.Start}}
-		got := 0
-		for _, s := range d.split(0, passage) {
-			if s.licensed {
-				got++
-			}
-		}
-		if got != test.Want {
-			t.Errorf("%s: %d sentences, want %d", test.Name, got, test.Want)
 		}
 	}
 }

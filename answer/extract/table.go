@@ -36,7 +36,7 @@ func (d *Reading) tables(kept []retrieve.Passage, all [][]sentence) (tables []*t
 		p, in := kept[i], all[i]
 		for k := range in {
 			cells := cellsOf(in[k].text)
-			if !isRow(in[k].text) || isHeader(in[k].text) || len(cells) < 2 || cells[0].name == "" {
+			if !isRow(in[k].text) || len(cells) < 2 || cells[0].name == "" {
 				continue
 			}
 			title := lastTitle(in, k)
