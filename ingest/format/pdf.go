@@ -56,12 +56,12 @@ func partialReason(file *pdf.File) string {
 	if file.Rebuilt {
 		said = append(said, "the file is damaged or cut off: pages may be missing")
 	}
-	if len(file.Torn) > 0 {
+	if len(file.Damaged) > 0 {
 		why := "the file is damaged"
 		if len(file.Unsupported) > 0 {
 			why = fmt.Sprintf("filters that are not supported (%.100q)", strings.Join(file.Unsupported, ", "))
 		}
-		said = append(said, fmt.Sprintf("%s of %d could be read only in part or not at all: %s", ListPages(file.Torn), len(file.Pages), why))
+		said = append(said, fmt.Sprintf("%s of %d could be read only in part or not at all: %s", ListPages(file.Damaged), len(file.Pages), why))
 	}
 	if len(file.NotRead) > 0 {
 		said = append(said, office.NotRead(file.NotRead))

@@ -36,7 +36,7 @@ func Files(data []byte, each func(name string, data []byte) error) error {
 func attachments(r *pdf.Reader) iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
 		seen := make(map[string]bool) // some are in the file's list and on a page
-		for _, file := range attached(r.Trailer().Key("Root")) {
+		for _, file := range fileSpecifications(r.Trailer().Key("Root")) {
 			key := file.Key("EF").String()
 			if seen[key] || file.Key("EF").IsNull() { // a link to a file
 				continue
@@ -49,8 +49,8 @@ func attachments(r *pdf.Reader) iter.Seq2[string, []byte] {
 	}
 }
 
-// attached returns the specifications of the files attached to a file, then to its pages.
-func attached(root pdf.Value) (files []pdf.Value) {
+// fileSpecifications returns the specifications of the files attached to a file, then to its pages.
+func fileSpecifications(root pdf.Value) (files []pdf.Value) {
 	defer func() { _ = recover() }() // of a damaged one, the first count
 	var visit func(tree pdf.Value, depth int)
 	visit = func(tree pdf.Value, depth int) {

@@ -37,9 +37,9 @@ func (c *cell) add(l line) {
 	c.top, c.bottom = max(c.top, l.y+0.8*l.size), min(c.bottom, l.y-0.2*l.size)
 }
 
-// takes reports whether a piece was drawn as the rest of the cell's last line or as the
+// isContinuedBy reports whether a piece was drawn as the rest of the cell's last line or as the
 // next one.
-func (c *cell) takes(l line) bool {
+func (c *cell) isContinuedBy(l line) bool {
 	p := c.lines[len(c.lines)-1]
 	size, down := max(p.size, l.size), p.y-l.y
 	heading := p.bold && !l.bold && len(c.lines) == 1
@@ -47,7 +47,7 @@ func (c *cell) takes(l line) bool {
 		return l.x0 > p.x0 && l.x0-p.x1 < cellGap*size && !l.cell
 	}
 	return down > 0 && down < 1.7*size && math.Abs(p.size-l.size) < 0.15*size && l.x0 < c.x1 && l.x1 > c.x0 && !heading &&
-		!listMarker(l.text)
+		!hasListMarker(l.text)
 }
 
 // cellsOf puts pieces into cells, in the order of drawing.
@@ -56,13 +56,13 @@ func cellsOf(in []line) (cells []cell) {
 	slices.SortStableFunc(in, func(a, b line) int { return cmp.Compare(a.drawn, b.drawn) })
 	for _, l := range in {
 		n, next := len(cells), newCell(l)
-		nextTo := func(i int) bool { return i > 0 && cells[i-1].nextTo(cells[i]) }
+		nextTo := func(i int) bool { return i > 0 && cells[i-1].isNextTo(cells[i]) }
 		switch {
-		case n > 0 && cells[n-1].takes(l) && !(nextTo(n-1) && overlap(cells[n-2], next)):
+		case n > 0 && cells[n-1].isContinuedBy(l) && !(nextTo(n-1) && shareALine(cells[n-2], next)):
 			cells[n-1].add(l)
 		default:
 			if n > 0 {
-				cells = append(cells[:n-1], cells[n-1].dividedBy(next)...)
+				cells = append(cells[:n-1], cells[n-1].splitAt(next)...)
 			}
 			cells = append(cells, next)
 		}
@@ -70,15 +70,15 @@ func cellsOf(in []line) (cells []cell) {
 	return cells
 }
 
-// overlap reports whether two cells share a place on their lines.
-func overlap(c, d cell) bool { return c.x0 < d.x1 && d.x0 < c.x1 }
+// shareALine reports whether two cells share a place on their lines.
+func shareALine(c, d cell) bool { return c.x0 < d.x1 && d.x0 < c.x1 }
 
-// nextTo reports whether two cells share a height, and no place.
-func (c cell) nextTo(d cell) bool { return c.top > d.bottom && d.top > c.bottom && !overlap(c, d) }
+// isNextTo reports whether two cells share a height, and no place.
+func (c cell) isNextTo(d cell) bool { return c.top > d.bottom && d.top > c.bottom && !shareALine(c, d) }
 
-// dividedBy parts the last lines of a cell, if they are next to another cell, from
+// splitAt splits the last lines of a cell, if they are next to another cell, from
 // wider ones above it: a column begins there.
-func (c cell) dividedBy(next cell) []cell {
+func (c cell) splitAt(next cell) []cell {
 	at := len(c.pieces)
 	for at > 0 && c.pieces[at-1].x1 < next.x0 && c.pieces[at-1].y-0.2*c.pieces[at-1].size < next.top {
 		at--
@@ -96,9 +96,9 @@ type band [][]cell
 // or below it as the foot of a page may be, and each band into columns that were drawn
 // one after the other.
 func bandsOf(cells []cell, depth int) (bands []band) {
-	parts := parted(cells, func(c cell) (top, bottom float64) { return c.top, c.bottom })
+	parts := splitCells(cells, func(c cell) (top, bottom float64) { return c.top, c.bottom })
 	if len(parts) == 1 {
-		parts = parted(cells, func(c cell) (top, bottom float64) { return -c.bottom, -c.top })
+		parts = splitCells(cells, func(c cell) (top, bottom float64) { return -c.bottom, -c.top })
 		slices.Reverse(parts)
 	}
 	if len(parts) == 1 || depth >= maxColumns {
@@ -110,8 +110,8 @@ func bandsOf(cells []cell, depth int) (bands []band) {
 	return bands
 }
 
-// parted divides cells wherever all before are above all after.
-func parted(cells []cell, reach func(cell) (top, bottom float64)) (parts [][]cell) {
+// splitCells divides cells wherever all before are above all after.
+func splitCells(cells []cell, reach func(cell) (top, bottom float64)) (parts [][]cell) {
 	lowest := make([]float64, len(cells)) // of the cells before
 	low := math.Inf(1)
 	for i, c := range cells {
@@ -133,9 +133,9 @@ func parted(cells []cell, reach func(cell) (top, bottom float64)) (parts [][]cel
 
 // newBand puts cells into columns that were drawn one after the other.
 func newBand(cells []cell) (columns band) {
-	columns = parted(cells, func(c cell) (top, bottom float64) { return -c.x0, -c.x1 })
+	columns = splitCells(cells, func(c cell) (top, bottom float64) { return -c.x0, -c.x1 })
 	if len(columns) == 1 {
-		columns = parted(cells, func(c cell) (top, bottom float64) { return c.x1, c.x0 })
+		columns = splitCells(cells, func(c cell) (top, bottom float64) { return c.x1, c.x0 })
 		slices.Reverse(columns)
 	}
 	return columns
@@ -178,20 +178,20 @@ func joinLabels(bands []band) (out []band) {
 // above the value in each, or a label and what is next to it, as a list.
 func (b band) isRow() bool {
 	isStack := func(column []cell) bool {
-		pair := len(column) == 2 && len(styles(linesOf(column))) == 2 && column[0].lines[0].size <= column[1].lines[0].size
+		pair := len(column) == 2 && len(splitByStyle(linesOf(column))) == 2 && column[0].lines[0].size <= column[1].lines[0].size
 		return len(column) > 1 && !pair
 	}
 	if len(b) == 2 && isStack(b[1]) && !isStack(b[0]) {
 		row := b.row()
-		return len(b[0]) == 1 && isLabel(row) && !listMarker(row[0].lines[0].text) && !row[1].isBold()
+		return len(b[0]) == 1 && isLabel(row) && !hasListMarker(row[0].lines[0].text) && !row[1].isBold()
 	}
-	return len(b) <= maxCells && !slices.ContainsFunc(b, isStack) && (len(b) < 2 || !columnwise(b))
+	return len(b) <= maxCells && !slices.ContainsFunc(b, isStack) && (len(b) < 2 || !isColumnwise(b))
 }
 
-// columnwise reports whether cells are whole columns of a table that was drawn column
+// isColumnwise reports whether cells are whole columns of a table that was drawn column
 // by column: their lines are at the same heights, and not because the first word of
 // the next line had no room.
-func columnwise(row band) bool {
+func isColumnwise(row band) bool {
 	first := row[0][0].lines
 	for _, column := range row {
 		lines := column[0].lines
@@ -226,7 +226,7 @@ func gridOf(bands []band) (g grid, n int) {
 			}
 		}
 	})
-	tall := slices.ContainsFunc(bands[:n], band.tall)
+	tall := slices.ContainsFunc(bands[:n], band.isTall)
 	switch first := bands[0].row(); {
 	case n == 1 && !isLabel(first) && !areBlocks(first):
 		return nil, 1
@@ -264,8 +264,8 @@ func linesOf(column []cell) (out []line) {
 	return out
 }
 
-// tall reports whether a band has lines at several heights.
-func (b band) tall() bool {
+// isTall reports whether a band has lines at several heights.
+func (b band) isTall() bool {
 	first := b[0][0].lines[0]
 	return len(b) > 1 && slices.ContainsFunc(b, func(column []cell) bool {
 		return len(linesOf(column)) > 1 || first.y-column[0].lines[0].y > sameLine*first.size
@@ -293,7 +293,7 @@ func (b band) isTables() bool {
 func (b band) isForm() bool {
 	labelled, most := 0, 0 // columns, labels
 	for _, column := range b {
-		n, parts := 0, styles(linesOf(column))
+		n, parts := 0, splitByStyle(linesOf(column))
 		for i, value := range parts[1:] {
 			l, v := parts[i][0], value[0]
 			if hasWord(l.text) && (l.bold && !v.bold || math.Abs(l.size-v.size) > 0.1*l.size) {
@@ -307,8 +307,8 @@ func (b band) isForm() bool {
 	return labelled > 1 && most > 1
 }
 
-// styles divides lines where their style changes.
-func styles(lines []line) (parts [][]line) {
+// splitByStyle divides lines where their style changes.
+func splitByStyle(lines []line) (parts [][]line) {
 	start := 0
 	for i, l := range lines {
 		if i > 0 && (l.bold != lines[i-1].bold || math.Abs(l.size-lines[i-1].size) > 0.1*l.size) {

@@ -17,8 +17,8 @@ func bodySize(pages [][]line) float64 {
 	sizes, lines := map[float64]int{}, map[float64]int{}
 	for _, p := range pages {
 		for _, l := range p {
-			sizes[rounded(l.size)] += l.glyphs
-			lines[rounded(l.size)]++
+			sizes[roundSize(l.size)] += l.glyphs
+			lines[roundSize(l.size)]++
 		}
 	}
 	body, most := 0.0, 0
@@ -138,7 +138,7 @@ func headingSizes(pages [][]line, body float64) map[float64]int {
 	for _, p := range pages {
 		for _, l := range p {
 			if l.size >= body*1.12 && len(l.text) <= maxHeading && hasWord(l.text) {
-				sizes[rounded(l.size)] = true
+				sizes[roundSize(l.size)] = true
 			}
 		}
 	}
@@ -154,7 +154,7 @@ func headingSizes(pages [][]line, body float64) map[float64]int {
 	return levels
 }
 
-func rounded(size float64) float64 { return math.Round(size*2) / 2 }
+func roundSize(size float64) float64 { return math.Round(size*2) / 2 }
 
 func hasWord(s string) bool {
 	letters := 0
@@ -163,7 +163,7 @@ func hasWord(s string) bool {
 			letters++
 		}
 	}
-	return letters >= 3 || letters == 2 && ideograph([]rune(s)[0])
+	return letters >= 3 || letters == 2 && isIdeograph([]rune(s)[0])
 }
 
 // paragraphs joins lines into blocks.
@@ -183,7 +183,7 @@ func (p *paragraphs) blocks(page []line) []Block {
 			b := &out[len(out)-1]
 			same := b.Heading == heading || b.Heading > 0 && heading > 0 && math.Abs(page[i-1].size-l.size) < 0.3
 			if same && !(b.Heading > 0 && len(b.Text)+len(l.text) > maxHeading) {
-				b.Text = p.joined(b.Text, l.text)
+				b.Text = p.joinLines(b.Text, l.text)
 				continue
 			}
 		}
@@ -191,7 +191,7 @@ func (p *paragraphs) blocks(page []line) []Block {
 		switch {
 		case l.row:
 			kind = Row
-		case listMarker(l.text):
+		case hasListMarker(l.text):
 			kind = Item
 			if r, n := utf8.DecodeRuneInString(l.text); unicode.Is(unicode.Co, r) { // of a font of symbols
 				l.text = "•" + l.text[n:]
@@ -208,7 +208,7 @@ func (p *paragraphs) heading(page []line, i int) int {
 	if l.row || l.turned || len(l.text) > maxHeading || !hasWord(l.text) {
 		return 0
 	}
-	if level := p.levels[rounded(l.size)]; level > 0 && l.size >= p.body*1.12 {
+	if level := p.levels[roundSize(l.size)]; level > 0 && l.size >= p.body*1.12 {
 		return level
 	}
 	if !l.bold || l.size < p.body*0.95 || len(l.text) > 100 || strings.HasSuffix(l.text, ".") && !strings.HasSuffix(l.text, "..") ||
@@ -288,7 +288,7 @@ func (p *paragraphs) leading(page []line) float64 {
 
 // continues reports whether next continues the paragraph of l.
 func (p *paragraphs) continues(l, next line, leading float64) bool {
-	if l.row || next.row || listMarker(next.text) {
+	if l.row || next.row || hasListMarker(next.text) {
 		return false
 	}
 	if math.Abs(l.size-next.size) > 0.15*l.size {
@@ -297,7 +297,7 @@ func (p *paragraphs) continues(l, next line, leading float64) bool {
 	gap := l.y - next.y
 	if gap < 0 {
 		// The next column begins: the sentence continues or it does not.
-		return openEnd(l.text) && startsLower(next.text)
+		return endsInSentence(l.text) && startsLower(next.text)
 	}
 	if gap > (leading+0.35)*max(next.size, l.size) {
 		return false
@@ -307,27 +307,27 @@ func (p *paragraphs) continues(l, next line, leading float64) bool {
 		return false
 	}
 	// An indented line after a full stop begins a paragraph.
-	if next.x0 > l.x0+0.8*next.size && !openEnd(l.text) && !listMarker(l.text) {
+	if next.x0 > l.x0+0.8*next.size && !endsInSentence(l.text) && !hasListMarker(l.text) {
 		return false
 	}
 	// So does one after a line that ended early.
 	reach := max(l.x1, next.x1) - min(l.x0, next.x0)
-	return l.x1-l.x0 > 0.72*reach || openEnd(l.text) && startsLower(next.text)
+	return l.x1-l.x0 > 0.72*reach || endsInSentence(l.text) && startsLower(next.text)
 }
 
-// openEnd reports whether a text ends inside a sentence.
-func openEnd(s string) bool {
+// endsInSentence reports whether a text ends inside a sentence.
+func endsInSentence(s string) bool {
 	r, _ := utf8.DecodeLastRuneInString(s)
 	return !strings.ContainsRune(".!?:;。！？：；”\"’)", r)
 }
 
 func startsLower(s string) bool {
 	r, _ := utf8.DecodeRuneInString(s)
-	return unicode.IsLower(r) || ideograph(r)
+	return unicode.IsLower(r) || isIdeograph(r)
 }
 
-// listMarker reports whether a line begins a list item.
-func listMarker(s string) bool {
+// hasListMarker reports whether a line begins a list item.
+func hasListMarker(s string) bool {
 	if strings.HasPrefix(s, "[x] ") || strings.HasPrefix(s, "[ ] ") {
 		return true
 	}
@@ -343,8 +343,8 @@ func listMarker(s string) bool {
 	return len(digits) > 0 && len(digits) <= 2 && len(digits) < len(head) && strings.Trim(digits, "0123456789") == ""
 }
 
-// joined joins two lines of a paragraph and mends a hyphenated word.
-func (p *paragraphs) joined(a, b string) string {
+// joinLines joins two lines of a paragraph and mends a hyphenated word.
+func (p *paragraphs) joinLines(a, b string) string {
 	// TeX parts a word of Latin letters or digits in a line from right to left after its hyphen.
 	if i := strings.LastIndex(a, " -"); i > 0 && !strings.Contains(a[i+1:], " ") && isRightToLeft(glyph{Text: a[:2]}) {
 		a = a[:i+1] + a[i+2:] + "-"
@@ -352,7 +352,7 @@ func (p *paragraphs) joined(a, b string) string {
 	switch {
 	case strings.HasSuffix(a, "\u00ad"):
 		return strings.TrimSuffix(a, "\u00ad") + b
-	case ideographs(a, b):
+	case areIdeographs(a, b):
 		return a + b
 	case strings.HasSuffix(a, "-") && !strings.HasSuffix(a, " -") && startsLower(b):
 		first := a[strings.LastIndexByte(a, ' ')+1:]
@@ -374,8 +374,8 @@ func plainWord(s string) string {
 	return strings.ToLower(strings.TrimFunc(s, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }))
 }
 
-// hyphenated collects the words with hyphens inside lines.
-func hyphenated(pages [][]line) map[string]bool {
+// hyphenatedWords collects the words with hyphens inside lines.
+func hyphenatedWords(pages [][]line) map[string]bool {
 	words := map[string]bool{}
 	for _, p := range pages {
 		for _, l := range p {

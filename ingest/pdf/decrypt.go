@@ -45,9 +45,9 @@ func decrypt(data []byte) (longer []byte, err error) {
 		}
 		start = at[1]
 	}
-	opened := byMD5
+	opened := md5Opener
 	if aes256Entry.Match(data) {
-		opened = byAES256
+		opened = aes256Opener
 	}
 	open, err := opened(data, dictionary(data[start:]))
 	if open == nil {
@@ -60,7 +60,7 @@ func decrypt(data []byte) (longer []byte, err error) {
 		}
 		with := decryptStrings(dictionary, func(s []byte) []byte { return open(o, s) })
 		if plain := open(o, stream); plain != nil {
-			replace(stream, plain)
+			replaceStream(stream, plain)
 		}
 		if with != nil {
 			longer = fmt.Appendf(longer, "\n%d %d obj%s%s", o.number, o.generation, with, data[o.start+len(dictionary):o.end])
@@ -75,8 +75,8 @@ func decrypt(data []byte) (longer []byte, err error) {
 // An opener decrypts a stream or a string of an object; nil for one that is not encrypted.
 type opener func(o object, s []byte) []byte
 
-// byAES256 returns what decrypts a file by AES-256; nil for another one.
-func byAES256(_ []byte, entries map[string]operand) (opener, error) {
+// aes256Opener returns what decrypts a file by AES-256; nil for another one.
+func aes256Opener(_ []byte, entries map[string]operand) (opener, error) {
 	user, wrapped, revision := entries["U"].str, entries["UE"].str, entries["R"].num
 	if len(user) < 48 || len(wrapped) < 32 || revision != 5 && revision != 6 {
 		return nil, nil
@@ -93,16 +93,16 @@ func byAES256(_ []byte, entries map[string]operand) (opener, error) {
 	if block, err = aes.NewCipher(key); err != nil {
 		return nil, err
 	}
-	return func(_ object, s []byte) []byte { return decrypted(s, block) }, nil
+	return func(_ object, s []byte) []byte { return decryptCBC(s, block) }, nil
 }
 
 // padding is the empty password (PDF 1.7, algorithm 2).
 const padding = "\x28\xBF\x4E\x5E\x4E\x75\x8A\x41\x64\x00\x4E\x56\xFF\xFA\x01\x08" +
 	"\x2E\x2E\x00\xB6\xD0\x68\x3E\x80\x2F\x0C\xA9\xFE\x64\x53\x69\x7A"
 
-// byMD5 returns what decrypts a file by RC4 or AES-128, whose keys are sums by MD5; nil
+// md5Opener returns what decrypts a file by RC4 or AES-128, whose keys are sums by MD5; nil
 // for another one.
-func byMD5(data []byte, entries map[string]operand) (opener, error) {
+func md5Opener(data []byte, entries map[string]operand) (opener, error) {
 	version, n := entries["V"].num, int(entries["Length"].num)/8
 	switch {
 	case version == 4 && entries["StmF"].str == entries["StrF"].str:
@@ -139,7 +139,7 @@ func byMD5(data []byte, entries map[string]operand) (opener, error) {
 			mixed[at] ^= i
 		}
 		if i == 0 || revision > 2 {
-			check = crypt(mixed, check)
+			check = rc4Crypt(mixed, check)
 		}
 	}
 	if !strings.HasPrefix(user, string(check)) {
@@ -151,19 +151,19 @@ func byMD5(data []byte, entries map[string]operand) (opener, error) {
 		own := append(bytes.Clone(key), byte(number), byte(number>>8), byte(number>>16), byte(generation), byte(generation>>8))
 		if !byAES {
 			sum := md5.Sum(own)
-			return crypt(sum[:min(n+5, 16)], s)
+			return rc4Crypt(sum[:min(n+5, 16)], s)
 		}
 		sum := md5.Sum(append(own, "sAlT"...))
 		block, err := aes.NewCipher(sum[:])
 		if err != nil {
 			panic("unreachable: a key of 16 bytes is refused: " + err.Error())
 		}
-		return decrypted(s, block)
+		return decryptCBC(s, block)
 	}, nil
 }
 
-// crypt encrypts or decrypts by RC4.
-func crypt(key, s []byte) []byte {
+// rc4Crypt encrypts or decrypts by RC4.
+func rc4Crypt(key, s []byte) []byte {
 	out := bytes.Clone(s)
 	if c, err := rc4.NewCipher(key); err == nil { // it fails only for a key without bytes
 		c.XORKeyStream(out, out)
@@ -207,7 +207,7 @@ var literals = strings.NewReplacer(`\`, `\\`, "(", `\(`, ")", `\)`, "\r", `\r`)
 func dictionary(src []byte) map[string]operand {
 	out := make(map[string]operand)
 	l := lexer{src: src[:min(len(src), 16<<10)]}
-	if l.space(); l.pos < len(l.src) {
+	if l.skipSpace(); l.pos < len(l.src) {
 		dict, _ := l.value(0)
 		for i := 0; i+1 < len(dict.items); i++ {
 			if dict.items[i].kind == opName {
@@ -275,15 +275,15 @@ func streamOf(data []byte, o object) (dictionary, stream []byte) {
 	return body[:at], data[start : start+length]
 }
 
-// replace replaces a stream by a shorter one and line ends, which filters ignore.
-func replace(stream, by []byte) {
+// replaceStream replaces a stream by a shorter one and line ends, which filters ignore.
+func replaceStream(stream, by []byte) {
 	for i := copy(stream, by); i < len(stream); i++ {
 		stream[i] = '\n'
 	}
 }
 
-// decrypted decrypts a stream or a string; nil if it is not encrypted.
-func decrypted(data []byte, block cipher.Block) []byte {
+// decryptCBC decrypts a stream or a string; nil if it is not encrypted.
+func decryptCBC(data []byte, block cipher.Block) []byte {
 	data = data[:len(data)-len(data)%aes.BlockSize] // a line end may be the last
 	if len(data) < 2*aes.BlockSize {
 		return nil
@@ -309,7 +309,7 @@ func decodeHex(data []byte) {
 		dictionary, stream := streamOf(data, o)
 		if m := hexFilter.FindSubmatchIndex(dictionary); m != nil {
 			digits := lexer{src: stream}
-			replace(stream, []byte(digits.hex()))
+			replaceStream(stream, []byte(digits.hex()))
 			from := max(m[0], m[3]) // of an array, only the name is removed
 			copy(dictionary[from:m[1]], bytes.Repeat([]byte(" "), m[1]-from))
 		}

@@ -98,10 +98,10 @@ func isWord(g, bracket glyph) int {
 	return 1
 }
 
-// byPlace puts the glyphs that begin with the first one and have its base line in
+// sortByPlace puts the glyphs that begin with the first one and have its base line in
 // the order of their places, marks after their letters, if the page is mirrored or a
 // letter among them is read from right to left. It returns how many there are.
-func byPlace(glyphs []glyph, mirrored bool) (end int, found bool) {
+func sortByPlace(glyphs []glyph, mirrored bool) (end int, found bool) {
 	found = mirrored
 	for end < len(glyphs) && math.Abs(glyphs[end].Y-glyphs[0].Y) < sameLine*max(glyphs[end].Size, glyphs[0].Size) {
 		found = found || isRightToLeft(glyphs[end])
@@ -124,7 +124,7 @@ func byPlace(glyphs []glyph, mirrored bool) (end int, found bool) {
 		if !isMark(g.Text) || len(letters) == 0 {
 			continue
 		}
-		letter, ok := drawnUnder(inOrder, i, mirrored)
+		letter, ok := letterUnder(inOrder, i, mirrored)
 		if !ok {
 			at, _ := slices.BinarySearchFunc(letters, middle(g), func(l glyph, x float64) int { return cmp.Compare(l.X1, x) })
 			letter = letters[min(at, len(letters)-1)]
@@ -150,10 +150,10 @@ func byPlace(glyphs []glyph, mirrored bool) (end int, found bool) {
 	return end, true
 }
 
-// drawnUnder returns the letter of a mark in a line that is drawn from left to right on
+// letterUnder returns the letter of a mark in a line that is drawn from left to right on
 // the page: then a mark is drawn before its letter, perhaps in the place of the letter
 // before it. ok is false if the letters before and after the mark say nothing of it.
-func drawnUnder(row []glyph, mark int, mirrored bool) (letter glyph, ok bool) {
+func letterUnder(row []glyph, mark int, mirrored bool) (letter glyph, ok bool) {
 	from, to := mark, mark
 	for from >= 0 && isMark(row[from].Text) {
 		from--
@@ -204,7 +204,7 @@ func inReadingOrder(glyphs []string, mirrored bool) string {
 		slices.Reverse(parts)
 	}
 	if ok && rightToLeft || !ok && mirrored {
-		return backwards(parts)
+		return reverseParts(parts)
 	}
 	var out strings.Builder
 	for i := 0; i < len(parts); {
@@ -215,7 +215,7 @@ func inReadingOrder(glyphs []string, mirrored bool) string {
 					end = j + 1
 				}
 			}
-			out.WriteString(backwards(parts[i:end]))
+			out.WriteString(reverseParts(parts[i:end]))
 		} else {
 			out.WriteString(parts[i])
 			end++
@@ -231,9 +231,9 @@ func isRight(s string) bool {
 	return c == bidi.R || c == bidi.AL
 }
 
-// backwards joins the parts of a line that is read from right to left; they are in the
+// reverseParts joins the parts of a line that is read from right to left; they are in the
 // order of their places from left to right, which words and numbers in it keep.
-func backwards(parts []string) string {
+func reverseParts(parts []string) string {
 	var out strings.Builder
 	arabic := false // is the last letter, and so the next number
 	for end := len(parts); end > 0; {
@@ -268,7 +268,7 @@ const (
 // follows on the right.
 func leftToRight(parts, rest []string, arabic bool) int {
 	end := len(parts)
-	if start, ok := telephone(parts); ok {
+	if start, ok := telephoneStart(parts); ok {
 		return start
 	}
 	start, latin := end, false
@@ -283,25 +283,25 @@ func leftToRight(parts, rest []string, arabic bool) int {
 		if i == 0 || isNeutral(parts[i-1]) || isRight(parts[i-1]) {
 			break
 		}
-		if !joins(parts, rest, i, start, latin, arabic) {
+		if !isJoined(parts, rest, i, start, latin, arabic) {
 			break
 		}
 		start, latin = i-1, latin || classOf(parts[i-1]) == bidi.L
 	}
 	if start > 0 && start < end {
 		switch before := classOf(parts[start-1]); {
-		case latin && opens(parts[start-1], parts[start:]),
+		case latin && hasOpenBracket(parts[start-1], parts[start:]),
 			!latin && before == bidi.ET && !arabic,
-			before == bidi.ES && classOf(parts[start]) == bidi.EN && start > 1 && blank(parts[start-2]): // the sign of a number
+			before == bidi.ES && classOf(parts[start]) == bidi.EN && start > 1 && isBlank(parts[start-2]): // the sign of a number
 			start--
 		}
 	}
 	return start
 }
 
-// joins reports whether the letter or digit before a gap, parts[from:to], belongs to what
+// isJoined reports whether the letter or digit before a gap, parts[from:to], belongs to what
 // is read from left to right after the gap; latin means that this has letters.
-func joins(parts, rest []string, from, to int, latin, arabic bool) bool {
+func isJoined(parts, rest []string, from, to int, latin, arabic bool) bool {
 	class, gap := classOf(parts[from-1]), strings.Join(parts[from:to], "")
 	switch {
 	case from == to:
@@ -309,13 +309,13 @@ func joins(parts, rest []string, from, to int, latin, arabic bool) bool {
 	case to == len(parts): // a sign after a number
 		return !arabic && class == bidi.EN && !slices.ContainsFunc(parts[from:], func(s string) bool { return classOf(s) != bidi.ET })
 	case latin:
-		return !strings.ContainsAny(gap, "([{") || opens(gap, parts[to:]) || !opens(gap, rest)
+		return !strings.ContainsAny(gap, "([{") || hasOpenBracket(gap, parts[to:]) || !hasOpenBracket(gap, rest)
 	case class != bidi.L: // two numbers
 		between := classOf(gap)
 		return to-from == 1 && (between == bidi.CS || between == bidi.ES && !arabic)
 	case strings.Contains(gap, "="):
 		return true
-	case blank(parts[from]):
+	case isBlank(parts[from]):
 		return to-from == 1 && isName(parts[:from])
 	}
 	return !strings.Contains(gap, " ") || strings.ContainsAny(gap[:1], ".,:;")
@@ -323,9 +323,9 @@ func joins(parts, rest []string, from, to int, latin, arabic bool) bool {
 
 var telephoneNumber = regexp.MustCompile(`^(\+\d|\(\d+\) ?\d)[\d .()-]*\d$`)
 
-// telephone returns where a telephone number with a plus or an area code in brackets
+// telephoneStart returns where a telephone number with a plus or an area code in brackets
 // begins that ends a part of a line.
-func telephone(parts []string) (start int, ok bool) {
+func telephoneStart(parts []string) (start int, ok bool) {
 	for i := len(parts) - 1; i >= max(0, len(parts)-longestCode) && strings.Contains("0123456789 -.()+", parts[i]); i-- {
 		if strings.Contains("(+", parts[i]) && (i == 0 || isNeutral(parts[i-1])) && telephoneNumber.MatchString(strings.Join(parts[i:], "")) {
 			start, ok = i, true
@@ -344,7 +344,7 @@ func closesWords(parts []string) bool {
 	for i := end - 1; i > max(0, end-longestCode) && !isRight(parts[i]); i-- {
 		if parts[i] == bidi.ReverseString(parts[end]) {
 			before := i - 1
-			if before > 0 && blank(parts[before]) {
+			if before > 0 && isBlank(parts[before]) {
 				before--
 			}
 			return !isNeutral(parts[before]) && !isRight(parts[before]) &&
@@ -354,8 +354,8 @@ func closesWords(parts []string) bool {
 	return false
 }
 
-// opens reports whether a text has a bracket that is closed in a run.
-func opens(s string, run []string) bool {
+// hasOpenBracket reports whether a text has a bracket that is closed in a run.
+func hasOpenBracket(s string, run []string) bool {
 	at := strings.IndexAny(s, "([{")
 	return at >= 0 && slices.Contains(run, bidi.ReverseString(s[at:at+1]))
 }
@@ -391,7 +391,7 @@ func ownDirection(parts []string, mirrored bool) (rightToLeft, ok bool) {
 	var edges, stops [2]bool // of the first and the last: letters from right to left; stops
 	count, right, begun := 0, 0, false
 	for _, s := range parts {
-		if blank(s) {
+		if isBlank(s) {
 			continue
 		}
 		stops[1] = len(s) < 3 && strings.Contains(".,:;!?\u060c\u061b\u061f", s)

@@ -280,12 +280,12 @@ func (f *font) readComposite(v pdf.Value) {
 	}
 	name := v.Key("Encoding").Name()
 	f.vertical = strings.HasSuffix(name, "-V")
-	f.multibyte = predefined(name)
+	f.multibyte = predefinedEncoding(name)
 }
 
-// predefined returns the encoding of a predefined character map; nil when its
+// predefinedEncoding returns the encoding of a predefined character map; nil when its
 // codes are not characters.
-func predefined(name string) encoding.Encoding {
+func predefinedEncoding(name string) encoding.Encoding {
 	switch {
 	case strings.Contains(name, "UCS2") || strings.Contains(name, "UTF16"):
 		return utf16BE
@@ -337,7 +337,7 @@ func (f *font) addRange(codes map[string]string, low, high string, to operand) {
 	if len(low) == 0 || len(low) > 4 || len(low) != len(high) {
 		return
 	}
-	first, last := number(low), number(high)
+	first, last := codeNumber(low), codeNumber(high)
 	base := []rune(utf16Text(to.str))
 	for c := first; c <= last && c-first < 1<<16; c++ {
 		code := make([]byte, len(low))
@@ -355,7 +355,7 @@ func (f *font) addRange(codes map[string]string, low, high string, to operand) {
 	}
 }
 
-func number(code string) uint64 {
+func codeNumber(code string) uint64 {
 	var n uint64
 	for i := range len(code) {
 		n = n<<8 | uint64(code[i])
@@ -390,7 +390,7 @@ func (f *font) chars(s string) []char {
 				c.text = t
 			}
 		}
-		width, ok := f.widths[int(number(code))]
+		width, ok := f.widths[int(codeNumber(code))]
 		if !ok {
 			width = f.width
 		}

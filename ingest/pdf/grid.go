@@ -17,9 +17,9 @@ type row struct {
 	pieces []line // from left to right
 }
 
-// cut returns the cells of a row: those of a line begin after wide gaps, and after narrow
+// cutCells returns the cells of a row: those of a line begin after wide gaps, and after narrow
 // ones where a column begins.
-func (r row) cut(starts []float64, wide float64) []*cell {
+func (r row) cutCells(starts []float64, wide float64) []*cell {
 	if r.cells != nil {
 		return r.cells
 	}
@@ -35,23 +35,24 @@ func (r row) cut(starts []float64, wide float64) []*cell {
 			gap := next.x0 - r.pieces[i-1].x1
 			begins := gap > wide*size || next.cell || gap > 0.3*size &&
 				slices.ContainsFunc(starts, func(x float64) bool { return math.Abs(x-next.x0) < 0.4*size })
-			if text := r.pieces[i-1].text; !begins || text == "[x]" || text == "[ ]" || from == 0 && i < 6 && marker(joined(r.pieces[:i]).text) {
+			if text := r.pieces[i-1].text; !begins || text == "[x]" || text == "[ ]" ||
+				from == 0 && i < 6 && isListMarker(joinPieces(r.pieces[:i]).text) {
 				continue
 			}
 		}
-		c := newCell(joined(r.pieces[from:i]))
+		c := newCell(joinPieces(r.pieces[from:i]))
 		out, from = append(out, &c), i
 	}
 	return out
 }
 
-// joined returns the pieces of one line as one.
-func joined(pieces []line) line {
+// joinPieces returns the pieces of one line as one.
+func joinPieces(pieces []line) line {
 	whole := pieces[0]
 	var text strings.Builder
 	text.WriteString(whole.text)
 	for i, next := range pieces[1:] {
-		if next.x0-whole.x1 > wordGap*max(whole.size, next.size) && !ideographs(pieces[i].text, next.text) {
+		if next.x0-whole.x1 > wordGap*max(whole.size, next.size) && !areIdeographs(pieces[i].text, next.text) {
 			text.WriteByte(' ')
 		}
 		text.WriteString(next.text)
@@ -64,7 +65,7 @@ func joined(pieces []line) line {
 
 // lineRows returns a row for each line of a page, from top to bottom.
 func lineRows(pieces []line) (rows []row) {
-	byTop(pieces)
+	sortByTop(pieces)
 	for start := 0; start < len(pieces); {
 		end := start + 1
 		for end < len(pieces) && math.Abs(pieces[end].y-pieces[start].y) < sameLine*max(pieces[start].size, pieces[end].size) {
@@ -77,26 +78,26 @@ func lineRows(pieces []line) (rows []row) {
 	return rows
 }
 
-// grids returns the lines of rows, and in place of those that are grids what is in them.
-func grids(rows []row) (out []line) {
+// replaceGrids returns the lines of rows, and in place of those that are grids what is in them.
+func replaceGrids(rows []row) (out []line) {
 	for i := 0; i < len(rows); {
-		if rows[i].begins(out, rows[i+1:]) || namesAbove(rows[i:]) {
+		if rows[i].beginsGrid(out, rows[i+1:]) || namesAbove(rows[i:]) {
 			g, n := readGrid(slices.Values(rows[i:]))
 			out = append(out, g.lines()...)
 			i += n
 			continue
 		}
-		out = append(out, joined(rows[i].pieces))
+		out = append(out, joinPieces(rows[i].pieces))
 		i++
 	}
 	return out
 }
 
-// begins reports whether a line is the first row of a grid: it has several cells, or
+// beginsGrid reports whether a line is the first row of a grid: it has several cells, or
 // close ones at the same places as those of the next lines. Justified text has wide gaps
 // too: it is single words from margin to margin of the line before or after it.
-func (r row) begins(before []line, after []row) bool {
-	cells := r.cut(nil, cellGap)
+func (r row) beginsGrid(before []line, after []row) bool {
+	cells := r.cutCells(nil, cellGap)
 	if len(cells) == 1 {
 		return r.isAligned(after)
 	}
@@ -112,13 +113,13 @@ func (r row) begins(before []line, after []row) bool {
 	if n := len(before); n > 0 && !before[n-1].row && spans(before[n-1]) {
 		return false
 	}
-	return len(after) == 0 || len(after[0].cut(nil, cellGap)) > 1 || !spans(joined(after[0].pieces))
+	return len(after) == 0 || len(after[0].cutCells(nil, cellGap)) > 1 || !spans(joinPieces(after[0].pieces))
 }
 
 // isAligned reports whether close cells begin where those of the next line do, of the
 // next two if there are only two.
 func (r row) isAligned(after []row) bool {
-	cells, lines := r.cut(nil, pieceGap), 1
+	cells, lines := r.cutCells(nil, pieceGap), 1
 	if len(cells) == 2 {
 		lines = 2
 	}
@@ -126,7 +127,7 @@ func (r row) isAligned(after []row) bool {
 		return false
 	}
 	for _, next := range after[:lines] {
-		others := next.cut(nil, pieceGap)
+		others := next.cutCells(nil, pieceGap)
 		for i, c := range cells {
 			if len(others) != len(cells) || math.Abs(c.x0-others[i].x0) > 0.2*c.lines[0].size {
 				return false
@@ -139,13 +140,13 @@ func (r row) isAligned(after []row) bool {
 // namesAbove reports whether a line has only a name that is in the middle above the names
 // of several columns, but not of the first.
 func namesAbove(rows []row) bool {
-	if rows[0].cells != nil || !joined(rows[0].pieces).bold {
+	if rows[0].cells != nil || !joinPieces(rows[0].pieces).bold {
 		return false
 	}
 	const most = 4 // rows
 	var read grid
 	for i, next := range rows[:min(len(rows), most)] {
-		cells := next.cut(nil, pieceGap)
+		cells := next.cutCells(nil, pieceGap)
 		if i > 0 && gapBetween(read[i-1], cells) > 2 || i < 2 && !areNames(cells) {
 			return false
 		}
@@ -155,7 +156,7 @@ func namesAbove(rows []row) bool {
 		}
 		name, names := read[0][0], slices.Concat(read[1:]...)
 		slices.SortFunc(names, func(a, b *cell) int { return cmp.Compare(a.x0, b.x0) })
-		from, to := centred(name, names, 0, len(names))
+		from, to := centredCells(name, names, 0, len(names))
 		size := name.lines[0].size
 		isCaption := len(read[0]) > 1 || math.Abs(names[0].lines[0].size-size) > 0.15*size
 		return !isCaption && to-from > 1 && len(cells) > 1 && names[from].x0 > cells[0].x1
@@ -163,9 +164,9 @@ func namesAbove(rows []row) bool {
 	return false
 }
 
-// centred returns the most cells, from one up to the one before another, that a cell is in
+// centredCells returns the most cells, from one up to the one before another, that a cell is in
 // the middle above.
-func centred(c *cell, cells []*cell, least, most int) (from, to int) {
+func centredCells(c *cell, cells []*cell, least, most int) (from, to int) {
 	for a := least; a < most; a++ {
 		for b := a + 1; b <= most; b++ {
 			off := cells[a].x0 + cells[b-1].x1 - c.x0 - c.x1
@@ -189,8 +190,8 @@ func gapBetween(above, below []*cell) float64 {
 	return (bottom-top)/min(above[0].lines[0].size, below[0].lines[0].size) + 1
 }
 
-// A reading is a grid that is being read.
-type reading struct {
+// A gridReader reads a grid.
+type gridReader struct {
 	rows        grid
 	isLine      []bool    // a row is one line of text
 	gaps        []float64 // above each row, in font sizes
@@ -202,18 +203,18 @@ type reading struct {
 
 // readGrid reads the grid that begins with the first row, and returns its number of rows.
 func readGrid(rows iter.Seq[row]) (g grid, n int) {
-	r := reading{least: math.Inf(1)}
+	r := gridReader{least: math.Inf(1)}
 	var first row
 	for next := range rows {
-		cells, gap := next.cut(r.starts, cellGap), 0.0
+		cells, gap := next.cutCells(r.starts, cellGap), 0.0
 		if n == 0 {
 			first = next
-			if cells = next.cut(nil, pieceGap); len(cells) > maxCells { // names may be close
-				cells = next.cut(nil, cellGap)
+			if cells = next.cutCells(nil, pieceGap); len(cells) > maxCells { // names may be close
+				cells = next.cutCells(nil, cellGap)
 			}
 		} else {
 			gap = gapBetween(r.rows[n-1], cells)
-			if !r.goesOn(cells, gap) || n == 1 && next.cells != nil && !isNames(r.rows) && !fit(r.rows[0], cells) {
+			if !r.continuesWith(cells, gap) || n == 1 && next.cells != nil && !isNames(r.rows) && !rowsFit(r.rows[0], cells) {
 				break
 			}
 			r.least, r.most = min(r.least, gap), max(r.most, gap)
@@ -228,7 +229,7 @@ func readGrid(rows iter.Seq[row]) (g grid, n int) {
 		r.rows, r.isLine, r.gaps = append(r.rows, cells), append(r.isLine, next.cells == nil), append(r.gaps, gap)
 		n++
 	}
-	r.rows[0] = first.cut(r.starts, pieceGap)
+	r.rows[0] = first.cutCells(r.starts, pieceGap)
 	r.joinNames()
 	labels, others := -1, math.MaxInt // in the order of drawing
 	for _, cells := range r.rows {
@@ -242,19 +243,19 @@ func readGrid(rows iter.Seq[row]) (g grid, n int) {
 
 // joinNames joins rows of names that are one: the lines of names, and names in the middle
 // of two rows.
-func (r *reading) joinNames() {
-	levels := r.rows.names() > 0
+func (r *gridReader) joinNames() {
+	levels := r.rows.countNames() > 0
 	for i, n := 1, 1; n < maxNames && i < len(r.rows) && isNames(r.rows[i-1:i+1]) && r.gaps[i] < 2; i, n = i+1, n+1 {
 		above, whole, shared := r.rows[i-1], slices.Clone(r.rows[i]), 0
 		for _, up := range above {
-			if j := slices.IndexFunc(whole, func(c *cell) bool { return overlap(*up, *c) }); j >= 0 {
-				whole[j], shared = whole[j].below(up), shared+1
+			if j := slices.IndexFunc(whole, func(c *cell) bool { return shareALine(*up, *c) }); j >= 0 {
+				whole[j], shared = whole[j].appendTo(up), shared+1
 			} else {
 				whole = append(whole, up)
 			}
 		}
 		alike := shared == len(above) && shared == len(r.rows[i]) && r.gaps[i] <= 1.4
-		if shared == 0 && (levels || i == 1 && len(above) == 1) || shared > 0 && !alike || !fit(above, r.rows[i]) {
+		if shared == 0 && (levels || i == 1 && len(above) == 1) || shared > 0 && !alike || !rowsFit(above, r.rows[i]) {
 			continue
 		}
 		slices.SortFunc(whole, func(a, b *cell) int { return cmp.Compare(a.x0, b.x0) })
@@ -269,9 +270,9 @@ func isNames(rows [][]*cell) bool {
 	return !slices.ContainsFunc(rows, func(row []*cell) bool { return !areNames(row) })
 }
 
-// goesOn reports whether the grid has a further row: close below the last one, and if it
+// continuesWith reports whether the grid has a further row: close below the last one, and if it
 // has one cell, this belongs to a column.
-func (r *reading) goesOn(cells []*cell, gap float64) bool {
+func (r *gridReader) continuesWith(cells []*cell, gap float64) bool {
 	c := cells[0]
 	switch {
 	case len(cells) > maxCells, len(r.starts) > 10*maxCells, gap > 3.5, gap <= 0:
@@ -285,16 +286,16 @@ func (r *reading) goesOn(cells []*cell, gap float64) bool {
 	if i == 0 && r.isLine[0] {
 		return len(r.starts) > 1 && c.x1 < r.starts[1] && gap <= min(r.least*1.15, 1.6)
 	}
-	return i >= 0 && (r.isLine[0] || fit(r.rows[0], cells)) && gap <= max(r.most+0.1, 1.6)
+	return i >= 0 && (r.isLine[0] || rowsFit(r.rows[0], cells)) && gap <= max(r.most+0.1, 1.6)
 }
 
-// fit reports whether no cell of two rows is in the place of several of the other.
-func fit(a, b []*cell) bool {
+// rowsFit reports whether no cell of two rows is in the place of several of the other.
+func rowsFit(a, b []*cell) bool {
 	wide := func(row, other []*cell) bool {
 		return slices.ContainsFunc(row, func(c *cell) bool {
 			n := 0
 			for _, d := range other {
-				if overlap(*c, *d) {
+				if shareALine(*c, *d) {
 					n++
 				}
 			}
@@ -312,7 +313,7 @@ type column struct {
 
 // findColumns finds the columns of rows, narrow cells first. A cell widens its column. It
 // joins several if it begins and ends where they do, and no row has cells in two of them.
-func (r *reading) findColumns(from int) {
+func (r *gridReader) findColumns(from int) {
 	type placed struct {
 		*cell
 		row int
@@ -325,23 +326,23 @@ func (r *reading) findColumns(from int) {
 	}
 	slices.SortStableFunc(cells, func(a, b placed) int { return cmp.Compare(a.x1-a.x0, b.x1-b.x0) })
 	for _, c := range cells {
-		a, b := r.at(c.cell)
+		a, b := r.columnsOf(c.cell)
 		switch {
 		case a == b:
-			whole := r.widened(a, b, c.x0, c.x1)
+			whole := r.joinedColumn(a, b, c.x0, c.x1)
 			whole.rows = map[int]bool{c.row: true}
 			r.columns = slices.Insert(r.columns, a, whole)
 		case b-a == 1:
-			r.columns[a] = r.widened(a, b, c.x0, c.x1)
+			r.columns[a] = r.joinedColumn(a, b, c.x0, c.x1)
 			r.columns[a].rows[c.row] = true
 		case math.Abs(c.x0-r.columns[a].x0) < 0.5*c.lines[0].size:
-			r.join(a, b, c.row)
+			r.joinColumns(a, b, c.row)
 		}
 	}
 }
 
-// join joins columns in which no row has two cells, nor a further row one.
-func (r *reading) join(from, to, further int) {
+// joinColumns joins columns in which no row has two cells, nor a further row one.
+func (r *gridReader) joinColumns(from, to, further int) {
 	rows := map[int]bool{further: true}
 	for _, part := range r.columns[from:to] {
 		for i := range part.rows {
@@ -354,8 +355,8 @@ func (r *reading) join(from, to, further int) {
 	r.columns = slices.Replace(r.columns, from, to, column{r.columns[from].x0, r.columns[to-1].x1, rows})
 }
 
-// widened returns columns as one that reaches from a place to another, but not into others.
-func (r *reading) widened(from, to int, x0, x1 float64) column {
+// joinedColumn returns columns as one that reaches from a place to another, but not into others.
+func (r *gridReader) joinedColumn(from, to int, x0, x1 float64) column {
 	whole := column{x0: x0, x1: x1}
 	for _, part := range r.columns[from:to] {
 		whole = column{min(whole.x0, part.x0), max(whole.x1, part.x1), part.rows}
@@ -369,9 +370,9 @@ func (r *reading) widened(from, to int, x0, x1 float64) column {
 	return whole
 }
 
-// at returns the columns that a cell is in, from the first up to the one after the last. One
+// columnsOf returns the columns that a cell is in, from the first up to the one after the last. One
 // that begins where a column does, or ends there, may reach into others and is in this one.
-func (r *reading) at(c *cell) (from, to int) {
+func (r *gridReader) columnsOf(c *cell) (from, to int) {
 	size := c.lines[0].size
 	for from < len(r.columns) && r.columns[from].x1 <= c.x0+0.1*size {
 		from++
@@ -391,13 +392,13 @@ func (r *reading) at(c *cell) (from, to int) {
 	return from, to
 }
 
-// findNamed makes place for the names of columns that are above none: the nearest column
+// placeNames makes place for the names of columns that are above none: the nearest column
 // that has no other name, or a new one.
-func (r *reading) findNamed(names []*cell) {
+func (r *gridReader) placeNames(names []*cell) {
 	for _, c := range names {
-		at, to := r.at(c)
+		at, to := r.columnsOf(c)
 		if at+1 == to {
-			r.columns[at] = r.widened(at, to, c.x0, c.x1)
+			r.columns[at] = r.joinedColumn(at, to, c.x0, c.x1)
 		}
 		if at < to {
 			continue
@@ -405,7 +406,7 @@ func (r *reading) findNamed(names []*cell) {
 		nearest, least := -1, 5*c.lines[0].size
 		for i := max(at-1, 0); i < min(at+1, len(r.columns)); i++ {
 			isNamed := slices.ContainsFunc(names, func(other *cell) bool {
-				from, to := r.at(other)
+				from, to := r.columnsOf(other)
 				return from <= i && i < to
 			})
 			if gap := max(c.x0-r.columns[i].x1, r.columns[i].x0-c.x1); !isNamed && gap < least {
@@ -415,17 +416,17 @@ func (r *reading) findNamed(names []*cell) {
 		if nearest < 0 {
 			r.columns = slices.Insert(r.columns, at, column{x0: c.x0, x1: c.x1})
 		} else {
-			r.columns[nearest] = r.widened(nearest, nearest+1, c.x0, c.x1)
+			r.columns[nearest] = r.joinedColumn(nearest, nearest+1, c.x0, c.x1)
 		}
 	}
 }
 
-// under returns the columns that a name in one of several rows of names is above: those
+// columnsUnder returns the columns that a name in one of several rows of names is above: those
 // that it is in the middle of, or else those that it is in.
-func (r *reading) under(c *cell, names []*cell) (from, to int) {
+func (r *gridReader) columnsUnder(c *cell, names []*cell) (from, to int) {
 	least, most := 1, len(r.columns) // columns between the names next to it
 	for _, other := range names {
-		if a, b := r.at(other); other.x0 > c.x1 {
+		if a, b := r.columnsOf(other); other.x0 > c.x1 {
 			most = min(most, a)
 		} else if other.x1 < c.x0 {
 			least = max(least, b)
@@ -435,23 +436,23 @@ func (r *reading) under(c *cell, names []*cell) (from, to int) {
 	for _, column := range r.columns {
 		places = append(places, &cell{x0: column.x0, x1: column.x1})
 	}
-	if from, to = centred(c, places, least, most); to-from > 1 {
+	if from, to = centredCells(c, places, least, most); to-from > 1 {
 		return from, to
 	}
-	return r.at(c)
+	return r.columnsOf(c)
 }
 
 // grid puts the cells of the rows into their columns, and joins the lines of a row.
-func (r *reading) grid() (g grid) {
-	names := r.rows.names()
+func (r *gridReader) grid() (g grid) {
+	names := r.rows.countNames()
 	r.findColumns(names)
 	if names > 0 {
-		r.findNamed(r.rows[names-1])
+		r.placeNames(r.rows[names-1])
 	}
 	var above []*cell
 	for i, cells := range r.rows {
-		row := r.placed(cells, i+1 < names)
-		if i >= max(names, 1) && r.isLine[i] && r.isLine[i-1] && r.wrapped(i, above, row) {
+		row := r.placeCells(cells, i+1 < names)
+		if i >= max(names, 1) && r.isLine[i] && r.isLine[i-1] && r.isWrapped(i, above, row) {
 			last := g[len(g)-1]
 			for j, c := range slices.Backward(row) {
 				if j > 0 && last[j] == last[j-1] {
@@ -475,14 +476,14 @@ func (r *reading) grid() (g grid) {
 	return g
 }
 
-// placed returns a row with the cells in their columns. A column that is the end of one cell
+// placeCells returns a row with the cells in their columns. A column that is the end of one cell
 // and the begin of the next has the next one.
-func (r *reading) placed(cells []*cell, above bool) []*cell {
+func (r *gridReader) placeCells(cells []*cell, above bool) []*cell {
 	row := make([]*cell, len(r.columns))
 	for i, c := range cells {
-		from, to := r.at(c)
+		from, to := r.columnsOf(c)
 		if above {
-			from, to = r.under(c, cells)
+			from, to = r.columnsUnder(c, cells)
 		}
 		if from == to { // it is between columns
 			from = min(from, len(row)-1)
@@ -497,14 +498,14 @@ func (r *reading) placed(cells []*cell, above bool) []*cell {
 			from++
 		}
 		for ; from < to; from++ {
-			row[from] = c.below(row[from])
+			row[from] = c.appendTo(row[from])
 		}
 	}
 	return row
 }
 
-// below returns a cell with the lines of another above its own.
-func (c *cell) below(above *cell) *cell {
+// appendTo returns a cell with the lines of another above its own.
+func (c *cell) appendTo(above *cell) *cell {
 	if c == nil || above == nil {
 		return cmp.Or(c, above)
 	}
@@ -512,9 +513,9 @@ func (c *cell) below(above *cell) *cell {
 	return &both
 }
 
-// wrapped reports whether a line continues the row above it: lines within a row are
+// isWrapped reports whether a line continues the row above it: lines within a row are
 // closer than rows, or its first column is empty.
-func (r *reading) wrapped(i int, above, row []*cell) bool {
+func (r *gridReader) isWrapped(i int, above, row []*cell) bool {
 	if len(r.rows[i]) > 1 && r.beginsRow(above, row, r.gaps[i]) {
 		return false
 	}
@@ -527,7 +528,7 @@ func (r *reading) wrapped(i int, above, row []*cell) bool {
 // beginsRow reports whether the cells of a line begin a row: there is a number next to its
 // name, two cells were not drawn after those above them, or one whose first word had
 // room there or that is a number below a number, or all are in columns that were empty.
-func (r *reading) beginsRow(above, row []*cell, gap float64) bool {
+func (r *gridReader) beginsRow(above, row []*cell, gap float64) bool {
 	if row[0] != nil && slices.ContainsFunc(row[1:], func(c *cell) bool { return c != nil && c.isNumber() }) {
 		return true
 	}
@@ -556,8 +557,8 @@ func (r *reading) beginsRow(above, row []*cell, gap float64) bool {
 	return apart > 1 || shared == 0 && gap > 0.9
 }
 
-// marker reports whether a text is the bullet or number of a list item.
-func marker(s string) bool {
+// isListMarker reports whether a text is the bullet or number of a list item.
+func isListMarker(s string) bool {
 	if utf8.RuneCountInString(s) > 5 {
 		return false
 	}

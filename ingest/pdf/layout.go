@@ -52,7 +52,7 @@ func lines(glyphs []glyph, rules []rule) (out, bare []line) {
 		placed, mirrored := mirror(turns[t])
 		if t == order[0] {
 			if rest, ok := withoutNumbers(pieces(placed, mirrored)); ok {
-				bare = ordered(rest, 0)
+				bare = orderPieces(rest, 0)
 			}
 		}
 		framed := make([]rule, len(rules))
@@ -85,7 +85,7 @@ func withoutNumbers(in []line) (rest []line, ok bool) {
 		var numbers []int
 		var top, bottom line
 		inner, free, beside, rest := margin, true, 0, []line(nil)
-		byTop(in)
+		sortByTop(in)
 		for _, l := range in {
 			n, err := strconv.Atoi(l.text)
 			inside := edge(l) < margin+2*l.size
@@ -116,7 +116,7 @@ func pieces(glyphs []glyph, mirrored bool) []line {
 	var out []line
 	rowEnd := make([]int, len(glyphs)) // of the line of a glyph, if it is in the order of places; else 0
 	for start := 0; start < len(glyphs); {
-		n, found := byPlace(glyphs[start:], mirrored)
+		n, found := sortByPlace(glyphs[start:], mirrored)
 		for i := range n {
 			if found {
 				rowEnd[start+i] = start + n
@@ -126,7 +126,7 @@ func pieces(glyphs []glyph, mirrored bool) []line {
 	}
 	cell := cellStarts(glyphs, rowEnd)
 	for start := 0; start < len(glyphs); {
-		end, limit, next := start+1, len(glyphs), follows
+		end, limit, next := start+1, len(glyphs), isNextGlyph
 		if rowEnd[start] > 0 {
 			limit, next = rowEnd[start], sameCell
 		}
@@ -139,7 +139,7 @@ func pieces(glyphs []glyph, mirrored bool) []line {
 		}
 		start = end
 	}
-	out = mended(out)
+	out = mendPieces(out)
 	for i := range out {
 		out[i].drawn, out[i].last = i, i
 	}
@@ -164,12 +164,13 @@ func cellStarts(glyphs []glyph, placed []int) map[int]bool {
 			if placed[end] == 0 && b.Begins {
 				gap = math.Abs(gap)
 			}
-			if (b.Begins || placed[end] > 0) && !blank(a.Text) && !blank(b.Text) && gap > 2*wordGap*b.Size && !(end < from+4 && marker(a.Text)) {
+			if (b.Begins || placed[end] > 0) && !isBlank(a.Text) && !isBlank(b.Text) && gap > 2*wordGap*b.Size &&
+				!(end < from+4 && isListMarker(a.Text)) {
 				starts, from = append(starts, end), end
 			}
 		}
 		for _, g := range glyphs[start:end] {
-			if blank(g.Text) {
+			if isBlank(g.Text) {
 				spaces++
 			}
 		}
@@ -206,8 +207,8 @@ func markShared(found map[int]bool, glyphs []glyph, a, b []int) {
 	}
 }
 
-// follows reports whether b was drawn as the next glyph of a's line.
-func follows(a, b glyph) bool {
+// isNextGlyph reports whether b was drawn as the next glyph of a's line.
+func isNextGlyph(a, b glyph) bool {
 	size := max(a.Size, b.Size)
 	gap := b.X0 - a.X1
 	if b.Begins && gap > nameGap*size {
@@ -223,7 +224,7 @@ func leastSpace(glyphs []glyph) float64 {
 	var gaps []float64
 	inside, between, begun := 0.0, wordGap, 0
 	for i := 1; i < len(glyphs); i++ {
-		if blank(glyphs[i].Text) || blank(glyphs[i-1].Text) {
+		if isBlank(glyphs[i].Text) || isBlank(glyphs[i-1].Text) {
 			continue
 		}
 		gap := (glyphs[i].X0 - glyphs[i-1].X1) / glyphs[i].Size
@@ -255,13 +256,13 @@ func piece(glyphs []glyph, mirrored bool) (line, bool) {
 			if g.Text == last.Text && math.Abs(g.X0-last.X0) < duplicate*g.Size {
 				continue
 			}
-			if (g.X0-last.X1)/g.Size > threshold && !strings.HasSuffix(parts[len(parts)-1], " ") && !ideographs(last.Text, text) {
+			if (g.X0-last.X1)/g.Size > threshold && !strings.HasSuffix(parts[len(parts)-1], " ") && !areIdeographs(last.Text, text) {
 				parts = append(parts, " ")
 			}
 		}
 		parts = append(parts, text)
 		last = g
-		if blank(text) {
+		if isBlank(text) {
 			continue
 		}
 		n := utf8.RuneCountInString(text)
@@ -279,7 +280,7 @@ func piece(glyphs []glyph, mirrored bool) (line, bool) {
 		}
 	}
 	for _, g := range glyphs {
-		if !blank(g.Text) && math.Abs(g.Size-l.size) < 0.25 {
+		if !isBlank(g.Text) && math.Abs(g.Size-l.size) < 0.25 {
 			l.y = g.Y
 			break
 		}
@@ -289,23 +290,23 @@ func piece(glyphs []glyph, mirrored bool) (line, bool) {
 	return l, l.text != "" && l.size > 0
 }
 
-func blank(s string) bool { return strings.TrimSpace(s) == "" }
+func isBlank(s string) bool { return strings.TrimSpace(s) == "" }
 
-// ideographs reports whether two characters are written without a space
+// areIdeographs reports whether two characters are written without a space
 // between them.
-func ideographs(a, b string) bool {
+func areIdeographs(a, b string) bool {
 	r, _ := utf8.DecodeLastRuneInString(a)
 	s, _ := utf8.DecodeRuneInString(b)
-	return ideograph(r) && ideograph(s)
+	return isIdeograph(r) && isIdeograph(s)
 }
 
-func ideograph(r rune) bool {
+func isIdeograph(r rune) bool {
 	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana) || r >= 0x3000 && r < 0x3100 || r >= 0xff00 && r < 0xffa0
 }
 
-// mended joins neighbouring pieces of a word or line that were not drawn in
+// mendPieces joins neighbouring pieces of a word or line that were not drawn in
 // order: superscripts, drop capitals, text drawn in pieces.
-func mended(in []line) []line {
+func mendPieces(in []line) []line {
 	var out []line
 	for _, l := range in {
 		if n := len(out); n > 0 {
@@ -325,7 +326,7 @@ func mended(in []line) []line {
 }
 
 func (l *line) join(next line, space bool) {
-	if space && !ideographs(l.text, next.text) {
+	if space && !areIdeographs(l.text, next.text) {
 		l.text += " "
 	}
 	l.text += next.text
@@ -341,12 +342,12 @@ func (l *line) join(next line, space bool) {
 // maxColumns limits how often a page is divided into columns.
 const maxColumns = 4
 
-// ordered puts pieces in reading order: what was drawn side by side, as columns of text
+// orderPieces puts pieces in reading order: what was drawn side by side, as columns of text
 // or the cells of a grid's row, is read one after the other.
-func ordered(in []line, depth int) []line {
+func orderPieces(in []line, depth int) []line {
 	var out, rest []line
 	flush := func() {
-		out = append(out, byPlaces(rest, depth)...)
+		out = append(out, orderByPlace(rest, depth)...)
 		rest = nil
 	}
 	bands := joinLabels(bandsOf(cellsOf(in), 0))
@@ -359,9 +360,9 @@ func ordered(in []line, depth int) []line {
 		case n == 1 && depth < maxColumns && (bands[0].isText() || bands[0].isTables() || bands[0].isForm()):
 			flush()
 			for _, column := range bands[0] {
-				lines := ordered(band{column}.pieces(), depth+1)
+				lines := orderPieces(band{column}.pieces(), depth+1)
 				if !bands[0].isText() {
-					lines = blocks(lines)
+					lines = labelRows(lines)
 				}
 				out = append(out, lines...)
 			}
@@ -376,18 +377,18 @@ func ordered(in []line, depth int) []line {
 	return out
 }
 
-// byPlaces orders pieces whose order of drawing says nothing: columns one after the
+// orderByPlace orders pieces whose order of drawing says nothing: columns one after the
 // other, each from top to bottom, and what spans columns in between.
-func byPlaces(in []line, depth int) []line {
-	byTop(in)
+func orderByPlace(in []line, depth int) []line {
+	sortByTop(in)
 	gutter, ok := gutterOf(in)
 	if !ok || depth >= maxColumns {
-		return grids(lineRows(in))
+		return replaceGrids(lineRows(in))
 	}
 	var out, left, right []line
 	flush := func() {
-		out = append(out, ordered(left, depth+1)...)
-		out = append(out, ordered(right, depth+1)...)
+		out = append(out, orderPieces(left, depth+1)...)
+		out = append(out, orderPieces(right, depth+1)...)
 		left, right = nil, nil
 	}
 	for _, l := range in {
@@ -405,7 +406,7 @@ func byPlaces(in []line, depth int) []line {
 	return out
 }
 
-func byTop(in []line) {
+func sortByTop(in []line) {
 	slices.SortStableFunc(in, func(a, b line) int {
 		return cmp.Or(cmp.Compare(b.y, a.y), cmp.Compare(a.x0, b.x0))
 	})
@@ -447,13 +448,13 @@ func gutterOf(in []line) (float64, bool) {
 		return 0, false
 	}
 	gutter := left + width*float64(at)/steps
-	onLeft, onRight := fills(in, left, gutter, false), fills(in, gutter, right, true)
-	return gutter, onLeft && (onRight || !alongside(in, gutter))
+	onLeft, onRight := isFilled(in, left, gutter, false), isFilled(in, gutter, right, true)
+	return gutter, onLeft && (onRight || !isAlongside(in, gutter))
 }
 
-// alongside reports whether most lines on the side of a gutter with fewer are at the
+// isAlongside reports whether most lines on the side of a gutter with fewer are at the
 // height of one on the other side, as in a table.
-func alongside(in []line, gutter float64) bool {
+func isAlongside(in []line, gutter float64) bool {
 	var sides [2][]float64 // heights, from top to bottom
 	for _, l := range in {
 		if l.x1 <= gutter {
@@ -475,8 +476,8 @@ func alongside(in []line, gutter float64) bool {
 	return 2*same > len(few)
 }
 
-// fills reports whether one side of a gutter is mostly lines longer than half of it.
-func fills(in []line, from, to float64, right bool) bool {
+// isFilled reports whether one side of a gutter is mostly lines longer than half of it.
+func isFilled(in []line, from, to float64, right bool) bool {
 	all, long, lines := 0, 0, 0
 	for _, l := range in {
 		if right && l.x0 < from || !right && l.x1 > to {

@@ -35,7 +35,7 @@ func interpret(src []byte, do func(op string, args []operand)) {
 	l := lexer{src: src}
 	var args []operand
 	for {
-		l.space()
+		l.skipSpace()
 		if l.pos >= len(l.src) {
 			return
 		}
@@ -71,7 +71,7 @@ func isSpace(c byte) bool {
 
 func isDelimiter(c byte) bool { return bytes.IndexByte([]byte("()<>[]{}/%"), c) >= 0 }
 
-func (l *lexer) space() {
+func (l *lexer) skipSpace() {
 	for l.pos < len(l.src) {
 		switch c := l.src[l.pos]; {
 		case isSpace(c):
@@ -94,7 +94,7 @@ func (l *lexer) value(depth int) (v operand, ok bool) {
 		return operand{kind: opString, str: l.literal()}, true
 	case c == '<' && l.pos+1 < len(l.src) && l.src[l.pos+1] == '<':
 		l.pos += 2
-		return operand{kind: opDict, items: l.until(">>", depth)}, true
+		return operand{kind: opDict, items: l.operandsUntil(">>", depth)}, true
 	case c == '<':
 		return operand{kind: opString, str: l.hex()}, true
 	case c == '/':
@@ -102,18 +102,18 @@ func (l *lexer) value(depth int) (v operand, ok bool) {
 		return operand{kind: opName, str: l.name()}, true
 	case c == '[':
 		l.pos++
-		return operand{kind: opArray, items: l.until("]", depth)}, true
+		return operand{kind: opArray, items: l.operandsUntil("]", depth)}, true
 	case c >= '0' && c <= '9' || c == '-' || c == '+' || c == '.':
 		return operand{kind: opNumber, num: l.number()}, true
 	}
 	return operand{}, false
 }
 
-// until reads operands up to a closing bracket.
-func (l *lexer) until(end string, depth int) []operand {
+// operandsUntil reads operands up to a closing bracket.
+func (l *lexer) operandsUntil(end string, depth int) []operand {
 	var items []operand
 	for {
-		l.space()
+		l.skipSpace()
 		if l.pos >= len(l.src) {
 			return items
 		}

@@ -60,13 +60,13 @@ type drawing struct {
 	damage    error   // the first stream that is not intact
 	depth     int
 	begins    bool
-	parents   pdf.Value // of the marked contents of the page, by number
-	marked    []marked  // contents that are drawn
+	parents   pdf.Value       // of the marked contents of the page, by number
+	marked    []markedContent // contents that are drawn
 	described map[int]bool
 }
 
-// A marked content belongs to a part of the document's structure.
-type marked struct {
+// A markedContent is drawn content that belongs to a part of the document's structure.
+type markedContent struct {
 	number int // on its page; -1 for none
 	figure bool
 	actual string // the text of what is drawn in it, if it is short
@@ -171,7 +171,7 @@ func (d *drawing) operator(op string, args []operand) {
 		}
 	case "re", "m":
 		if len(args) >= 2 {
-			d.describe(args[0].num, args[1].num, false)
+			d.addAlternative(args[0].num, args[1].num, false)
 		}
 		d.pathOperator(op, args)
 	case "BMC", "BDC":
@@ -200,7 +200,7 @@ func (d *drawing) operator(op string, args []operand) {
 
 // mark begins a marked content.
 func (d *drawing) mark(args []operand) {
-	m := marked{number: -1, figure: len(args) > 0 && args[0].str == "Figure", from: len(d.glyphs)}
+	m := markedContent{number: -1, figure: len(args) > 0 && args[0].str == "Figure", from: len(d.glyphs)}
 	if len(args) == 2 && args[1].kind == opDict {
 		for i, key := range args[1].items[:max(len(args[1].items)-1, 0)] {
 			switch value := args[1].items[i+1]; {
@@ -252,9 +252,9 @@ func (d *drawing) unmark() {
 	d.glyphs = append(d.glyphs[:m.from], whole)
 }
 
-// describe adds the alternative text of the figure or picture that is drawn at a place,
+// addAlternative adds the alternative text of the figure or picture that is drawn at a place,
 // once: that of the structure that its marked content belongs to.
-func (d *drawing) describe(x, y float64, picture bool) {
+func (d *drawing) addAlternative(x, y float64, picture bool) {
 	for _, m := range d.marked {
 		if m.number < 0 || d.described[m.number] || !m.figure && !picture {
 			continue
@@ -281,9 +281,9 @@ func alternative(part pdf.Value) string {
 	return strings.Join(words, " ")
 }
 
-// unmarked returns the pictures in a structure that no marked content belongs to, but
+// unmarkedPictures returns the pictures in a structure that no marked content belongs to, but
 // that have a place, by their page. LibreOffice 7.4 writes such files.
-func unmarked(structure pdf.Value) map[string][]pdf.Value {
+func unmarkedPictures(structure pdf.Value) map[string][]pdf.Value {
 	defer func() { _ = recover() }() // damage in it costs these texts alone
 	found := make(map[string][]pdf.Value)
 	visited := 0
@@ -437,12 +437,12 @@ func (d *drawing) showString(s string) {
 // add records a glyph, turned so that its line runs to the right.
 func (d *drawing) add(c char, m matrix) {
 	turn := int(math.Round(math.Atan2(m[1], m[0])/(math.Pi/2))+4) % 4
-	x, y := turned(turn, m[4], m[5])
+	x, y := turnPoint(turn, m[4], m[5])
 	length := math.Hypot(m[0], m[1]) * c.width
 	g := glyph{
 		Text: c.text, X0: x, X1: x + length, Y: y, Size: math.Hypot(m[2], m[3]), Turn: turn, Bold: d.font.bold, Begins: d.begins,
 	}
-	if !g.sound() {
+	if !g.isValid() {
 		return
 	}
 	d.begins = false
@@ -457,7 +457,7 @@ func (d *drawing) form(name string) {
 	case "Image": // it fills the unit square
 		d.ink = true
 		d.pictures += math.Abs(d.ctm[0]*d.ctm[3] - d.ctm[1]*d.ctm[2])
-		d.describe(0, 1, true)
+		d.addAlternative(0, 1, true)
 	}
 }
 
@@ -584,7 +584,7 @@ func nameOf(a pdf.Value) string {
 // textAbove reports whether there is a label close above a field.
 func textAbove(page []glyph, left, right, top float64) bool {
 	return slices.ContainsFunc(page, func(g glyph) bool {
-		return g.Turn == 0 && g.X0 < right && g.X1 > left && g.Y > top-0.5*g.Size && g.Y < top+1.2*g.Size && !blank(g.Text)
+		return g.Turn == 0 && g.X0 < right && g.X1 > left && g.Y > top-0.5*g.Size && g.Y < top+1.2*g.Size && !isBlank(g.Text)
 	})
 }
 
@@ -605,7 +605,7 @@ func labelOf(page []glyph, left, bottom, right, top float64, isButton bool) (lab
 		if isButton {
 			gap = max(3*gap, g.X0-right)
 		}
-		if middle := g.Y + 0.3*g.Size; g.Turn == 0 && middle > bottom && middle < top && gap > -g.Size && gap < least && !blank(g.Text) {
+		if middle := g.Y + 0.3*g.Size; g.Turn == 0 && middle > bottom && middle < top && gap > -g.Size && gap < least && !isBlank(g.Text) {
 			label, least, found = g, gap, true
 		}
 	}
@@ -619,7 +619,7 @@ func (d *drawing) note(text string, x, y float64) {
 	for line := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '\r' || r == '\n' }) {
 		y -= size
 		g := glyph{Text: line, X0: x, X1: x + size*float64(len(line))/2, Y: y, Size: size, Begins: true}
-		if strings.TrimSpace(line) != "" && g.sound() {
+		if strings.TrimSpace(line) != "" && g.isValid() {
 			d.glyphs = append(d.glyphs, g)
 		}
 	}

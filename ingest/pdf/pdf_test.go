@@ -106,7 +106,7 @@ func TestOrderedReadsColumns(t *testing.T) {
 			want = append(want, s)
 		}
 	}
-	if got := texts(ordered(in, 0)); !slices.Equal(got, want) {
+	if got := texts(orderPieces(in, 0)); !slices.Equal(got, want) {
 		t.Errorf("got\n%s", strings.Join(got, "\n"))
 	}
 	// A box on the right whose lines are at other heights is read after the text.
@@ -118,7 +118,7 @@ func TestOrderedReadsColumns(t *testing.T) {
 			n++
 		}
 	}
-	if got := texts(ordered(in, 0)); !slices.Equal(got, want) {
+	if got := texts(orderPieces(in, 0)); !slices.Equal(got, want) {
 		t.Errorf("with a box: got\n%s", strings.Join(got, "\n"))
 	}
 }
@@ -128,17 +128,17 @@ func TestOrderedReadsColumns(t *testing.T) {
 func TestOrderedByDrawing(t *testing.T) {
 	for _, c := range layouts(t, "drawn") {
 		for _, order := range []string{"as it is drawn", "from top to bottom"} {
-			if got := strings.Join(texts(ordered(slices.Clone(c.page), 0)), " / "); got != c.want {
+			if got := strings.Join(texts(orderPieces(slices.Clone(c.page), 0)), " / "); got != c.want {
 				t.Errorf("%s, %s: got %q, want %q", c.name, order, got, c.want)
 			}
-			byTop(c.page)
+			sortByTop(c.page)
 		}
 	}
 }
 
 func TestRowsReadTables(t *testing.T) {
 	for _, c := range layouts(t, "grids") {
-		if got := strings.Join(texts(grids(lineRows(c.page))), " / "); got != c.want {
+		if got := strings.Join(texts(replaceGrids(lineRows(c.page))), " / "); got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)
 		}
 	}
@@ -149,7 +149,7 @@ func TestJustifiedLines(t *testing.T) {
 	first, from := text(50, 700, "telecommunications infrastructure"), text(50, 688, "administrators")
 	to := text(0, 688, "unquestionably")
 	to.x0, to.x1 = first.x1-to.x1, first.x1
-	if got := texts(grids(lineRows([]line{first, from, to}))); len(got) != 2 || got[1] != "administrators unquestionably" {
+	if got := texts(replaceGrids(lineRows([]line{first, from, to}))); len(got) != 2 || got[1] != "administrators unquestionably" {
 		t.Errorf("got %q", got)
 	}
 }
@@ -273,7 +273,7 @@ func TestJoinedMendsHyphens(t *testing.T) {
 		{"טלפון -03", "1234567.", "טלפון 03-1234567."},
 	}
 	for _, tt := range tests {
-		if got := p.joined(tt.a, tt.b); got != tt.want {
+		if got := p.joinLines(tt.a, tt.b); got != tt.want {
 			t.Errorf("%q + %q = %q, want %q", tt.a, tt.b, got, tt.want)
 		}
 	}
@@ -364,7 +364,7 @@ func TestSymbolBullets(t *testing.T) {
 
 // Words that are apart without a space between them are no soup.
 func TestPagesWithoutSpaces(t *testing.T) {
-	var page drawn
+	var page drawnPage
 	for i, word := range strings.Fields(strings.Repeat("Анна Петрова, Фома Сольберг, Мария Кин, Пётр Лунд, ", 20)) {
 		x, y := float64(100*(i%4)), 700-12*float64(i/4)
 		for j, r := range word {
@@ -372,13 +372,13 @@ func TestPagesWithoutSpaces(t *testing.T) {
 			page.Glyphs = append(page.Glyphs, glyph{Text: string(r), X0: from, X1: from + 5, Y: y, Size: 10})
 		}
 	}
-	if got := page.withoutSoup(false); len(got.Glyphs) == 0 {
+	if got := page.dropUndecoded(false); len(got.Glyphs) == 0 {
 		t.Error("the page has no text")
 	}
 	for i := range page.Glyphs { // the same letters without gaps
 		page.Glyphs[i].X0, page.Glyphs[i].X1, page.Glyphs[i].Y = 5*float64(i), 5*float64(i+1), 700
 	}
-	if got := page.withoutSoup(false); len(got.Glyphs) != 0 {
+	if got := page.dropUndecoded(false); len(got.Glyphs) != 0 {
 		t.Error("soup is read as text")
 	}
 }
@@ -558,7 +558,7 @@ func FuzzLayout(f *testing.F) {
 		pages := [][]line{page}
 		dropRunning(pages)
 		body := bodySize(pages)
-		p := paragraphs{body: body, levels: headingSizes(pages, body), words: hyphenated(pages)}
+		p := paragraphs{body: body, levels: headingSizes(pages, body), words: hyphenatedWords(pages)}
 		for _, b := range p.blocks(pages[0]) {
 			if strings.TrimSpace(b.Text) == "" {
 				t.Fatal("an empty block")
@@ -657,7 +657,7 @@ func TestLinesOnPageFromRightToLeft(t *testing.T) {
 // labels are read one after the other, and each under its heading.
 func TestLabelsAboveValues(t *testing.T) {
 	for _, c := range layouts(t, "labels") {
-		pages := [][]line{ordered(c.page, 0)}
+		pages := [][]line{orderPieces(c.page, 0)}
 		p := paragraphs{body: bodySize(pages), levels: headingSizes(pages, bodySize(pages))}
 		p.levels[18] = 1
 		var got []string
@@ -679,7 +679,7 @@ const table = "level\tpage_num\tblock_num\tpar_num\tline_num\tword_num\tleft\tto
 	"5\t1\t1\t1\t2\t3\tx\t140\t90\t20\t88\tbroken\n"
 
 func TestWords(t *testing.T) {
-	glyphs := words([]byte(table), 72)
+	glyphs := tesseractWords([]byte(table), 72)
 	var got []string
 	for _, g := range glyphs {
 		got = append(got, g.Text)
@@ -696,8 +696,8 @@ func TestWords(t *testing.T) {
 func FuzzWords(f *testing.F) {
 	f.Add([]byte(table))
 	f.Fuzz(func(t *testing.T, table []byte) {
-		for _, g := range words(table, 300) {
-			if !g.sound() {
+		for _, g := range tesseractWords(table, 300) {
+			if !g.isValid() {
 				t.Fatalf("%+v", g)
 			}
 		}
@@ -720,7 +720,7 @@ func TestGridsKeepWords(t *testing.T) {
 			y -= 11 + 3*float64(random.IntN(6))
 		}
 		count := map[string]int{}
-		got := texts(ordered(slices.Clone(in), 0))
+		got := texts(orderPieces(slices.Clone(in), 0))
 		for _, word := range strings.FieldsFunc(strings.Join(got, " "), func(r rune) bool { return strings.ContainsRune(" |:;", r) }) {
 			count[word]++
 		}

@@ -23,8 +23,8 @@ import (
 type File struct {
 	Title, Author, Date string
 	Pages               []Page
-	// Torn lists the pages, counted from 1, that could not be read completely.
-	Torn []int
+	// Damaged lists the pages, counted from 1, that could not be read completely.
+	Damaged []int
 	// Scanned lists the pages that have a picture but no text.
 	Scanned []int
 	// Unsupported names filters that some of the content needs; empty when
@@ -78,17 +78,17 @@ func Read(data []byte, o Options) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return file, file.lay(pages, o)
+	return file, file.layOut(pages, o)
 }
 
 // ReadPicture reads what tesseract found in a picture.
 func ReadPicture(table []byte) (*File, error) {
 	file := new(File)
-	return file, file.lay(func(yield func(drawn) bool) { yield(drawn{Glyphs: words(table, 72)}) }, Options{})
+	return file, file.layOut(func(yield func(drawnPage) bool) { yield(drawnPage{Glyphs: tesseractWords(table, 72)}) }, Options{})
 }
 
 // load reads a file without the content of its pages, which are drawn one by one.
-func load(data []byte) (file *File, drawings iter.Seq[drawn], err error) {
+func load(data []byte) (file *File, drawings iter.Seq[drawnPage], err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("it is damaged: %v", p)
@@ -113,12 +113,12 @@ func load(data []byte) (file *File, drawings iter.Seq[drawn], err error) {
 	structure := root.Key("StructTreeRoot")
 	var pictures map[string][]pdf.Value
 	if bytes.Contains(data, []byte("/Alt")) { // else they are few, or packed, and their place is marked
-		pictures = unmarked(structure)
+		pictures = unmarkedPictures(structure)
 	}
-	drawings = func(yield func(drawn) bool) {
+	drawings = func(yield func(drawnPage) bool) {
 		fonts := make(map[string]*font)
 		for _, p := range pages {
-			if !yield(drawPage(p, fonts, structure, pictures[p.V.String()]).withoutSoup(rebuilt)) {
+			if !yield(drawPage(p, fonts, structure, pictures[p.V.String()]).dropUndecoded(rebuilt)) {
 				return
 			}
 		}
@@ -235,14 +235,14 @@ func collect(root pdf.Value) (pages []pdf.Page) {
 }
 
 // drawPage draws a page; of a damaged one, what precedes the damage.
-func drawPage(p pdf.Page, fonts map[string]*font, structure pdf.Value, pictures []pdf.Value) (page drawn) {
+func drawPage(p pdf.Page, fonts map[string]*font, structure pdf.Value, pictures []pdf.Value) (page drawnPage) {
 	d := drawing{state: state{ctm: identity, scale: 1}, fonts: fonts, text: identity, line: identity, described: map[int]bool{}}
 	var err error
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("%v", r)
 		}
-		page = drawn{
+		page = drawnPage{
 			Glyphs: d.glyphs, Rules: d.path.rules, Picture: d.pictures >= leastPicture, Ink: d.ink, Unknown: d.unknown,
 			Err: cmp.Or(err, d.damage),
 		}

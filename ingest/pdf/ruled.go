@@ -18,12 +18,12 @@ const (
 // A rule is a straight line on a page, from left to right or from bottom to top.
 type rule struct{ x0, y0, x1, y1 float64 }
 
-func (r rule) level() bool { return r.x1-r.x0 >= r.y1-r.y0 }
+func (r rule) isLevel() bool { return r.x1-r.x0 >= r.y1-r.y0 }
 
 // turnedTo returns a rule in the frame of lines with these quarter turns.
 func (r rule) turnedTo(turn int) rule {
-	x0, y0 := turned(turn, r.x0, r.y0)
-	x1, y1 := turned(turn, r.x1, r.y1)
+	x0, y0 := turnPoint(turn, r.x0, r.y0)
+	x1, y1 := turnPoint(turn, r.x1, r.y1)
 	return rule{min(x0, x1), min(y0, y1), max(x0, x1), max(y0, y1)}
 }
 
@@ -123,7 +123,7 @@ func joinedRules(in []rule) (level, upright []rule) {
 	}
 	swapped := func(r rule) rule { return rule{r.y0, r.x0, r.y1, r.x1} }
 	for _, r := range in {
-		if r.level() {
+		if r.isLevel() {
 			r.y0 = (r.y0 + r.y1) / 2
 			level = append(level, r)
 		} else {
@@ -138,15 +138,15 @@ func joinedRules(in []rule) (level, upright []rule) {
 	return level, upright
 }
 
-// A ruled is a table whose cells are between rules.
-type ruled struct {
+// A ruledTable is a table whose cells are between rules.
+type ruledTable struct {
 	xs, ys []float64 // from left to right and from top to bottom
 	cells  [][]int   // by row and column; one that spans several has one number
 	count  int
 }
 
 // ruledTables returns the tables that rules divide into cells, from top to bottom.
-func ruledTables(rules []rule) (tables []ruled) {
+func ruledTables(rules []rule) (tables []ruledTable) {
 	level, upright := joinedRules(rules)
 	if len(level)+len(upright) > maxGrid {
 		return nil
@@ -185,17 +185,17 @@ func ruledTables(rules []rule) (tables []ruled) {
 			}
 		}
 	}
-	slices.SortFunc(tables, func(a, b ruled) int { return cmp.Compare(b.ys[0], a.ys[0]) })
+	slices.SortFunc(tables, func(a, b ruledTable) int { return cmp.Compare(b.ys[0], a.ys[0]) })
 	return tables
 }
 
 // newRuled finds the cells between connected rules; the outermost need no rule on the
 // outer side. ok is false if a cell is no rectangle.
-func newRuled(level, upright []rule) (t ruled, ok bool) {
+func newRuled(level, upright []rule) (t ruledTable, ok bool) {
 	for _, r := range slices.Concat(level, upright) {
 		t.xs, t.ys = append(t.xs, r.x0, r.x1), append(t.ys, -r.y0, -r.y1)
 	}
-	t.xs, t.ys = places(t.xs), places(t.ys)
+	t.xs, t.ys = distinctPlaces(t.xs), distinctPlaces(t.ys)
 	for i := range t.ys {
 		t.ys[i] = -t.ys[i]
 	}
@@ -228,17 +228,17 @@ func newRuled(level, upright []rule) (t ruled, ok bool) {
 			}
 		}
 	}
-	return t, t.rectangles()
+	return t, t.areRectangles()
 }
 
-// places sorts numbers and drops those that are close to one before.
-func places(in []float64) []float64 {
+// distinctPlaces sorts numbers and drops those that are close to one before.
+func distinctPlaces(in []float64) []float64 {
 	slices.Sort(in)
 	return slices.CompactFunc(in, func(a, b float64) bool { return math.Abs(b-a) < nearRule })
 }
 
-// rectangles reports whether each cell is one.
-func (t *ruled) rectangles() bool {
+// areRectangles reports whether each cell is one.
+func (t *ruledTable) areRectangles() bool {
 	boxes, area := make([][4]int, t.count), make([]int, t.count)
 	for i, row := range t.cells {
 		for j, c := range row {
@@ -258,7 +258,7 @@ func (t *ruled) rectangles() bool {
 }
 
 // cellAt returns the cell that a glyph is in; ok is false if it is in none.
-func (t *ruled) cellAt(g glyph) (c int, ok bool) {
+func (t *ruledTable) cellAt(g glyph) (c int, ok bool) {
 	x, y := middle(g), g.Y+0.3*g.Size
 	j, _ := slices.BinarySearch(t.xs, x)
 	i, _ := slices.BinarySearchFunc(t.ys, y, func(a, b float64) int { return cmp.Compare(b, a) })
@@ -271,14 +271,14 @@ func (t *ruled) cellAt(g glyph) (c int, ok bool) {
 // divide returns the glyphs above a table, in each of its cells and below it. ok is
 // false if the page is not divided so, or the rules are no table: a word crosses them, or
 // no two cells next to each other have text.
-func (t *ruled) divide(glyphs []glyph) (above, below []glyph, cells [][]glyph, ok bool) {
+func (t *ruledTable) divide(glyphs []glyph) (above, below []glyph, cells [][]glyph, ok bool) {
 	cells = make([][]glyph, t.count)
 	last, lastCell := glyph{}, -1
 	for _, g := range glyphs {
 		c, inside := t.cellAt(g)
 		switch {
 		case inside:
-			oneWord := !g.Begins && !blank(g.Text) && !blank(last.Text) && follows(last, g) && g.X0-last.X1 < wordGap*g.Size
+			oneWord := !g.Begins && !isBlank(g.Text) && !isBlank(last.Text) && isNextGlyph(last, g) && g.X0-last.X1 < wordGap*g.Size
 			if lastCell >= 0 && c != lastCell && oneWord {
 				return nil, nil, nil, false
 			}
@@ -287,12 +287,12 @@ func (t *ruled) divide(glyphs []glyph) (above, below []glyph, cells [][]glyph, o
 			above, c = append(above, g), -1
 		case g.Y+0.3*g.Size <= t.ys[len(t.ys)-1]:
 			below, c = append(below, g), -1
-		case !blank(g.Text):
+		case !isBlank(g.Text):
 			return nil, nil, nil, false
 		}
 		last, lastCell = g, c
 	}
-	hasText := func(c int) bool { return slices.ContainsFunc(cells[c], func(g glyph) bool { return !blank(g.Text) }) }
+	hasText := func(c int) bool { return slices.ContainsFunc(cells[c], func(g glyph) bool { return !isBlank(g.Text) }) }
 	for _, row := range t.cells {
 		for j := range len(row) - 1 {
 			ok = ok || row[j] != row[j+1] && hasText(row[j]) && hasText(row[j+1])
@@ -312,21 +312,21 @@ func withTables(glyphs []glyph, rules []rule, mirrored bool) (out []line) {
 	}
 	for _, t := range ruledTables(rules) {
 		if above, below, cells, ok := t.divide(glyphs); ok {
-			out = append(out, ordered(pieces(above, mirrored), 0)...)
+			out = append(out, orderPieces(pieces(above, mirrored), 0)...)
 			out = append(out, t.grid(cells, mirrored).lines()...)
 			glyphs = below
 		}
 	}
-	return append(out, ordered(pieces(glyphs, mirrored), 0)...)
+	return append(out, orderPieces(pieces(glyphs, mirrored), 0)...)
 }
 
 // grid returns the cells of a table with what is in them.
-func (t *ruled) grid(glyphs [][]glyph, mirrored bool) (g grid) {
+func (t *ruledTable) grid(glyphs [][]glyph, mirrored bool) (g grid) {
 	cells := make([]*cell, t.count)
 	for c, in := range glyphs {
 		if drawn := pieces(in, mirrored); len(drawn) > 0 {
 			whole := newCell(drawn...)
-			whole.lines = ordered(drawn, 0)
+			whole.lines = orderPieces(drawn, 0)
 			cells[c] = &whole
 		}
 	}
@@ -336,7 +336,7 @@ func (t *ruled) grid(glyphs [][]glyph, mirrored bool) (g grid) {
 			row[j] = cells[c]
 		}
 		if isWide(row) {
-			row = t.parted(row)
+			row = t.divideWideCell(row)
 		}
 		g = append(g, row)
 	}
@@ -346,9 +346,9 @@ func (t *ruled) grid(glyphs [][]glyph, mirrored bool) (g grid) {
 	return g
 }
 
-// parted divides a cell that spans all columns if its text is in several of them and
+// divideWideCell divides a cell that spans all columns if its text is in several of them and
 // none crosses their bounds: other rows have rules there.
-func (t *ruled) parted(row []*cell) []*cell {
+func (t *ruledTable) divideWideCell(row []*cell) []*cell {
 	parts := make([]*cell, len(row))
 	for _, l := range row[0].pieces {
 		j := slices.IndexFunc(t.xs[1:], func(x float64) bool { return l.x0 < x })
@@ -361,7 +361,7 @@ func (t *ruled) parted(row []*cell) []*cell {
 		}
 		parts[j].add(l)
 	}
-	if len(distinct(parts)) < 2 {
+	if len(distinctCells(parts)) < 2 {
 		return row
 	}
 	return parts
@@ -376,7 +376,7 @@ func (g grid) nameColumns() bool {
 	}
 	var rows [][]string
 	for _, row := range g[at:] {
-		if areNames(row) && len(distinct(row)) > 0 {
+		if areNames(row) && len(distinctCells(row)) > 0 {
 			return true
 		}
 		texts := make([]string, len(row))
@@ -390,20 +390,20 @@ func (g grid) nameColumns() bool {
 	if !office.FirstNames(rows) {
 		return false
 	}
-	for _, c := range distinct(g[at]) {
+	for _, c := range distinctCells(g[at]) {
 		c.isName = true
 	}
 	return true
 }
 
 // keepPlaces writes a dash in empty cells before others of their row, of columns that have text.
-func (t *ruled) keepPlaces(g grid) {
+func (t *ruledTable) keepPlaces(g grid) {
 	dashes := make([]*cell, t.count)
 	for i, row := range g {
 		var next *cell
 		for j, c := range slices.Backward(row) {
 			hasText := func(row []*cell) bool { return row[j] != nil }
-			if c == nil && next != nil && len(distinct(row)) > 1 && slices.ContainsFunc(g, hasText) {
+			if c == nil && next != nil && len(distinctCells(row)) > 1 && slices.ContainsFunc(g, hasText) {
 				of := &dashes[t.cells[i][j]]
 				if *of == nil {
 					l := next.lines[0]

@@ -42,22 +42,22 @@ func areNames(row []*cell) bool {
 	return true
 }
 
-// distinct returns the cells of a row, each once.
-func distinct(row []*cell) []*cell {
+// distinctCells returns the cells of a row, each once.
+func distinctCells(row []*cell) []*cell {
 	row = slices.Compact(slices.Clone(row))
 	return slices.DeleteFunc(row, func(c *cell) bool { return c == nil })
 }
 
-// names returns how many rows from the first one name columns: one with several names
+// countNames returns how many rows from the first one name columns: one with several names
 // above one that has others, and those above it with fewer names, or names of several.
-func (g grid) names() int {
+func (g grid) countNames() int {
 	before := 0 // names
 	for i, row := range g[:min(len(g), maxNames)] {
-		cells := distinct(row)
+		cells := distinctCells(row)
 		switch {
 		case !areNames(cells) && before > 1:
 			return i
-		case !areNames(cells) || i > 0 && len(cells) <= before && fit(distinct(g[i-1]), cells):
+		case !areNames(cells) || i > 0 && len(cells) <= before && rowsFit(distinctCells(g[i-1]), cells):
 			return 0
 		}
 		before = len(cells)
@@ -89,10 +89,10 @@ func (g grid) lines() (out []line) {
 	named := false     // there was a row of names
 	for i := 0; i < len(g); i++ {
 		row := g[i]
-		cells := distinct(row)
+		cells := distinctCells(row)
 		isDone := !slices.ContainsFunc(cells, func(c *cell) bool { return !done[c] })
-		n := g[i:].names()
-		if n > 0 && (isWide(row) || i > 0 && !g.namesAgain(i, named)) || isDone || isPage {
+		n := g[i:].countNames()
+		if n > 0 && (isWide(row) || i > 0 && !g.isNamesAgain(i, named)) || isDone || isPage {
 			n = 0
 		}
 		for _, c := range slices.Concat(g[i : i+max(n, 1)]...) {
@@ -115,7 +115,7 @@ func (g grid) lines() (out []line) {
 			out = append(out, cells[0].lines...)
 		case names == nil && areBlocks(cells):
 			for _, c := range cells {
-				out = append(out, blocks(c.lines)...)
+				out = append(out, labelRows(c.lines)...)
 			}
 		default:
 			out = append(out, rowLine(row, names)...)
@@ -153,9 +153,9 @@ func (g grid) setLimits() {
 	}
 }
 
-// namesAgain reports whether the names in a further row are of what is below it: the row
+// isNamesAgain reports whether the names in a further row are of what is below it: the row
 // above has other cells, or one that spans all columns.
-func (g grid) namesAgain(i int, named bool) bool {
+func (g grid) isNamesAgain(i int, named bool) bool {
 	number := func(c *cell) bool { return c != nil && c.isNumber() }
 	return isWide(g[i-1]) || named && !areNames(g[i-1]) && !slices.ContainsFunc(g[i], number)
 }
@@ -168,7 +168,7 @@ func (g grid) header(rows int) (names []string, without grid) {
 	names = make([]string, len(last))
 	var left []*cell
 	end := rows // up to the next names
-	for end < len(g) && !(g.namesAgain(end, true) && g[end:].names() > 0) {
+	for end < len(g) && !(g.isNamesAgain(end, true) && g[end:].countNames() > 0) {
 		end++
 	}
 	hasOwn := len(last) == 1
@@ -189,8 +189,8 @@ func (g grid) header(rows int) (names []string, without grid) {
 		}
 		hasOwn = hasOwn || c != nil && len(of) == 1
 	}
-	lost := slices.DeleteFunc(distinct(last), func(c *cell) bool { return !slices.Contains(left, c) })
-	if 2*len(lost) > len(distinct(last)) || !hasOwn {
+	lost := slices.DeleteFunc(distinctCells(last), func(c *cell) bool { return !slices.Contains(left, c) })
+	if 2*len(lost) > len(distinctCells(last)) || !hasOwn {
 		return nil, g[:rows]
 	}
 	return names, grid{left}
@@ -203,7 +203,8 @@ func (c *cell) text() string {
 	for i, l := range c.lines[1:] {
 		r, _ := utf8.DecodeRuneInString(l.text)
 		before := c.lines[i]
-		alike = alike && !startsLower(l.text) && (unicode.IsLetter(r) || unicode.IsDigit(r)) && !before.row && len(styles(c.lines[i:i+2])) == 1
+		alike = alike && !startsLower(l.text) && (unicode.IsLetter(r) || unicode.IsDigit(r)) && !before.row &&
+			len(splitByStyle(c.lines[i:i+2])) == 1
 		ends = ends || !before.bold && before.hasRoom(l, c.limit-0.3*l.size)
 	}
 	whole := c.lines[0]
@@ -248,15 +249,15 @@ func rowLine(row []*cell, names []string) []line {
 // areBlocks reports whether each cell is a label in bold above its value.
 func areBlocks(cells []*cell) bool {
 	return len(cells) > 1 && !slices.ContainsFunc(cells, func(c *cell) bool {
-		parts := styles(c.lines)
+		parts := splitByStyle(c.lines)
 		return len(parts) < 2 || !parts[0][0].bold || parts[1][0].bold
 	})
 }
 
-// blocks returns a row for each label in bold and the value below it. If a value has more
+// labelRows returns a row for each label in bold and the value below it. If a value has more
 // than a few lines, it is text with headings, and stays as it is.
-func blocks(lines []line) (out []line) {
-	parts := styles(lines)
+func labelRows(lines []line) (out []line) {
+	parts := splitByStyle(lines)
 	for i := 0; i < len(parts); i++ {
 		label := newCell(parts[i]...)
 		l := label.lines[0]
@@ -276,7 +277,7 @@ func blocks(lines []line) (out []line) {
 
 // append adds a further line to a cell.
 func (l *line) append(next line) {
-	if strings.HasSuffix(l.text, "-") || ideographs(l.text, next.text) {
+	if strings.HasSuffix(l.text, "-") || areIdeographs(l.text, next.text) {
 		l.text += next.text
 	} else {
 		l.text += " " + next.text

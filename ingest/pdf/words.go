@@ -32,8 +32,8 @@ const (
 	levelWord                                             = "5"
 )
 
-// words reads tesseract's table of a picture of dpi dots per inch.
-func words(table []byte, dpi float64) (out []glyph) {
+// tesseractWords reads tesseract's table of a picture of dpi dots per inch.
+func tesseractWords(table []byte, dpi float64) (out []glyph) {
 	scale := 72 / dpi
 	line, from := "", 0 // index in out
 	for row := range bytes.Lines(table) {
@@ -50,11 +50,11 @@ func words(table []byte, dpi float64) (out []glyph) {
 		}
 		x, y, height := n[columnLeft]*scale, n[columnTop]*scale, n[columnHeight]*scale
 		g := glyph{Text: cell[columnText], X0: x, X1: x + n[columnWidth]*scale, Y: -y - height, Size: height}
-		if !(n[columnConfidence] >= leastSure) || !g.sound() || g.X1 <= g.X0 || blank(g.Text) {
+		if !(n[columnConfidence] >= leastSure) || !g.isValid() || g.X1 <= g.X0 || isBlank(g.Text) {
 			continue
 		}
 		if now := strings.Join(cell[columnBlock:columnLine+1], "."); now != line {
-			level(out[from:])
+			levelWords(out[from:])
 			line, from = now, len(out)
 		} else if n := len(out); n > 0 {
 			space := out[n-1]
@@ -67,12 +67,12 @@ func words(table []byte, dpi float64) (out []glyph) {
 			break
 		}
 	}
-	level(out[from:])
+	levelWords(out[from:])
 	return out
 }
 
-// level gives the words of a line one base line and size: a box is as high as its letters.
-func level(line []glyph) {
+// levelWords gives the words of a line one base line and size: a box is as high as its letters.
+func levelWords(line []glyph) {
 	if len(line) == 0 {
 		return
 	}

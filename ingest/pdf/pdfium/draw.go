@@ -50,18 +50,18 @@ func (e *Engine) Draw(data []byte, o DrawOptions) (_ *Drawing, err error) {
 	defer func() { err = errors.Join(err, p.close()) }()
 	page, err := p.load(data, o.Page)
 	if err != nil {
-		return nil, p.because(err)
+		return nil, p.errorOr(err)
 	}
 	img, err := p.paint(page, o)
 	if err != nil {
-		return nil, p.because(err)
+		return nil, p.errorOr(err)
 	}
 	out := new(Drawing)
 	if o.Quote != "" {
 		out.Marked = p.find(page, o.Quote)
 	}
 	for _, r := range out.Marked {
-		mark(img, r)
+		markRect(img, r)
 	}
 	var b bytes.Buffer
 	encoder := png.Encoder{CompressionLevel: png.BestSpeed}
@@ -72,8 +72,8 @@ func (e *Engine) Draw(data []byte, o DrawOptions) (_ *Drawing, err error) {
 	return out, nil
 }
 
-// because returns the error of the calls so far, or else a given one.
-func (p *instance) because(err error) error {
+// errorOr returns the error of the calls so far, or else a given one.
+func (p *instance) errorOr(err error) error {
 	if p.err != nil {
 		return fmt.Errorf("PDFium failed on it: %w", p.err)
 	}
@@ -142,8 +142,8 @@ func (p *instance) paint(page uint64, o DrawOptions) (*image.RGBA, error) {
 	return img, nil
 }
 
-// mark multiplies a place with a colour, like a marker pen.
-func mark(img *image.RGBA, r Rect) {
+// markRect multiplies a place with a colour, like a marker pen.
+func markRect(img *image.RGBA, r Rect) {
 	const red, green, blue = 255, 226, 74
 	w, h := float64(img.Rect.Dx()), float64(img.Rect.Dy())
 	area := image.Rect(int(r.X0*w)-1, int(r.Y0*h)-1, int(math.Ceil(r.X1*w))+1, int(math.Ceil(r.Y1*h))+1).Intersect(img.Rect)

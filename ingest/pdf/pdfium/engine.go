@@ -44,7 +44,7 @@ func Open(code []byte, cache string) (_ *Engine, err error) {
 	}
 	e.runtime = wazero.NewRuntimeWithConfig(ctx, config)
 	if e.compiled, err = e.runtime.CompileModule(ctx, code); err == nil {
-		err = surround(ctx, e.runtime, e.compiled)
+		err = provideImports(ctx, e.runtime, e.compiled)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("compiling PDFium: %w", err), e.Close())
@@ -61,9 +61,9 @@ func (e *Engine) Close() error {
 	return err
 }
 
-// surround provides the imports of the module: emscripten's calls back into it,
+// provideImports provides the imports of the module: emscripten's calls back into it,
 // and of the system only memory.
-func surround(ctx context.Context, r wazero.Runtime, guest wazero.CompiledModule) error {
+func provideImports(ctx context.Context, r wazero.Runtime, guest wazero.CompiledModule) error {
 	exporter, err := emscripten.NewFunctionExporterForModule(guest)
 	if err != nil {
 		return fmt.Errorf("preparing its imports: %w", err)
@@ -81,7 +81,7 @@ func surround(ctx context.Context, r wazero.Runtime, guest wazero.CompiledModule
 			name == "emscripten_notify_memory_growth") {
 			continue // emscripten's own
 		}
-		builders[module].NewFunctionBuilder().WithGoModuleFunction(imported(name, f.ResultTypes()), f.ParamTypes(),
+		builders[module].NewFunctionBuilder().WithGoModuleFunction(importFunction(name, f.ResultTypes()), f.ParamTypes(),
 			f.ResultTypes()).Export(name)
 	}
 	for name, b := range builders {
@@ -92,8 +92,8 @@ func surround(ctx context.Context, r wazero.Runtime, guest wazero.CompiledModule
 	return nil
 }
 
-// imported returns the function for an import.
-func imported(name string, results []api.ValueType) api.GoModuleFunc {
+// importFunction returns the function for an import.
+func importFunction(name string, results []api.ValueType) api.GoModuleFunc {
 	switch name {
 	case "emscripten_resize_heap":
 		return func(_ context.Context, m api.Module, stack []uint64) {

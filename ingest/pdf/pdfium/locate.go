@@ -22,12 +22,12 @@ const maxPlaces = 64
 // cells do not matter. A quote that is not on the page in one piece is found
 // in parts.
 func locate(chars []rune, quote string) []span {
-	page, at := plain(chars)
-	want, _ := plain([]rune(quote))
+	page, at := lettersAndDigits(chars)
+	want, _ := lettersAndDigits([]rune(quote))
 	if len(want) == 0 {
 		return nil
 	}
-	if i := index(page, want); i >= 0 {
+	if i := indexRunes(page, want); i >= 0 {
 		return []span{{at[i], at[i+len(want)-1] + 1}}
 	}
 	if len(want) < shortest {
@@ -38,7 +38,7 @@ func locate(chars []rune, quote string) []span {
 	for q := 0; q+shortest <= len(want); {
 		from, length := -1, 0
 		for p, tried := 0, 0; tried < maxPlaces; p, tried = p+1, tried+1 {
-			i := index(page[p:], want[q:q+shortest])
+			i := indexRunes(page[p:], want[q:q+shortest])
 			if i < 0 {
 				break
 			}
@@ -62,8 +62,8 @@ func locate(chars []rune, quote string) []span {
 	return out
 }
 
-// plain returns the letters and digits of a text in lower case, with their places in it.
-func plain(chars []rune) (out []rune, at []int) {
+// lettersAndDigits returns the letters and digits of a text in lower case, with their places in it.
+func lettersAndDigits(chars []rune) (out []rune, at []int) {
 	for i, r := range chars {
 		if r < 0x80 {
 			if r = unicode.ToLower(r); r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
@@ -83,8 +83,8 @@ func plain(chars []rune) (out []rune, at []int) {
 	return out, at
 }
 
-// index returns the index of the first what in in, or -1.
-func index(in, what []rune) int {
+// indexRunes returns the index of the first what in in, or -1.
+func indexRunes(in, what []rune) int {
 	for i := 0; i+len(what) <= len(in); i++ {
 		if in[i] == what[0] && slices.Equal(in[i:i+len(what)], what) {
 			return i

@@ -25,8 +25,8 @@ type Options struct {
 	Late func() bool
 }
 
-// A drawn is the content of a page, in drawing order.
-type drawn struct {
+// A drawnPage is the content of a page, in drawing order.
+type drawnPage struct {
 	Glyphs []glyph
 	Rules  []rule // straight lines
 	// Picture is set when the page has a picture that may contain text, or letters
@@ -50,9 +50,9 @@ type glyph struct {
 	Begins bool // the pen was moved before it
 }
 
-// turned converts a place on the page to the frame of a line with these
+// turnPoint converts a place on the page to the frame of a line with these
 // quarter turns.
-func turned(turn int, x, y float64) (float64, float64) {
+func turnPoint(turn int, x, y float64) (float64, float64) {
 	switch turn {
 	case 1:
 		return y, -x
@@ -64,8 +64,8 @@ func turned(turn int, x, y float64) (float64, float64) {
 	return x, y
 }
 
-// sound reports whether a glyph has a valid place and size.
-func (g glyph) sound() bool {
+// isValid reports whether a glyph has a valid place and size.
+func (g glyph) isValid() bool {
 	for _, n := range []float64{g.X0, g.X1, g.Y, g.Size} {
 		if math.IsNaN(n) || math.Abs(n) > 1e6 {
 			return false
@@ -74,9 +74,9 @@ func (g glyph) sound() bool {
 	return g.Size >= 0.5
 }
 
-// withoutSoup returns the page without its text if its fonts do not say which
+// dropUndecoded returns the page without its text if its fonts do not say which
 // letters they draw: then it is read as a picture.
-func (page drawn) withoutSoup(rebuilt bool) drawn {
+func (page drawnPage) dropUndecoded(rebuilt bool) drawnPage {
 	var text strings.Builder
 	var last glyph
 	for _, g := range page.Glyphs {
@@ -105,22 +105,22 @@ var errLate = errors.New("reading it takes too long: split it to have the pages 
 // pictures on a page may contain its text.
 const leastPicture = 144 * 144
 
-// lay fills in the pages of a file: it lays out what is drawn as lines, paragraphs,
+// layOut fills in the pages of a file: it lays out what is drawn as lines, paragraphs,
 // headings and tables. The error is a [*NoTextError] when no page has text.
-func (file *File) lay(pages iter.Seq[drawn], o Options) error {
+func (file *File) layOut(pages iter.Seq[drawnPage], o Options) error {
 	var all, bare [][]line // bare pages have no numbers of lines
 	glyphs, unknown, numbered, ink := 0, 0, 0, false
 	var damage error // the first
 	for p := range pages {
 		if table, ok := o.Recognised[len(all)+1]; ok {
-			p = drawn{Glyphs: words(table, ScanDPI), Err: p.Err}
+			p = drawnPage{Glyphs: tesseractWords(table, ScanDPI), Err: p.Err}
 		}
 		late := o.Late != nil && o.Late()
 		if late {
-			p = drawn{Err: errLate}
+			p = drawnPage{Err: errLate}
 		}
 		if p.Err != nil {
-			file.Torn, damage = append(file.Torn, len(all)+1), cmp.Or(damage, p.Err)
+			file.Damaged, damage = append(file.Damaged, len(all)+1), cmp.Or(damage, p.Err)
 			var f filterError
 			if errors.As(p.Err, &f) && !slices.Contains(file.Unsupported, string(f)) {
 				file.Unsupported = append(file.Unsupported, string(f))
@@ -146,7 +146,7 @@ func (file *File) lay(pages iter.Seq[drawn], o Options) error {
 	}
 	if glyphs == 0 || unknown*2 > glyphs {
 		if damage != nil {
-			return fmt.Errorf("%d of its %d pages cannot be read: %w", len(file.Torn), len(all), damage)
+			return fmt.Errorf("%d of its %d pages cannot be read: %w", len(file.Damaged), len(all), damage)
 		}
 		return &NoTextError{Pages: len(all), Blank: !ink}
 	}
@@ -159,7 +159,7 @@ func (file *File) lay(pages iter.Seq[drawn], o Options) error {
 	}
 	dropRunning(all)
 	body := bodySize(all)
-	p := paragraphs{body: body, levels: headingSizes(all, body), words: hyphenated(all)}
+	p := paragraphs{body: body, levels: headingSizes(all, body), words: hyphenatedWords(all)}
 	for _, page := range all {
 		file.Pages = append(file.Pages, Page{Blocks: p.blocks(page)})
 	}
