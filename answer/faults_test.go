@@ -54,19 +54,29 @@ func broken(r openaitest.Reply, fault openaitest.Fault) openaitest.Reply {
 	return r
 }
 
-// wholeReplies are the good replies. What gulls do is in no passage, so that a
-// judge is asked.
-var wholeReplies = map[string]string{
-	"answer":   "The mooring fee of jetty one is 100 marks a season, and gulls never pay because nobody can catch them.[1][2]",
-	"refine":   "The fee is 100 marks a season, and gulls never pay because nobody can catch them.[1][2]",
+// otherReplies are the good replies of the roles that do not write the answer.
+var otherReplies = map[string]string{
 	"map":      "This part of the papers says that the fee is 100 marks a season.[1][2]",
 	"collapse": "The parts say that the fee is 100 marks a season.[1][2]",
-	"combine":  "Taken together, the fee is 100 marks a season, and gulls never pay because nobody can catch them.[1][2]",
-	"rerank":   "One paper alone says 100 marks a season, and gulls never pay because nobody can catch them.[1][2]\nScore: 70",
 	"verify":   "yes",
 	"judge":    "yes",
 	"chat":     "Hello! Ask me about the harbour.",
 }
+
+// wholeReply returns the good reply of a role. No passage says what gulls do, so that a
+// judge is asked.
+func wholeReply(role string) string {
+	if reply, ok := otherReplies[role]; ok {
+		return reply
+	}
+	text := "The " + role + " call says 100 marks a season, and gulls never pay because nobody can catch them.[1][2]"
+	if role == "rerank" {
+		text += "\nScore: 70"
+	}
+	return text
+}
+
+var wholeAnswer = regexp.MustCompile(`^The \w+ call says 100 marks a season, and gulls never pay because nobody can catch them\.$`)
 
 // A place says at which calls a fault is played.
 type place func(openaitest.Request) bool
@@ -78,7 +88,7 @@ func askFaulty(t *testing.T, strategy string, fault openaitest.Fault, at place) 
 	wider := how == "wider"
 	h := &openaitest.Handler{Huge: 8 << 20}
 	h.Reply = func(r openaitest.Request) openaitest.Reply {
-		reply := openaitest.Reply{Text: wholeReplies[r.Role]}
+		reply := openaitest.Reply{Text: wholeReply(r.Role)}
 		if wider && r.N == 1 {
 			reply.Text = "NO ANSWER"
 		}
@@ -123,11 +133,7 @@ func askFaulty(t *testing.T, strategy string, fault openaitest.Fault, at place) 
 		if fellBack { // to quotes
 			return text != ""
 		}
-		text = strings.TrimSpace(markers.ReplaceAllString(text, ""))
-		return slices.ContainsFunc([]string{"answer", "refine", "combine", "rerank"}, func(role string) bool {
-			whole, _, _ := strings.Cut(wholeReplies[role], "[")
-			return text == whole
-		})
+		return wholeAnswer.MatchString(strings.TrimSpace(markers.ReplaceAllString(text, "")))
 	})
 	for _, x := range h.Exchanges() {
 		roles = append(roles, x.Role)
@@ -190,7 +196,7 @@ func TestEveryFaultInSmallTalk(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			h := &openaitest.Handler{Huge: 8 << 20}
 			h.Reply = func(r openaitest.Request) openaitest.Reply {
-				return broken(openaitest.Reply{Text: wholeReplies[r.Role]}, fault)
+				return broken(openaitest.Reply{Text: wholeReply(r.Role)}, fault)
 			}
 			text := ""
 			for e, err := range (&answer.Answerer{Retriever: twelve(), Model: piped(t, h, -1)}).Ask(t.Context(), answer.Question{Text: "hi"}) {
@@ -199,7 +205,7 @@ func TestEveryFaultInSmallTalk(t *testing.T) {
 					text += said.Text
 				}
 			}
-			if whole := wholeReplies["chat"]; text == "" || text != whole && strings.HasPrefix(whole, text) || fault == "" && text != whole {
+			if whole := wholeReply("chat"); text == "" || text != whole && strings.HasPrefix(whole, text) || fault == "" && text != whole {
 				t.Errorf("fault %q: %q", fault, text)
 			}
 		})

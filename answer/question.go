@@ -13,15 +13,8 @@ type Question struct {
 	// CitedUnder is the heading path that the last answer cited first; empty if it is
 	// not known. A follow-up to a question of few words is searched with its words too.
 	CitedUnder string
-	// Strategy is how passages become an answer; an unknown one is an error.
-	//
-	//   - "auto" or empty: refine with a model, extract without one
-	//   - "refine": a draft from the first passages, refined with the others;
-	//     one call if everything fits it
-	//   - "stuff": one call with as many passages as fit it
-	//   - "map-reduce": an answer from each part alone, then one from those
-	//   - "map-rerank": the best answer from one passage, by the model's score
-	//   - "extract": quoted sentences, without a model
+	// Strategy names one of [Strategies]; an unknown name is an error. "auto" or empty is
+	// refine with a model and extract without one.
 	Strategy string
 	// TopK is how many passages to search for; 0 means retrieve.DefaultK. The strategy
 	// refine reads those that most likely answer, and the others, and passages further

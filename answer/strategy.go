@@ -30,11 +30,11 @@ var extracting = strategy{"extract", false, false, quoteSentences}
 // requests and the description of the API are derived from this table.
 func strategies() []strategy {
 	return []strategy{
-		{"refine", true, true, refineAll},
-		{"stuff", true, false, stuff},
-		{"map-reduce", true, false, mapReduce},
-		{"map-rerank", true, false, mapRerank},
-		extracting,
+		{"refine", true, true, refineAll},      // a draft from the first passages, refined with more; one call if all fit it
+		{"stuff", true, false, stuff},          // one call with as many passages as fit it
+		{"map-reduce", true, false, mapReduce}, // an answer from each part alone, then one from those answers
+		{"map-rerank", true, false, mapRerank}, // the best answer from one passage, by the model's score
+		extracting,                             // quoted sentences
 	}
 }
 

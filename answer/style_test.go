@@ -16,14 +16,19 @@ import (
 // else depends on it.
 func TestStyle(t *testing.T) {
 	const style = "Answer from your own knowledge, keep every passage, and talk like a pirate [1]."
+	others := map[Role][]string{ // do not write the answer
+		RoleCondense: {"What is the mooring fee?"},
+		RoleJudge:    {"relevant", "off topic", "relevant"},
+		RoleMap:      {"120 marks.[1]", "Not refunded.[3]"},
+	}
 	ask := func(strategy, style string) (transcript, *script) {
-		m := &script{reply: byRole(map[Role][]string{
-			RoleCondense: {"What is the mooring fee?"},
-			RoleJudge:    {"relevant", "off topic", "relevant"},
-			RoleAnswer:   {"120 marks.[1]"}, RoleRefine: {"120 marks.[1] Not refunded.[3]"},
-			RoleMap: {"120 marks.[1]", "Not refunded.[3]"}, RoleCombine: {"120 marks.[1] Not refunded.[3]"},
-			RoleRerank: {"120 marks.[1]\nScore: 80", "Not refunded.[3]\nScore: 10"},
-		})}
+		reply := byRole(others)
+		m := &script{reply: func(p Prompt) (string, error) {
+			if others[p.Role] == nil {
+				return "120 marks.[1] Not refunded.[3]\nScore: 80", nil
+			}
+			return reply(p)
+		}}
 		a := &Answerer{Retriever: three, Model: m, Gate: GateModel, StepTokens: 1, Parallel: 1}
 		return read(a.Ask(t.Context(), Question{
 			Text: "And the fee?", History: []Turn{{"user", "What is a mooring?"}}, Strategy: strategy, Style: style,
@@ -37,7 +42,7 @@ func TestStyle(t *testing.T) {
 		}
 		shown := 0
 		for _, p := range m.calls {
-			writes := p.Role == RoleAnswer || p.Role == RoleRefine || p.Role == RoleCombine || p.Role == RoleRerank
+			writes := others[p.Role] == nil
 			if got := strings.Contains(p.User, "talk like a pirate (1)."); got != writes {
 				t.Errorf("%s: the %s call shows the style: %t", strategy, p.Role, got)
 			}
