@@ -8,14 +8,14 @@ import (
 	pdf "github.com/ledongthuc/pdf"
 )
 
-// Limits of a tree of names or of the structure: more is an attack.
+// Limits of a name tree or structure tree. A larger one is an attack.
 const (
 	maxEntries = 10_000
 	maxDepth   = 32
 )
 
-// Files calls each with the files attached to a file or to its pages and returns
-// its first error. Damage is not an error: reading the file reports it.
+// Files calls each with every file attached to the PDF or to its pages and returns the first error
+// of each. It ignores damage, which [Read] reports.
 func Files(data []byte, each func(name string, data []byte) error) error {
 	r, _, damage := open(data)
 	if damage != nil {
@@ -32,10 +32,11 @@ func Files(data []byte, each func(name string, data []byte) error) error {
 	return nil
 }
 
-// attachments are the names and bytes of the attached files: nil for what cannot be taken out.
+// attachments returns the names and contents of the attached files. The content is nil if it can't
+// be extracted.
 func attachments(r *pdf.Reader) iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
-		seen := make(map[string]bool) // some are in the file's list and on a page
+		seen := make(map[string]bool) // the file's list and a page may name the same file
 		for _, file := range fileSpecifications(r.Trailer().Key("Root")) {
 			key := file.Key("EF").String()
 			if seen[key] || file.Key("EF").IsNull() { // a link to a file
@@ -49,9 +50,9 @@ func attachments(r *pdf.Reader) iter.Seq2[string, []byte] {
 	}
 }
 
-// fileSpecifications returns the specifications of the files attached to a file, then to its pages.
+// fileSpecifications returns the specifications of the files attached to a PDF, then to its pages.
 func fileSpecifications(root pdf.Value) (files []pdf.Value) {
-	defer func() { _ = recover() }() // of a damaged one, the first count
+	defer func() { _ = recover() }() // keep those found before the damage
 	var visit func(tree pdf.Value, depth int)
 	visit = func(tree pdf.Value, depth int) {
 		if depth > maxDepth || len(files) > maxEntries {
@@ -78,7 +79,7 @@ func fileSpecifications(root pdf.Value) (files []pdf.Value) {
 
 // attachment returns the name and the bytes of an attached file.
 func attachment(file pdf.Value) (name string, content []byte) {
-	defer func() { _ = recover() }() // damage in it costs the file alone
+	defer func() { _ = recover() }() // damage loses only this file
 	for _, key := range []string{"UF", "F"} {
 		if name = file.Key(key).Text(); name != "" {
 			break

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// A cell is text drawn line by line, one below the other: a paragraph, a cell of a
-// table or a column of text.
+// A cell is text drawn line by line from top to bottom: a paragraph, a table cell, or a column of
+// text.
 type cell struct {
 	lines               []line
-	pieces              []line // that the lines were joined from
+	pieces              []line // the pieces that were joined into lines
 	x0, x1, top, bottom float64
-	limit               float64 // up to which its lines may reach; 0 if it is not known
+	limit               float64 // right limit of its lines; 0 if unknown
 	isName              bool    // names a column, in bold or not
 }
 
@@ -25,7 +25,7 @@ func newCell(pieces ...line) cell {
 	return c
 }
 
-// add adds a piece, to the last line if it goes on there.
+// add adds a piece to the last line if it continues that line, or else as a new line.
 func (c *cell) add(l line) {
 	if p := len(c.lines) - 1; p >= 0 && math.Abs(c.lines[p].y-l.y) < sameLine*max(c.lines[p].size, l.size) {
 		c.lines[p].join(l, l.x0-c.lines[p].x1 > wordGap*max(c.lines[p].size, l.size))
@@ -37,8 +37,7 @@ func (c *cell) add(l line) {
 	c.top, c.bottom = max(c.top, l.y+0.8*l.size), min(c.bottom, l.y-0.2*l.size)
 }
 
-// isContinuedBy reports whether a piece was drawn as the rest of the cell's last line or as the
-// next one.
+// isContinuedBy reports whether a piece continues the cell's last line or is its next line.
 func (c *cell) isContinuedBy(l line) bool {
 	p := c.lines[len(c.lines)-1]
 	size, down := max(p.size, l.size), p.y-l.y
@@ -50,7 +49,7 @@ func (c *cell) isContinuedBy(l line) bool {
 		!hasListMarker(l.text)
 }
 
-// cellsOf puts pieces into cells, in the order of drawing.
+// cellsOf groups pieces into cells in drawing order.
 func cellsOf(in []line) (cells []cell) {
 	in = slices.Clone(in)
 	slices.SortStableFunc(in, func(a, b line) int { return cmp.Compare(a.drawn, b.drawn) })
@@ -70,14 +69,14 @@ func cellsOf(in []line) (cells []cell) {
 	return cells
 }
 
-// shareALine reports whether two cells share a place on their lines.
+// shareALine reports whether two cells overlap horizontally.
 func shareALine(c, d cell) bool { return c.x0 < d.x1 && d.x0 < c.x1 }
 
-// isNextTo reports whether two cells share a height, and no place.
+// isNextTo reports whether two cells overlap vertically but not horizontally.
 func (c cell) isNextTo(d cell) bool { return c.top > d.bottom && d.top > c.bottom && !shareALine(c, d) }
 
-// splitAt splits the last lines of a cell, if they are next to another cell, from
-// wider ones above it: a column begins there.
+// splitAt splits off the last lines of a cell that are next to another cell, if its lines above
+// reach further right: a column begins there.
 func (c cell) splitAt(next cell) []cell {
 	at := len(c.pieces)
 	for at > 0 && c.pieces[at-1].x1 < next.x0 && c.pieces[at-1].y-0.2*c.pieces[at-1].size < next.top {
@@ -89,12 +88,12 @@ func (c cell) splitAt(next cell) []cell {
 	return []cell{newCell(c.pieces[:at]...), newCell(c.pieces[at:]...)}
 }
 
-// A band is the cells at some height of a page, in columns from left to right.
+// A band is a horizontal strip of a page: its cells, in columns from left to right.
 type band [][]cell
 
-// bandsOf divides a page where all that was drawn before is above what was drawn after,
-// or below it as the foot of a page may be, and each band into columns that were drawn
-// one after the other.
+// bandsOf splits a page into bands wherever all cells drawn earlier are above all cells drawn
+// later, or below them, as for a footer drawn first. It splits each band into columns drawn one
+// after the other.
 func bandsOf(cells []cell, depth int) (bands []band) {
 	parts := splitCells(cells, func(c cell) (top, bottom float64) { return c.top, c.bottom })
 	if len(parts) == 1 {
@@ -110,9 +109,9 @@ func bandsOf(cells []cell, depth int) (bands []band) {
 	return bands
 }
 
-// splitCells divides cells wherever all before are above all after.
+// splitCells splits cells wherever all earlier cells are above all later ones.
 func splitCells(cells []cell, reach func(cell) (top, bottom float64)) (parts [][]cell) {
-	lowest := make([]float64, len(cells)) // of the cells before
+	lowest := make([]float64, len(cells)) // bottom of the cells before
 	low := math.Inf(1)
 	for i, c := range cells {
 		lowest[i] = low
@@ -131,7 +130,7 @@ func splitCells(cells []cell, reach func(cell) (top, bottom float64)) (parts [][
 	return parts
 }
 
-// newBand puts cells into columns that were drawn one after the other.
+// newBand groups cells into columns that were drawn one after the other.
 func newBand(cells []cell) (columns band) {
 	columns = splitCells(cells, func(c cell) (top, bottom float64) { return -c.x0, -c.x1 })
 	if len(columns) == 1 {
@@ -141,7 +140,7 @@ func newBand(cells []cell) (columns band) {
 	return columns
 }
 
-// pieces returns the pieces of a band.
+// pieces returns the pieces of all cells.
 func (b band) pieces() (out []line) {
 	for _, c := range slices.Concat(b...) {
 		out = append(out, c.pieces...)
@@ -149,8 +148,8 @@ func (b band) pieces() (out []line) {
 	return out
 }
 
-// joinLabels joins what is right of a label and begins less than a line below it, as a
-// paragraph with a margin does next to it, to a row of the two.
+// joinLabels joins a label and the text to its right into one row if that text begins less than a
+// line lower, as a paragraph with a margin does.
 func joinLabels(bands []band) (out []band) {
 	for i, b := range bands {
 		n := len(out) - 1
@@ -174,8 +173,8 @@ func joinLabels(bands []band) (out []band) {
 	return out
 }
 
-// isRow reports whether a band may be a row of a grid: a cell for each column, a label
-// above the value in each, or a label and what is next to it, as a list.
+// isRow reports whether a band may be a row of a grid: each column is a cell, or a label above its
+// value, or the band is a label with a list next to it.
 func (b band) isRow() bool {
 	isStack := func(column []cell) bool {
 		pair := len(column) == 2 && len(splitByStyle(linesOf(column))) == 2 && column[0].lines[0].size <= column[1].lines[0].size
@@ -188,9 +187,8 @@ func (b band) isRow() bool {
 	return len(b) <= maxCells && !slices.ContainsFunc(b, isStack) && (len(b) < 2 || !isColumnwise(b))
 }
 
-// isColumnwise reports whether cells are whole columns of a table that was drawn column
-// by column: their lines are at the same heights, and not because the first word of
-// the next line had no room.
+// isColumnwise reports whether the cells are whole columns of a table drawn column by column. Their
+// lines are then at the same heights, and lines end early although the next word would fit.
 func isColumnwise(row band) bool {
 	first := row[0][0].lines
 	for _, column := range row {
@@ -212,9 +210,9 @@ func isColumnwise(row band) bool {
 	return true
 }
 
-// gridOf returns the grid that begins with the first band and has cells of several lines,
-// so that the lines of a row need not be at one height: labels may be in its middle. n is
-// the number of its bands; if there is none, of those that are none.
+// gridOf returns the grid that begins with the first band and the number of its bands. Some of its
+// cells have several lines, so the lines of a row may differ in height, for example if labels are
+// centred. If no grid begins here, g is nil and n is the number of bands to skip.
 func gridOf(bands []band) (g grid, n int) {
 	if len(bands[0]) < 2 || !bands[0].isRow() {
 		return nil, 1
@@ -236,14 +234,14 @@ func gridOf(bands []band) (g grid, n int) {
 	return g, n
 }
 
-// isLabel reports whether the first cell of a row is the label of the second.
+// isLabel reports whether a row is a label and its value.
 func isLabel(row []*cell) bool {
 	lines := row[0].lines
 	text := row[0].text()
 	return len(row) == 2 && len(text) <= maxLabel && (len(lines) == 1 || len(lines) <= 3 && !strings.HasSuffix(text, "."))
 }
 
-// row returns the cells of a band that is a row.
+// row returns a cell for each column.
 func (b band) row() (row []*cell) {
 	for _, column := range b {
 		c := newCell()
@@ -264,7 +262,7 @@ func linesOf(column []cell) (out []line) {
 	return out
 }
 
-// isTall reports whether a band has lines at several heights.
+// isTall reports whether the lines of a band are at several heights.
 func (b band) isTall() bool {
 	first := b[0][0].lines[0]
 	return len(b) > 1 && slices.ContainsFunc(b, func(column []cell) bool {
@@ -276,7 +274,7 @@ func (b band) bottom() float64 {
 	return slices.MinFunc(slices.Concat(b...), func(c, d cell) int { return cmp.Compare(c.bottom, d.bottom) }).bottom
 }
 
-// isTables reports whether two columns of a band or more have rows of cells in them.
+// isTables reports whether at least two columns of a band contain rows of cells.
 func (b band) isTables() bool {
 	tables := 0
 	for _, column := range b {
@@ -288,8 +286,8 @@ func (b band) isTables() bool {
 	return tables > 1
 }
 
-// isForm reports whether a band is columns with labels above their values, or headings
-// above text: one column has several, and another at least one.
+// isForm reports whether a band has columns of labels above values, or of headings above text: one
+// column with several of them, and another with at least one.
 func (b band) isForm() bool {
 	labelled, most := 0, 0 // columns, labels
 	for _, column := range b {
@@ -307,7 +305,7 @@ func (b band) isForm() bool {
 	return labelled > 1 && most > 1
 }
 
-// splitByStyle divides lines where their style changes.
+// splitByStyle splits lines where their style changes.
 func splitByStyle(lines []line) (parts [][]line) {
 	start := 0
 	for i, l := range lines {
@@ -318,8 +316,8 @@ func splitByStyle(lines []line) (parts [][]line) {
 	return append(parts, lines[start:])
 }
 
-// isText reports whether a band is columns of text: in one of them, most lines end where
-// the first word of the next one had no room.
+// isText reports whether a band has columns of running text: in one of them most lines end because
+// the next word would not fit.
 func (b band) isText() bool {
 	for i, column := range b {
 		limit, size := math.Inf(-1), column[0].lines[0].size

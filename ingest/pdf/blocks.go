@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// bodySize returns the font size of most of a document, or the larger one of half as many
-// letters in as many lines: the labels of forms may be small.
+// bodySize returns the font size of most letters in a document. It prefers a larger size that has
+// at least half as many letters in as many lines, since the labels of forms may be small.
 func bodySize(pages [][]line) float64 {
 	sizes, lines := map[float64]int{}, map[float64]int{}
 	for _, p := range pages {
@@ -38,9 +38,9 @@ func bodySize(pages [][]line) float64 {
 
 var digits = regexp.MustCompile(`\d+`)
 
-// runningKeys returns the texts that a line may share with lines of other pages: its
-// own, and its own with one number as the distance from the page's. A heading keeps its
-// numbers, since chapters, too, may have one page each.
+// runningKeys returns the keys by which a line is compared with lines of other pages: its text, and
+// its text with one number replaced by that number's distance from the page number. A heading keeps
+// its numbers, since chapters may be a page each.
 func runningKeys(page int, l line, body float64) []string {
 	keys := []string{l.text}
 	switch {
@@ -50,16 +50,16 @@ func runningKeys(page int, l line, body float64) []string {
 		return keys
 	}
 	for _, at := range digits.FindAllStringIndex(l.text, -1) {
-		n, _ := strconv.Atoi(l.text[at[0]:at[1]]) // one too long is no page
+		n, _ := strconv.Atoi(l.text[at[0]:at[1]]) // an overlong one is no page number
 		keys = append(keys, l.text[:at[0]]+"#"+strconv.Itoa(n-page)+l.text[at[1]:])
 	}
 	return keys
 }
 
-// dropRunning removes the lines at the top or bottom of most pages, page
-// numbers included, except for the first of each.
+// dropRunning removes lines repeated at the top or bottom of most pages, and page numbers. The
+// first occurrence of each line stays.
 func dropRunning(pages [][]line) {
-	const edge, deepest = 2, 6 // lines: beyond edge, only running ones may be between
+	const edge, deepest = 2, 6 // lines; beyond edge, only if all lines outside are running ones
 	body := bodySize(pages)
 	count := countEdges(pages, deepest, body)
 	key := func(n int, l line) string {
@@ -76,8 +76,8 @@ func dropRunning(pages [][]line) {
 			if all < 3 || len(k) > 120 {
 				return false
 			}
-			// The heads of chapters are on fewer pages than that of the whole. The names
-			// of a table's columns have no page number, and are on both sides.
+			// A chapter's running head is on fewer pages than the document's. Column names of a
+			// table have no page number and are on left and right pages alike.
 			return all*2 >= len(pages) || all >= 6 && (!p[i].row || strings.Contains(k, "#") || sides[0] == 0 || sides[1] == 0)
 		}
 		running := make([]bool, len(p))
@@ -91,7 +91,7 @@ func dropRunning(pages [][]line) {
 			}
 		}
 		var kept []line
-		words := false // on the page, in other lines
+		words := false // whether other lines of the page have words
 		for i, l := range p {
 			k := key(n, l)
 			bare := strings.Trim(k, "#0123456789 -–—./|") == "" || strings.EqualFold(strings.Trim(k, "#-0123456789 "), "page")
@@ -101,13 +101,13 @@ func dropRunning(pages [][]line) {
 			words = words || !running[i] && hasWord(l.text)
 			seen[k] = seen[k] || running[i]
 		}
-		if words { // a page with nothing else keeps them
+		if words { // else the page would be empty
 			pages[n] = kept
 		}
 	}
 }
 
-// countEdges returns how many left and right pages have a line among the first or last ones.
+// countEdges returns on how many left and right pages each line is among the first or last ones.
 func countEdges(pages [][]line, lines int, body float64) map[string][2]int {
 	count := map[string][2]int{}
 	for n, p := range pages {
@@ -129,10 +129,10 @@ func countEdges(pages [][]line, lines int, body float64) map[string][2]int {
 	return count
 }
 
-// maxHeading is the length up to which a line can be a heading.
+// maxHeading is the longest heading in bytes.
 const maxHeading = 160
 
-// headingSizes returns the level of each font size of headings.
+// headingSizes returns the heading level of each font size.
 func headingSizes(pages [][]line, body float64) map[float64]int {
 	sizes := map[float64]bool{}
 	for _, p := range pages {
@@ -170,15 +170,15 @@ func hasWord(s string) bool {
 type paragraphs struct {
 	body   float64
 	levels map[float64]int
-	words  map[string]bool // of the document, for mending hyphens
+	words  map[string]bool // of the document, to rejoin hyphenated words
 }
 
-// blocks divides the lines of a page into paragraphs, headings and rows.
+// blocks groups the lines of a page into paragraphs, headings and rows.
 func (p *paragraphs) blocks(page []line) []Block {
 	var out []Block
 	leading, term := p.leading(page), false
 	for i, l := range page {
-		heading, value := p.heading(page, i), term // below its label
+		heading, value := p.heading(page, i), term // a value is below its label
 		if term = isTerm(page, i); i > 0 && !term && (value || p.continues(page[i-1], l, leading)) && len(out) > 0 {
 			b := &out[len(out)-1]
 			same := b.Heading == heading || b.Heading > 0 && heading > 0 && math.Abs(page[i-1].size-l.size) < 0.3
@@ -193,7 +193,7 @@ func (p *paragraphs) blocks(page []line) []Block {
 			kind = Row
 		case hasListMarker(l.text):
 			kind = Item
-			if r, n := utf8.DecodeRuneInString(l.text); unicode.Is(unicode.Co, r) { // of a font of symbols
+			if r, n := utf8.DecodeRuneInString(l.text); unicode.Is(unicode.Co, r) { // of a symbol font
 				l.text = "•" + l.text[n:]
 			}
 		}
@@ -202,7 +202,7 @@ func (p *paragraphs) blocks(page []line) []Block {
 	return out
 }
 
-// heading returns the level of a heading line, else 0.
+// heading returns the level of a heading, or 0 for another line.
 func (p *paragraphs) heading(page []line, i int) int {
 	l := page[i]
 	if l.row || l.turned || len(l.text) > maxHeading || !hasWord(l.text) {
@@ -215,8 +215,7 @@ func (p *paragraphs) heading(page []line, i int) int {
 		strings.HasSuffix(l.text, ",") {
 		return 0
 	}
-	// Bold lines of body size are headings when the text below them is not
-	// bold.
+	// Bold lines of body size are headings if the text below them is not bold.
 	if i+1 < len(page) && page[i+1].bold && math.Abs(page[i+1].size-l.size) < 0.3 && math.Abs(page[i+1].y-l.y) < 1.6*l.size {
 		return 0
 	}
@@ -246,11 +245,11 @@ func isTerm(page []line, i int) bool {
 	return false
 }
 
-// fewLines is the number of lines up to which a value may be indented below its label.
+// fewLines is the most lines of an indented value below its label.
 const fewLines = 3
 
-// valueOf returns the number of lines of the value below a label in bold: one that is short, or
-// a few that are indented. It is 0 if there is none.
+// valueOf returns the number of lines of the value below a bold label, or 0. A value is one short
+// line or a few indented ones.
 func valueOf(page []line, i int) (n int) {
 	const short = 60
 	label := page[i]
@@ -271,7 +270,7 @@ func valueOf(page []line, i int) (n int) {
 	return 0
 }
 
-// leading returns the distance between the lines of a paragraph, in font sizes.
+// leading returns the line spacing of paragraphs in font sizes.
 func (p *paragraphs) leading(page []line) float64 {
 	var gaps []float64
 	for i := 1; i < len(page); i++ {
@@ -283,7 +282,7 @@ func (p *paragraphs) leading(page []line) float64 {
 		return 1.2
 	}
 	slices.Sort(gaps)
-	return gaps[len(gaps)/4] // paragraphs and headings are further apart
+	return gaps[len(gaps)/4] // paragraphs and headings have larger gaps
 }
 
 // continues reports whether next continues the paragraph of l.
@@ -296,7 +295,7 @@ func (p *paragraphs) continues(l, next line, leading float64) bool {
 	}
 	gap := l.y - next.y
 	if gap < 0 {
-		// The next column begins: the sentence continues or it does not.
+		// next is at the top of the next column.
 		return endsInSentence(l.text) && startsLower(next.text)
 	}
 	if gap > (leading+0.35)*max(next.size, l.size) {
@@ -310,7 +309,7 @@ func (p *paragraphs) continues(l, next line, leading float64) bool {
 	if next.x0 > l.x0+0.8*next.size && !endsInSentence(l.text) && !hasListMarker(l.text) {
 		return false
 	}
-	// So does one after a line that ended early.
+	// A line also begins a paragraph if the line before it ended early.
 	reach := max(l.x1, next.x1) - min(l.x0, next.x0)
 	return l.x1-l.x0 > 0.72*reach || endsInSentence(l.text) && startsLower(next.text)
 }
@@ -343,9 +342,9 @@ func hasListMarker(s string) bool {
 	return len(digits) > 0 && len(digits) <= 2 && len(digits) < len(head) && strings.Trim(digits, "0123456789") == ""
 }
 
-// joinLines joins two lines of a paragraph and mends a hyphenated word.
+// joinLines joins two lines of a paragraph and rejoins a hyphenated word.
 func (p *paragraphs) joinLines(a, b string) string {
-	// TeX parts a word of Latin letters or digits in a line from right to left after its hyphen.
+	// In right-to-left lines, TeX breaks Latin words and numbers after the hyphen.
 	if i := strings.LastIndex(a, " -"); i > 0 && !strings.Contains(a[i+1:], " ") && isRightToLeft(glyph{Text: a[:2]}) {
 		a = a[:i+1] + a[i+2:] + "-"
 	}
@@ -358,7 +357,7 @@ func (p *paragraphs) joinLines(a, b string) string {
 		first := a[strings.LastIndexByte(a, ' ')+1:]
 		last, _, _ := strings.Cut(b, " ")
 		r, _ := utf8.DecodeLastRuneInString(strings.TrimSuffix(first, "-"))
-		// The hyphen belongs to the word when the document has it elsewhere.
+		// Keep the hyphen if the document has the hyphenated word elsewhere.
 		if unicode.IsLetter(r) && !p.words[plainWord(first+last)] {
 			return strings.TrimSuffix(a, "-") + b
 		}
@@ -374,7 +373,7 @@ func plainWord(s string) string {
 	return strings.ToLower(strings.TrimFunc(s, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }))
 }
 
-// hyphenatedWords collects the words with hyphens inside lines.
+// hyphenatedWords returns the words that have a hyphen inside a line.
 func hyphenatedWords(pages [][]line) map[string]bool {
 	words := map[string]bool{}
 	for _, p := range pages {

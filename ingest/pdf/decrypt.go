@@ -25,11 +25,10 @@ var (
 	directLength = regexp.MustCompile(`/Length[ \t\r\n]+(\d{1,10})(?:[ \t\r\n]*[/>]|[ \t\r\n]+[^\d \t\r\n])`)
 )
 
-// decrypt decrypts files that need no password for reading: with AES-256 (PDF 2.0, 7.6.4,
-// revision 6, and revision 5 before it), AES-128 and RC4. The library loses what follows
-// the text of some. Streams and strings are decrypted in place
-// and the encryption is removed from the trailer. Objects that get longer are returned.
-// Other files are not changed.
+// decrypt decrypts files that need no password for reading: AES-256 (PDF 2.0, 7.6.4, revisions 5
+// and 6), AES-128 and RC4. The PDF library loses the end of the text of some of them. Streams and
+// strings are decrypted in place, and the trailer's encryption entry is removed. decrypt returns
+// the objects that get longer. It doesn't change other files.
 func decrypt(data []byte) (longer []byte, err error) {
 	refs := encryptRef.FindAllSubmatchIndex(data, -1)
 	if refs == nil {
@@ -67,15 +66,15 @@ func decrypt(data []byte) (longer []byte, err error) {
 		}
 	}
 	for _, m := range encryptRef.FindAllIndex(data, -1) {
-		copy(data[m[0]:], "/Decrypt") // as long as the word it replaces
+		copy(data[m[0]:], "/Decrypt") // the same length as "/Encrypt"
 	}
 	return longer, nil
 }
 
-// An opener decrypts a stream or a string of an object; nil for one that is not encrypted.
+// An opener decrypts a stream or string of an object. It returns nil if s isn't encrypted.
 type opener func(o object, s []byte) []byte
 
-// aes256Opener returns what decrypts a file by AES-256; nil for another one.
+// aes256Opener returns the opener of a file encrypted with AES-256, or nil.
 func aes256Opener(_ []byte, entries map[string]operand) (opener, error) {
 	user, wrapped, revision := entries["U"].str, entries["UE"].str, entries["R"].num
 	if len(user) < 48 || len(wrapped) < 32 || revision != 5 && revision != 6 {
@@ -100,8 +99,8 @@ func aes256Opener(_ []byte, entries map[string]operand) (opener, error) {
 const padding = "\x28\xBF\x4E\x5E\x4E\x75\x8A\x41\x64\x00\x4E\x56\xFF\xFA\x01\x08" +
 	"\x2E\x2E\x00\xB6\xD0\x68\x3E\x80\x2F\x0C\xA9\xFE\x64\x53\x69\x7A"
 
-// md5Opener returns what decrypts a file by RC4 or AES-128, whose keys are sums by MD5; nil
-// for another one.
+// md5Opener returns the opener of a file encrypted with RC4 or AES-128, whose keys are MD5 sums, or
+// nil.
 func md5Opener(data []byte, entries map[string]operand) (opener, error) {
 	version, n := entries["V"].num, int(entries["Length"].num)/8
 	switch {
@@ -162,10 +161,10 @@ func md5Opener(data []byte, entries map[string]operand) (opener, error) {
 	}, nil
 }
 
-// rc4Crypt encrypts or decrypts by RC4.
+// rc4Crypt encrypts or decrypts with RC4.
 func rc4Crypt(key, s []byte) []byte {
 	out := bytes.Clone(s)
-	if c, err := rc4.NewCipher(key); err == nil { // it fails only for a key without bytes
+	if c, err := rc4.NewCipher(key); err == nil { // fails only for an empty key
 		c.XORKeyStream(out, out)
 	}
 	return out
@@ -200,7 +199,7 @@ func decryptStrings(object []byte, open func(s []byte) []byte) []byte {
 	return nil
 }
 
-// literals escapes what is not itself in a string.
+// literals escapes the special characters of a string.
 var literals = strings.NewReplacer(`\`, `\\`, "(", `\(`, ")", `\)`, "\r", `\r`)
 
 // dictionary returns the outermost entries of the dictionary at the start of src.
@@ -218,8 +217,7 @@ func dictionary(src []byte) map[string]operand {
 	return out
 }
 
-// hashPassword hashes the empty password with algorithm 2.B of the standard, or as
-// revision 5 did.
+// hashPassword hashes the empty password with algorithm 2.B of the standard, or as in revision 5.
 func hashPassword(salt []byte, revision float64) []byte {
 	sum := sha256.Sum256(salt)
 	k := sum[:]
@@ -254,7 +252,7 @@ func hashPassword(salt []byte, revision float64) []byte {
 	}
 }
 
-// streamOf returns the dictionary and the stream of an object; nil for none.
+// streamOf returns the dictionary and the stream of an object, or nil.
 func streamOf(data []byte, o object) (dictionary, stream []byte) {
 	body := data[o.start:o.end]
 	at := bytes.Index(body, []byte("stream"))
@@ -275,16 +273,17 @@ func streamOf(data []byte, o object) (dictionary, stream []byte) {
 	return body[:at], data[start : start+length]
 }
 
-// replaceStream replaces a stream by a shorter one and line ends, which filters ignore.
+// replaceStream overwrites a stream with a shorter one, padded with line ends, which filters
+// ignore.
 func replaceStream(stream, by []byte) {
 	for i := copy(stream, by); i < len(stream); i++ {
 		stream[i] = '\n'
 	}
 }
 
-// decryptCBC decrypts a stream or a string; nil if it is not encrypted.
+// decryptCBC decrypts a stream or a string. It returns nil if data isn't encrypted.
 func decryptCBC(data []byte, block cipher.Block) []byte {
-	data = data[:len(data)-len(data)%aes.BlockSize] // a line end may be the last
+	data = data[:len(data)-len(data)%aes.BlockSize] // the last byte may be a line end
 	if len(data) < 2*aes.BlockSize {
 		return nil
 	}
@@ -296,11 +295,11 @@ func decryptCBC(data []byte, block cipher.Block) []byte {
 	return plain
 }
 
-// hexFilter matches the filter for hexadecimal digits, alone or before others.
+// hexFilter matches the filter ASCIIHexDecode, alone or as the first of several.
 var hexFilter = regexp.MustCompile(`/Filter\s*/ASCIIHexDecode|(/Filter\s*\[\s*)/ASCIIHexDecode`)
 
-// decodeHex decodes the streams of hexadecimal digits in place, which the library
-// cannot, and removes that filter.
+// decodeHex decodes hexadecimal streams in place, which the library can't, and removes their filter
+// entry.
 func decodeHex(data []byte) {
 	if !bytes.Contains(data, []byte("/ASCIIHexDecode")) || encryptRef.Match(data) {
 		return
@@ -310,7 +309,7 @@ func decodeHex(data []byte) {
 		if m := hexFilter.FindSubmatchIndex(dictionary); m != nil {
 			digits := lexer{src: stream}
 			replaceStream(stream, []byte(digits.hex()))
-			from := max(m[0], m[3]) // of an array, only the name is removed
+			from := max(m[0], m[3]) // remove only the name from an array
 			copy(dictionary[from:m[1]], bytes.Repeat([]byte(" "), m[1]-from))
 		}
 	}

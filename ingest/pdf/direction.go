@@ -12,29 +12,28 @@ import (
 	"golang.org/x/text/unicode/bidi"
 )
 
-// A PDF file says where a glyph is drawn, not in which order it is read, and
-// writers draw text from right to left in either order. So lines with such
-// letters are put in the order of their places, and from that in the order of
-// reading by the Unicode bidirectional algorithm (UAX #9), backwards.
+// A PDF gives the position of a glyph but not the reading order, and writers draw right-to-left
+// text in either order. So lines with such letters are sorted by position, and then put in reading
+// order by applying the Unicode bidirectional algorithm (UAX #9) in reverse.
 
-// longestGlyph is the length in bytes above which the text of a glyph is a line
-// that another program has put in order.
+// longestGlyph is the longest text of a glyph in bytes. A longer one is a line that another program
+// has already put in order.
 const longestGlyph = 32
 
-// isRightToLeft reports whether a glyph is a letter of Hebrew, Arabic or a script like them.
+// isRightToLeft reports whether a glyph is a letter of Hebrew, Arabic or another right-to-left
+// script.
 func isRightToLeft(g glyph) bool {
 	return len(g.Text) <= longestGlyph && isRight(g.Text)
 }
 
-// classOf returns the class of the first character.
+// classOf returns the bidirectional class of the first character.
 func classOf(s string) bidi.Class {
 	p, _ := bidi.LookupString(s)
 	return p.Class()
 }
 
-// mirror turns a page round, from left to right, if most of its letters are read
-// from right to left, and reports whether it did: columns, cells and lines then
-// begin where those of other pages do.
+// mirror flips a page horizontally if most of its letters are right-to-left, and reports whether it
+// did. Columns, cells and lines then begin on the left, as on other pages.
 func mirror(glyphs []glyph) ([]glyph, bool) {
 	left, right := 0, 0
 	for _, g := range glyphs {
@@ -59,20 +58,20 @@ func mirror(glyphs []glyph) ([]glyph, bool) {
 	return out, true
 }
 
-// counterparts turns brackets and quotes round.
+// counterparts swaps opening and closing brackets and quotes.
 var counterparts = strings.NewReplacer("(", ")", ")", "(", "[", "]", "]", "[", "{", "}", "}", "{", "«", "»", "»", "«")
 
-// drawnBrackets gives brackets the texts of what is drawn. Some writers, LibreOffice
-// among them, give the glyph of a bracket the character that it had where it was
-// first used, which is its counterpart in a line read from right to left. Then most
-// of its kind on the page have words on the other side.
+// drawnBrackets replaces the text of brackets by the bracket that is drawn. Some writers, such as
+// LibreOffice, map the glyph of a bracket to the character it first stood for, which is its
+// counterpart in right-to-left lines. On such a page, most brackets of one kind have words on the
+// wrong side.
 func drawnBrackets(glyphs []glyph) []glyph {
 	out := slices.Clone(glyphs)
 	byLine := slices.SortedFunc(slices.Values(glyphs), func(a, b glyph) int {
 		return cmp.Or(cmp.Compare(b.Y, a.Y), cmp.Compare(a.X0, b.X0))
 	})
 	for _, kind := range [][]string{{"(", ")"}, {"[", "]"}, {"{", "}"}, {"«", "»"}} {
-		right := 0 // brackets, less those that are the wrong way round
+		right := 0 // brackets drawn correctly, minus swapped ones
 		for i := 1; i+1 < len(byLine); i++ {
 			if side := slices.Index(kind, byLine[i].Text); side >= 0 {
 				right += (isWord(byLine[i-1], byLine[i]) - isWord(byLine[i+1], byLine[i])) * (2*side - 1)
@@ -87,8 +86,8 @@ func drawnBrackets(glyphs []glyph) []glyph {
 	return out
 }
 
-// isWord returns 1 if a glyph next to a bracket is a letter or a digit, else 0. Only
-// languages written from right to left agree on the direction of quotes.
+// isWord returns 1 if a glyph next to a bracket is a letter or a digit, else 0. It counts quotes
+// only next to right-to-left letters, since other languages disagree on the direction of quotes.
 func isWord(g, bracket glyph) int {
 	r, _ := utf8.DecodeRuneInString(g.Text)
 	if g.Y != bracket.Y || max(g.X0, bracket.X0)-min(g.X1, bracket.X1) > 2*wordGap*g.Size ||
@@ -98,9 +97,9 @@ func isWord(g, bracket glyph) int {
 	return 1
 }
 
-// sortByPlace puts the glyphs that begin with the first one and have its base line in
-// the order of their places, marks after their letters, if the page is mirrored or a
-// letter among them is read from right to left. It returns how many there are.
+// sortByPlace sorts the leading glyphs that share a baseline by position, with marks after their
+// letters, if the page is mirrored or one of them is right-to-left. It returns their number, and
+// whether it sorted them.
 func sortByPlace(glyphs []glyph, mirrored bool) (end int, found bool) {
 	found = mirrored
 	for end < len(glyphs) && math.Abs(glyphs[end].Y-glyphs[0].Y) < sameLine*max(glyphs[end].Size, glyphs[0].Size) {
@@ -143,16 +142,16 @@ func sortByPlace(glyphs []glyph, mirrored bool) (end int, found bool) {
 	for i, g := range row {
 		for _, next := range row[max(0, i-1):min(i+2, end)] {
 			if g.Text == " " && next.Text != " " && next.X0 < g.X0+0.1 && next.X1 > g.X1-0.1 {
-				row[i].Text = "\u200c" // within a word: drawn as a space of no width
+				row[i].Text = "\u200c" // inside a word, drawn as a zero-width space
 			}
 		}
 	}
 	return end, true
 }
 
-// letterUnder returns the letter of a mark in a line that is drawn from left to right on
-// the page: then a mark is drawn before its letter, perhaps in the place of the letter
-// before it. ok is false if the letters before and after the mark say nothing of it.
+// letterUnder returns the letter that a mark belongs to in a line drawn from left to right: such a
+// mark is drawn before its letter, perhaps at the position of the letter before. ok is false if the
+// neighbouring letters don't show that.
 func letterUnder(row []glyph, mark int, mirrored bool) (letter glyph, ok bool) {
 	from, to := mark, mark
 	for from >= 0 && isMark(row[from].Text) {
@@ -175,17 +174,16 @@ func letterUnder(row []glyph, mark int, mirrored bool) (letter glyph, ok bool) {
 
 func middle(g glyph) float64 { return (g.X0 + g.X1) / 2 }
 
-// sameCell reports whether b, the next glyph by its place, is in a's cell.
+// sameCell reports whether b, the next glyph by position, is in the same cell as a.
 func sameCell(a, b glyph) bool { return b.X0-a.X1 <= cellGap*max(a.Size, b.Size) }
 
-// isMark reports whether a text is marks, which are drawn on the letter before them.
+// isMark reports whether a text consists of combining marks.
 func isMark(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.Is(unicode.Mn, r) })
 }
 
-// inReadingOrder joins the parts of a line, the texts of its glyphs and the spaces
-// between them. They are in the order of their places, from right to left if
-// mirrored is set.
+// inReadingOrder joins the parts of a line: the texts of its glyphs and the spaces between them.
+// They are sorted by position, from right to left if mirrored is set.
 func inReadingOrder(glyphs []string, mirrored bool) string {
 	if !mirrored && !slices.ContainsFunc(glyphs, isRight) {
 		return strings.Join(glyphs, "")
@@ -195,7 +193,7 @@ func inReadingOrder(glyphs []string, mirrored bool) string {
 		switch n := len(parts); {
 		case n > 0 && isMark(s):
 			parts[n-1] += s
-		case n == 0 || s != "\u200c" || isRight(parts[n-1]): // else it joins no letters
+		case n == 0 || s != "\u200c" || isRight(parts[n-1]): // elsewhere it joins no letters
 			parts = append(parts, s)
 		}
 	}
@@ -209,7 +207,7 @@ func inReadingOrder(glyphs []string, mirrored bool) string {
 	var out strings.Builder
 	for i := 0; i < len(parts); {
 		end := i
-		if isRight(parts[i]) { // words of such a script, with the numbers between them
+		if isRight(parts[i]) { // right-to-left words, with the numbers between them
 			for j := i; j < len(parts) && classOf(parts[j]) != bidi.L; j++ {
 				if isRight(parts[j]) {
 					end = j + 1
@@ -225,17 +223,17 @@ func inReadingOrder(glyphs []string, mirrored bool) string {
 	return out.String()
 }
 
-// isRight reports whether a text begins with a letter that is read from right to left.
+// isRight reports whether a text begins with a right-to-left letter.
 func isRight(s string) bool {
 	c := classOf(s)
 	return c == bidi.R || c == bidi.AL
 }
 
-// reverseParts joins the parts of a line that is read from right to left; they are in the
-// order of their places from left to right, which words and numbers in it keep.
+// reverseParts joins the parts of a right-to-left line, which are sorted by position from left to
+// right. Left-to-right words and numbers in it keep their order.
 func reverseParts(parts []string) string {
 	var out strings.Builder
-	arabic := false // is the last letter, and so the next number
+	arabic := false // whether the last letter is Arabic, which decides the class of the next number
 	for end := len(parts); end > 0; {
 		start := leftToRight(parts[:end], parts[end:], arabic)
 		if start == end {
@@ -245,7 +243,7 @@ func reverseParts(parts []string) string {
 				arabic = classOf(part) == bidi.AL
 			}
 			if len(part) <= len("«") {
-				part = counterparts.Replace(part) // it is drawn as its counterpart
+				part = counterparts.Replace(part) // it was drawn mirrored
 			}
 			out.WriteString(part)
 		} else {
@@ -261,11 +259,10 @@ const (
 	longestCode = 80 // parts in brackets or a telephone number
 )
 
-// leftToRight returns where the words and numbers begin that end a part of a line from
-// right to left and are read from left to right; its end if there are none. Of two texts
-// that the bidirectional algorithm draws alike it takes the one with the number after
-// the word ("Writer 7.6", "b?x=1"), unless the word is a short unit ("5 MB"). rest is what
-// follows on the right.
+// leftToRight returns the start of the left-to-right words and numbers that end a part of a
+// right-to-left line, or len(parts). If the bidirectional algorithm draws two texts alike, it
+// chooses the text with the number after the word ("Writer 7.6", "b?x=1"), unless the word is a
+// short unit ("5 MB"). rest is the text to the right of parts.
 func leftToRight(parts, rest []string, arabic bool) int {
 	end := len(parts)
 	if start, ok := telephoneStart(parts); ok {
@@ -299,8 +296,8 @@ func leftToRight(parts, rest []string, arabic bool) int {
 	return start
 }
 
-// isJoined reports whether the letter or digit before a gap, parts[from:to], belongs to what
-// is read from left to right after the gap; latin means that this has letters.
+// isJoined reports whether the letter or digit before the gap parts[from:to] belongs to the
+// left-to-right text after it. latin reports whether that text has letters.
 func isJoined(parts, rest []string, from, to int, latin, arabic bool) bool {
 	class, gap := classOf(parts[from-1]), strings.Join(parts[from:to], "")
 	switch {
@@ -323,8 +320,8 @@ func isJoined(parts, rest []string, from, to int, latin, arabic bool) bool {
 
 var telephoneNumber = regexp.MustCompile(`^(\+\d|\(\d+\) ?\d)[\d .()-]*\d$`)
 
-// telephoneStart returns where a telephone number with a plus or an area code in brackets
-// begins that ends a part of a line.
+// telephoneStart returns the start of a telephone number at the end of parts, if it begins with a
+// plus or an area code in brackets.
 func telephoneStart(parts []string) (start int, ok bool) {
 	for i := len(parts) - 1; i >= max(0, len(parts)-longestCode) && strings.Contains("0123456789 -.()+", parts[i]); i-- {
 		if strings.Contains("(+", parts[i]) && (i == 0 || isNeutral(parts[i-1])) && telephoneNumber.MatchString(strings.Join(parts[i:], "")) {
@@ -334,8 +331,8 @@ func telephoneStart(parts []string) (start int, ok bool) {
 	return start, ok
 }
 
-// closesWords reports whether a bracket ends a part of a line that was opened after other
-// words and has words in it, all read from left to right.
+// closesWords reports whether parts end with a closing bracket whose contents and the word before
+// it are left-to-right.
 func closesWords(parts []string) bool {
 	end := len(parts) - 1
 	if !strings.Contains(")]}", parts[end]) {
@@ -354,14 +351,15 @@ func closesWords(parts []string) bool {
 	return false
 }
 
-// hasOpenBracket reports whether a text has a bracket that is closed in a run.
+// hasOpenBracket reports whether run contains the closing bracket of the first opening bracket in
+// s.
 func hasOpenBracket(s string, run []string) bool {
 	at := strings.IndexAny(s, "([{")
 	return at >= 0 && slices.Contains(run, bidi.ReverseString(s[at:at+1]))
 }
 
-// isName reports whether the words that end a part of a line are more than a unit: a word
-// of four letters or of three capitals.
+// isName reports whether the words at the end of parts are more than a unit: they have four letters
+// or three capitals.
 func isName(parts []string) bool {
 	letters, capitals := 0, 0
 	for i := len(parts) - 1; i >= 0 && letters < 4 && capitals < 3 && (classOf(parts[i]) == bidi.L || isNeutral(parts[i])); i-- {
@@ -375,7 +373,7 @@ func isName(parts []string) bool {
 	return letters >= 4 || capitals >= 3
 }
 
-// isNeutral reports whether a text has no direction of its own and is no number.
+// isNeutral reports whether a text has no direction of its own and is not a number.
 func isNeutral(s string) bool {
 	switch classOf(s) {
 	case bidi.L, bidi.R, bidi.AL, bidi.EN, bidi.AN:
@@ -384,11 +382,12 @@ func isNeutral(s string) bool {
 	return true
 }
 
-// ownDirection returns the direction of a line in which no full stop or the like would
-// begin it, else that of its first and last letter, unless one letter in four is enough
-// for the other. The parts are in the order of their places, from right to left if mirrored is set.
+// ownDirection returns the direction of a line: the one in which no punctuation such as a full stop
+// begins the line, or else the direction of its first and last letters if they agree. A line is
+// right-to-left only if at least a quarter of its letters are. The parts are sorted by position,
+// from right to left if mirrored is set.
 func ownDirection(parts []string, mirrored bool) (rightToLeft, ok bool) {
-	var edges, stops [2]bool // of the first and the last: letters from right to left; stops
+	var edges, stops [2]bool // of the first and last part: letters from right to left; punctuation
 	count, right, begun := 0, 0, false
 	for _, s := range parts {
 		if isBlank(s) {

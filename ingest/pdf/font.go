@@ -23,7 +23,7 @@ import (
 type font struct {
 	composite bool
 	codes     map[string]string // from ToUnicode
-	lengths   [5]bool           // of the codes in it
+	lengths   [5]bool           // code lengths in codes
 	simple    [256]string       // of a simple font without ToUnicode
 	multibyte encoding.Encoding // of a composite font with a known encoding
 	widths    map[int]float64   // in thousandths of the size
@@ -36,8 +36,8 @@ type font struct {
 // A char is one character code of a string.
 type char struct {
 	text  string
-	width float64 // as a share of the font size
-	space bool    // the single byte 32, which word spacing applies to
+	width float64 // in font sizes
+	space bool    // the single byte 32, to which word spacing applies
 }
 
 func newFont(v pdf.Value) *font {
@@ -55,14 +55,14 @@ func newFont(v pdf.Value) *font {
 		table, _ := streamBytes(to) // missing codes become unknown characters
 		f.readToUnicode(table)
 	}
-	// Many fonts state no weight, but how thick their stems are.
+	// Many fonts give the thickness of their stems instead of a weight.
 	weight := cmp.Or(descriptor.Key("FontWeight").Float64(), 5*descriptor.Key("StemV").Float64())
 	f.bold = isBold(name, weight, descriptor.Key("Flags").Int64())
 	return f
 }
 
-// isBold reports whether a font is bold by its name, its weight from 100 to 900
-// or its flags (PDF 2.0, table 121).
+// isBold reports whether a font is bold by its name, its weight (100 to 900) or its flags (PDF 2.0,
+// table 121).
 func isBold(name string, weight float64, flags int64) bool {
 	const forceBold = 1 << 18
 	lower := strings.ToLower(name)
@@ -93,7 +93,7 @@ func (f *font) readSimple(v pdf.Value, name string, descriptor pdf.Value) {
 		}
 	}
 	if base == "" {
-		program, _ := streamBytes(descriptor.Key("FontFile")) // of what is damaged, the rest counts
+		program, _ := streamBytes(descriptor.Key("FontFile")) // up to any damage
 		f.readNames(ownEncoding(program))
 	}
 	f.readNames(v)
@@ -101,8 +101,7 @@ func (f *font) readSimple(v pdf.Value, name string, descriptor pdf.Value) {
 
 var glyphName = regexp.MustCompile(`dup\s+(\d{1,3})\s*/([A-Za-z0-9._]+)\s+put`)
 
-// ownEncoding returns a font with the names of glyphs that the program of a Type 1 font
-// gives to its codes.
+// ownEncoding returns a font whose encoding has the glyph names in the program of a Type 1 font.
 func ownEncoding(program []byte) pdf.Value {
 	program, _, _ = bytes.Cut(program, []byte("eexec"))
 	src := "%PDF-1.4\n1 0 obj<</Encoding<</Differences["
@@ -119,7 +118,7 @@ func ownEncoding(program []byte) pdf.Value {
 	return r.Trailer().Key("Root")
 }
 
-// readNames reads the names of glyphs in the encoding of a font.
+// readNames reads the glyph names of a font's encoding.
 func (f *font) readNames(v pdf.Value) {
 	named := pdf.Font{V: v}
 	differences := v.Key("Encoding").Key("Differences")
@@ -141,16 +140,16 @@ func (f *font) readNames(v pdf.Value) {
 	}
 }
 
-// glyphText returns the text of a glyph name: from the library's list, or of
-// the forms "uni0041", "u1F600", "f_f_i" and "a.sc".
+// glyphText returns the text of a glyph name in the library's list, or of the form "uni0041",
+// "u1F600", "f_f_i" or "a.sc".
 func glyphText(name string, code byte, list pdf.TextEncoding) string {
-	// For a name that it does not know, the list returns the code itself.
+	// The list returns the code itself for an unknown name.
 	if t := list.Decode(string([]byte{code})); t != string(rune(code)) || len(name) == 1 && t == name {
 		return t
 	}
 	base, _, _ := strings.Cut(name, ".")
 	if m := unicodeName.FindStringSubmatch(base); m != nil {
-		n, _ := strconv.ParseUint(m[1]+m[2], 16, 32) // digits, at most six
+		n, _ := strconv.ParseUint(m[1]+m[2], 16, 32) // at most six digits
 		return string(rune(n))
 	}
 	joined := strings.ReplaceAll(base, "_", "")
@@ -253,7 +252,7 @@ func standardEncoding(c byte) rune {
 var standardHigh = []rune("¡¢£⁄¥ƒ§¤'“«‹›ﬁﬂ\x00–†‡·\x00¶•‚„”»…‰\x00¿\x00`´ˆ˜¯˘˙¨\x00˚¸\x00˝˛ˇ—" +
 	strings.Repeat("\x00", 16) + "Æ\x00ª\x00\x00\x00\x00ŁØŒº\x00\x00\x00\x00\x00æ\x00\x00\x00ı\x00\x00łøœß")
 
-// maxWidths limits the widths that are kept of a font.
+// maxWidths limits the number of stored widths of a font.
 const maxWidths = 1 << 17
 
 func (f *font) readComposite(v pdf.Value) {
@@ -283,8 +282,8 @@ func (f *font) readComposite(v pdf.Value) {
 	f.multibyte = predefinedEncoding(name)
 }
 
-// predefinedEncoding returns the encoding of a predefined character map; nil when its
-// codes are not characters.
+// predefinedEncoding returns the encoding of a predefined character map, or nil if its codes are
+// not characters.
 func predefinedEncoding(name string) encoding.Encoding {
 	switch {
 	case strings.Contains(name, "UCS2") || strings.Contains(name, "UTF16"):
@@ -303,7 +302,7 @@ func predefinedEncoding(name string) encoding.Encoding {
 	return nil
 }
 
-// maxCodes limits the codes that are kept of a character map.
+// maxCodes limits the number of stored codes of a character map.
 const maxCodes = 1 << 17
 
 // readToUnicode reads the map from codes to characters.
@@ -367,11 +366,11 @@ func utf16Text(s string) string {
 	if len(s) == 1 {
 		return string(rune(s[0]))
 	}
-	text, _ := utf16BE.NewDecoder().String(s) // what is no character is replaced
+	text, _ := utf16BE.NewDecoder().String(s) // replaces invalid characters
 	return text
 }
 
-// chars divides a string into its characters.
+// chars splits a string into characters.
 func (f *font) chars(s string) []char {
 	var out []char
 	for len(s) > 0 {
@@ -395,7 +394,7 @@ func (f *font) chars(s string) []char {
 			width = f.width
 		}
 		if f.multibyte != nil && f.multibyte != utf16BE && n == 1 {
-			width = f.width / 2 // widths are by glyph, not by these codes
+			width = f.width / 2 // widths are per glyph, not per code
 		}
 		c.width = width * f.scale
 		out = append(out, c)
@@ -413,7 +412,7 @@ func (f *font) codeLength(s string) int {
 		}
 		return min(2, len(s))
 	}
-	// Codes of a length without entries in the map have two bytes.
+	// Codes of a length that the map lacks have two bytes.
 	for n := 1; n <= 4 && n <= len(s); n++ {
 		if f.lengths[n] {
 			if _, ok := f.codes[s[:n]]; ok {

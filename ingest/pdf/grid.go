@@ -10,21 +10,21 @@ import (
 	"unicode/utf8"
 )
 
-// A row is a row of a grid whose columns are not known yet. It has cells if the order of
-// drawing says what they are; else it is one line, which gaps divide into cells.
+// A row is a row of a grid whose columns are not known yet. It has cells if the drawing order shows
+// them. Otherwise it is one line, to be cut into cells at gaps.
 type row struct {
 	cells  []*cell
 	pieces []line // from left to right
 }
 
-// cutCells returns the cells of a row: those of a line begin after wide gaps, and after narrow
-// ones where a column begins.
+// cutCells returns the cells of a row. A line is cut at wide gaps, and at narrow gaps where a
+// column begins.
 func (r row) cutCells(starts []float64, wide float64) []*cell {
 	if r.cells != nil {
 		return r.cells
 	}
 	if !slices.ContainsFunc(r.pieces, func(l line) bool { return !l.bold }) {
-		wide = min(wide, nameGap) // names may be close
+		wide = min(wide, nameGap) // column names may be close together
 	}
 	var out []*cell
 	from := 0
@@ -46,7 +46,7 @@ func (r row) cutCells(starts []float64, wide float64) []*cell {
 	return out
 }
 
-// joinPieces returns the pieces of one line as one.
+// joinPieces joins the pieces of one line.
 func joinPieces(pieces []line) line {
 	whole := pieces[0]
 	var text strings.Builder
@@ -78,7 +78,7 @@ func lineRows(pieces []line) (rows []row) {
 	return rows
 }
 
-// replaceGrids returns the lines of rows, and in place of those that are grids what is in them.
+// replaceGrids returns the lines of rows, with grids replaced by their text.
 func replaceGrids(rows []row) (out []line) {
 	for i := 0; i < len(rows); {
 		if rows[i].beginsGrid(out, rows[i+1:]) || namesAbove(rows[i:]) {
@@ -93,9 +93,9 @@ func replaceGrids(rows []row) (out []line) {
 	return out
 }
 
-// beginsGrid reports whether a line is the first row of a grid: it has several cells, or
-// close ones at the same places as those of the next lines. Justified text has wide gaps
-// too: it is single words from margin to margin of the line before or after it.
+// beginsGrid reports whether a line is the first row of a grid: it has several cells, or close
+// cells aligned with the cells of the next lines. Justified text can have wide gaps too: single
+// words from margin to margin of the line before or after it.
 func (r row) beginsGrid(before []line, after []row) bool {
 	cells := r.cutCells(nil, cellGap)
 	if len(cells) == 1 {
@@ -116,8 +116,8 @@ func (r row) beginsGrid(before []line, after []row) bool {
 	return len(after) == 0 || len(after[0].cutCells(nil, cellGap)) > 1 || !spans(joinPieces(after[0].pieces))
 }
 
-// isAligned reports whether close cells begin where those of the next line do, of the
-// next two if there are only two.
+// isAligned reports whether the row has close cells that begin where the cells of the next line do.
+// Two cells must be aligned with the next two lines.
 func (r row) isAligned(after []row) bool {
 	cells, lines := r.cutCells(nil, pieceGap), 1
 	if len(cells) == 2 {
@@ -137,8 +137,8 @@ func (r row) isAligned(after []row) bool {
 	return true
 }
 
-// namesAbove reports whether a line has only a name that is in the middle above the names
-// of several columns, but not of the first.
+// namesAbove reports whether a line is a single name centred above the names of several columns,
+// except the first column.
 func namesAbove(rows []row) bool {
 	if rows[0].cells != nil || !joinPieces(rows[0].pieces).bold {
 		return false
@@ -164,8 +164,7 @@ func namesAbove(rows []row) bool {
 	return false
 }
 
-// centredCells returns the most cells, from one up to the one before another, that a cell is in
-// the middle above.
+// centredCells returns the longest run of cells, between least and most, that c is centred above.
 func centredCells(c *cell, cells []*cell, least, most int) (from, to int) {
 	for a := least; a < most; a++ {
 		for b := a + 1; b <= most; b++ {
@@ -178,7 +177,7 @@ func centredCells(c *cell, cells []*cell, least, most int) (from, to int) {
 	return from, to
 }
 
-// gapBetween returns the distance of the base lines of two rows, in font sizes.
+// gapBetween returns the distance between the baselines of two rows in font sizes.
 func gapBetween(above, below []*cell) float64 {
 	bottom, top := math.Inf(1), math.Inf(-1)
 	for _, c := range above {
@@ -195,10 +194,10 @@ type gridReader struct {
 	rows        grid
 	isLine      []bool    // a row is one line of text
 	gaps        []float64 // above each row, in font sizes
-	least, most float64   // of the gaps
+	least, most float64   // smallest and largest gap
 	starts      []float64 // where cells begin
 	columns     []column
-	byColumn    bool // the first column was drawn before the others
+	byColumn    bool // the first column was drawn first
 }
 
 // readGrid reads the grid that begins with the first row, and returns its number of rows.
@@ -209,7 +208,7 @@ func readGrid(rows iter.Seq[row]) (g grid, n int) {
 		cells, gap := next.cutCells(r.starts, cellGap), 0.0
 		if n == 0 {
 			first = next
-			if cells = next.cutCells(nil, pieceGap); len(cells) > maxCells { // names may be close
+			if cells = next.cutCells(nil, pieceGap); len(cells) > maxCells { // column names may be close together
 				cells = next.cutCells(nil, cellGap)
 			}
 		} else {
@@ -231,7 +230,7 @@ func readGrid(rows iter.Seq[row]) (g grid, n int) {
 	}
 	r.rows[0] = first.cutCells(r.starts, pieceGap)
 	r.joinNames()
-	labels, others := -1, math.MaxInt // in the order of drawing
+	labels, others := -1, math.MaxInt // drawing order of the last label and the first other cell
 	for _, cells := range r.rows {
 		for _, c := range cells[1:] {
 			labels, others = max(labels, cells[0].lines[0].last), min(others, c.lines[0].drawn)
@@ -241,8 +240,8 @@ func readGrid(rows iter.Seq[row]) (g grid, n int) {
 	return r.grid(), n
 }
 
-// joinNames joins rows of names that are one: the lines of names, and names in the middle
-// of two rows.
+// joinNames joins consecutive rows of names that are one row: names of several lines, and names
+// vertically centred on two rows.
 func (r *gridReader) joinNames() {
 	levels := r.rows.countNames() > 0
 	for i, n := 1, 1; n < maxNames && i < len(r.rows) && isNames(r.rows[i-1:i+1]) && r.gaps[i] < 2; i, n = i+1, n+1 {
@@ -265,13 +264,13 @@ func (r *gridReader) joinNames() {
 	}
 }
 
-// isNames reports whether all rows have only names of columns.
+// isNames reports whether all cells of the rows may name columns.
 func isNames(rows [][]*cell) bool {
 	return !slices.ContainsFunc(rows, func(row []*cell) bool { return !areNames(row) })
 }
 
-// continuesWith reports whether the grid has a further row: close below the last one, and if it
-// has one cell, this belongs to a column.
+// continuesWith reports whether cells are a further row of the grid: close below the last row, and
+// in a column if there is only one.
 func (r *gridReader) continuesWith(cells []*cell, gap float64) bool {
 	c := cells[0]
 	switch {
@@ -289,7 +288,7 @@ func (r *gridReader) continuesWith(cells []*cell, gap float64) bool {
 	return i >= 0 && (r.isLine[0] || rowsFit(r.rows[0], cells)) && gap <= max(r.most+0.1, 1.6)
 }
 
-// rowsFit reports whether no cell of two rows is in the place of several of the other.
+// rowsFit reports whether no cell of either row overlaps several cells of the other.
 func rowsFit(a, b []*cell) bool {
 	wide := func(row, other []*cell) bool {
 		return slices.ContainsFunc(row, func(c *cell) bool {
@@ -305,14 +304,14 @@ func rowsFit(a, b []*cell) bool {
 	return !wide(a, b) && !wide(b, a)
 }
 
-// A column is the place of a column, and the rows that have a cell in it.
+// A column is the extent of a column and the rows that have a cell in it.
 type column struct {
 	x0, x1 float64
 	rows   map[int]bool
 }
 
-// findColumns finds the columns of rows, narrow cells first. A cell widens its column. It
-// joins several if it begins and ends where they do, and no row has cells in two of them.
+// findColumns finds the columns of rows, narrow cells first. A cell widens its column. A cell that
+// begins and ends with a run of columns joins them if no row has cells in two of them.
 func (r *gridReader) findColumns(from int) {
 	type placed struct {
 		*cell
@@ -341,7 +340,7 @@ func (r *gridReader) findColumns(from int) {
 	}
 }
 
-// joinColumns joins columns in which no row has two cells, nor a further row one.
+// joinColumns joins columns unless a row has cells in two of them or the row further has one.
 func (r *gridReader) joinColumns(from, to, further int) {
 	rows := map[int]bool{further: true}
 	for _, part := range r.columns[from:to] {
@@ -355,7 +354,7 @@ func (r *gridReader) joinColumns(from, to, further int) {
 	r.columns = slices.Replace(r.columns, from, to, column{r.columns[from].x0, r.columns[to-1].x1, rows})
 }
 
-// joinedColumn returns columns as one that reaches from a place to another, but not into others.
+// joinedColumn joins columns into one from x0 to x1, without overlapping the others.
 func (r *gridReader) joinedColumn(from, to int, x0, x1 float64) column {
 	whole := column{x0: x0, x1: x1}
 	for _, part := range r.columns[from:to] {
@@ -370,8 +369,8 @@ func (r *gridReader) joinedColumn(from, to int, x0, x1 float64) column {
 	return whole
 }
 
-// columnsOf returns the columns that a cell is in, from the first up to the one after the last. One
-// that begins where a column does, or ends there, may reach into others and is in this one.
+// columnsOf returns the range of columns that a cell is in. A cell that begins or ends with a
+// column is only in that column, even if it overlaps others.
 func (r *gridReader) columnsOf(c *cell) (from, to int) {
 	size := c.lines[0].size
 	for from < len(r.columns) && r.columns[from].x1 <= c.x0+0.1*size {
@@ -392,8 +391,8 @@ func (r *gridReader) columnsOf(c *cell) (from, to int) {
 	return from, to
 }
 
-// placeNames makes place for the names of columns that are above none: the nearest column
-// that has no other name, or a new one.
+// placeNames gives each column name that is above no column the nearest column without another
+// name, or a new column.
 func (r *gridReader) placeNames(names []*cell) {
 	for _, c := range names {
 		at, to := r.columnsOf(c)
@@ -421,10 +420,10 @@ func (r *gridReader) placeNames(names []*cell) {
 	}
 }
 
-// columnsUnder returns the columns that a name in one of several rows of names is above: those
-// that it is in the middle of, or else those that it is in.
+// columnsUnder returns the range of columns below a name in one of several rows of names: the
+// columns it is centred above, or else the columns it is in.
 func (r *gridReader) columnsUnder(c *cell, names []*cell) (from, to int) {
-	least, most := 1, len(r.columns) // columns between the names next to it
+	least, most := 1, len(r.columns) // limited by the names to the left and right
 	for _, other := range names {
 		if a, b := r.columnsOf(other); other.x0 > c.x1 {
 			most = min(most, a)
@@ -442,7 +441,7 @@ func (r *gridReader) columnsUnder(c *cell, names []*cell) (from, to int) {
 	return r.columnsOf(c)
 }
 
-// grid puts the cells of the rows into their columns, and joins the lines of a row.
+// grid assigns the cells of all rows to columns and joins the lines of each row.
 func (r *gridReader) grid() (g grid) {
 	names := r.rows.countNames()
 	r.findColumns(names)
@@ -456,7 +455,7 @@ func (r *gridReader) grid() (g grid) {
 			last := g[len(g)-1]
 			for j, c := range slices.Backward(row) {
 				if j > 0 && last[j] == last[j-1] {
-					last[j] = nil // a part of several lines is in the first column of a cell
+					last[j] = nil // only the first column of a cell may hold a part of several lines
 				}
 				switch {
 				case c == nil || j > 0 && row[j-1] == c:
@@ -476,8 +475,8 @@ func (r *gridReader) grid() (g grid) {
 	return g
 }
 
-// placeCells returns a row with the cells in their columns. A column that is the end of one cell
-// and the begin of the next has the next one.
+// placeCells returns a row with the cells in their columns. A column where one cell ends and the
+// next begins gets the next cell.
 func (r *gridReader) placeCells(cells []*cell, above bool) []*cell {
 	row := make([]*cell, len(r.columns))
 	for i, c := range cells {
@@ -504,7 +503,7 @@ func (r *gridReader) placeCells(cells []*cell, above bool) []*cell {
 	return row
 }
 
-// appendTo returns a cell with the lines of another above its own.
+// appendTo returns a cell with the lines of above followed by those of c.
 func (c *cell) appendTo(above *cell) *cell {
 	if c == nil || above == nil {
 		return cmp.Or(c, above)
@@ -513,8 +512,8 @@ func (c *cell) appendTo(above *cell) *cell {
 	return &both
 }
 
-// isWrapped reports whether a line continues the row above it: lines within a row are
-// closer than rows, or its first column is empty.
+// isWrapped reports whether a line continues the row above it: lines within a row are closer than
+// rows, or its first column is empty.
 func (r *gridReader) isWrapped(i int, above, row []*cell) bool {
 	if len(r.rows[i]) > 1 && r.beginsRow(above, row, r.gaps[i]) {
 		return false
@@ -525,15 +524,15 @@ func (r *gridReader) isWrapped(i int, above, row []*cell) bool {
 	return row[0] == nil && len(r.rows[i]) < len(r.rows[i-1])+1 && r.gaps[i] <= 1.6
 }
 
-// beginsRow reports whether the cells of a line begin a row: there is a number next to its
-// name, two cells were not drawn after those above them, or one whose first word had
-// room there or that is a number below a number, or all are in columns that were empty.
+// beginsRow reports whether the cells of a line begin a new row. They do if a number is next to its
+// name, if two cells were not drawn right after the cells above, if one such cell would have fitted
+// in the line above or is a number below a number, or if all are in columns that were empty.
 func (r *gridReader) beginsRow(above, row []*cell, gap float64) bool {
 	if row[0] != nil && slices.ContainsFunc(row[1:], func(c *cell) bool { return c != nil && c.isNumber() }) {
 		return true
 	}
 	shared, apart := 0, 0 // columns
-	limit := math.Inf(-1) // of the cell, from right to left
+	limit := math.Inf(-1) // right limit of the cell
 	for _, column := range r.columns {
 		limit = max(limit, column.x1)
 	}
@@ -543,7 +542,7 @@ func (r *gridReader) beginsRow(above, row []*cell, gap float64) bool {
 			shared++
 			l, before := c.lines[0], up.lines[0]
 			after := l.drawn == before.last+1
-			switch same := math.Abs(l.size-before.size) < 0.15*l.size; { // else a label above its value
+			switch same := math.Abs(l.size-before.size) < 0.15*l.size; { // a different size is a label above its value
 			case same && (r.byColumn || !after) && (before.hasRoom(l, limit) || up.isNumber() && c.isNumber()):
 				return true
 			case same && !after:

@@ -12,8 +12,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// A line is a part of a line of text: the whole line of a column, or a table
-// cell.
+// A line is a line of text of one column or of one table cell.
 type line struct {
 	text   string
 	x0, x1 float64
@@ -21,26 +20,26 @@ type line struct {
 	size   float64
 	bold   bool
 	row    bool // cells of a table, joined
-	turned bool // has another direction than most of the page
-	cell   bool // begins a further cell of a table, however close
+	turned bool // its direction differs from most of the page
+	cell   bool // begins another table cell, however close
 	glyphs int
-	drawn  int // its place in the order of drawing
-	last   int // that of the last piece joined to it
+	drawn  int // position in the drawing order
+	last   int // drawing position of the last joined piece
 }
 
 // Distances in font sizes.
 const (
-	wordGap   = 0.08 // least space between words; letters of a word are closer
-	leastGap  = 0.02 // the same, where letters of a word touch
-	nameGap   = 0.45 // a new start at this distance may be another name of a column
-	pieceGap  = 0.6  // or another cell
-	cellGap   = 1.5  // least space between columns and cells
-	sameLine  = 0.35 // base lines that differ by less are the same
-	duplicate = 0.12 // the same glyph again at this distance is a shadow or fake bold
+	wordGap   = 0.08 // least space between words
+	leastGap  = 0.02 // the same, if the letters of words touch
+	nameGap   = 0.45 // least gap before another column name
+	pieceGap  = 0.6  // least gap before another cell
+	cellGap   = 1.5  // certain gap between columns or cells
+	sameLine  = 0.35 // largest difference of baselines within a line
+	duplicate = 0.12 // largest offset of a glyph repeated as a shadow or for fake bold
 )
 
-// lines puts the glyphs of a page into lines in reading order. bare are those without
-// what may be numbers of lines; nil if there are none.
+// lines groups the glyphs of a page into lines in reading order. bare is the same without possible
+// line numbers, or nil if there are no such numbers.
 func lines(glyphs []glyph, rules []rule) (out, bare []line) {
 	var turns [4][]glyph
 	for _, g := range glyphs {
@@ -70,12 +69,11 @@ func lines(glyphs []glyph, rules []rule) (out, bare []line) {
 	return out, bare
 }
 
-// withoutNumbers returns the pieces without the numbers of lines in one margin: six or
-// more below each other with the same difference, next to running text, and nothing
-// else at their place.
+// withoutNumbers returns the pieces without the line numbers in one margin: at least six numbers
+// below each other, with constant increments, next to running text, and alone in that margin.
 func withoutNumbers(in []line) (rest []line, ok bool) {
 	for _, side := range []float64{1, -1} {
-		edge := func(l line) float64 { return min(side*l.x0, side*l.x1) } // the outer one
+		edge := func(l line) float64 { return min(side*l.x0, side*l.x1) } // the outer edge
 		margin := math.Inf(1)
 		for _, l := range in {
 			if _, err := strconv.Atoi(l.text); err == nil {
@@ -110,11 +108,10 @@ func withoutNumbers(in []line) (rest []line, ok bool) {
 	return nil, false
 }
 
-// pieces joins glyphs drawn one after the other on a base line, with spaces
-// where there are gaps.
+// pieces joins glyphs drawn one after the other on a baseline, with spaces at gaps.
 func pieces(glyphs []glyph, mirrored bool) []line {
 	var out []line
-	rowEnd := make([]int, len(glyphs)) // of the line of a glyph, if it is in the order of places; else 0
+	rowEnd := make([]int, len(glyphs)) // end of the glyph's line if sorted by position; else 0
 	for start := 0; start < len(glyphs); {
 		n, found := sortByPlace(glyphs[start:], mirrored)
 		for i := range n {
@@ -146,18 +143,18 @@ func pieces(glyphs []glyph, mirrored bool) []line {
 	return out
 }
 
-// cellStarts finds the glyphs that begin further cells of narrow tables. On a page whose
-// writer draws spaces, and rarely moves the pen instead, two texts on a line without
-// one between them are cells if a line before or after it has a gap at the same place.
+// cellStarts finds the glyphs that begin further cells of narrow tables. If a page draws spaces and
+// rarely moves the pen instead, two texts on a line without a space between them are cells if a
+// neighbouring line has a gap at the same place.
 func cellStarts(glyphs []glyph, placed []int) map[int]bool {
 	const farthest = 3 // lines, between two with gaps
 	found := make(map[int]bool)
 	spaces, age := 0, 0
 	var narrow []int // gaps
-	var last []int   // where the further cells of the line before begin
+	var last []int   // where further cells of the line before begin
 	for start := 0; start < len(glyphs); {
 		var starts []int
-		from, end := start, start+1 // from is where the last cell begins
+		from, end := start, start+1 // from is the start of the last cell
 		for ; end < len(glyphs) && math.Abs(glyphs[end].Y-glyphs[start].Y) < 0.1*glyphs[start].Size; end++ {
 			a, b := glyphs[end-1], glyphs[end]
 			gap := b.X0 - a.X1
@@ -212,14 +209,13 @@ func isNextGlyph(a, b glyph) bool {
 	size := max(a.Size, b.Size)
 	gap := b.X0 - a.X1
 	if b.Begins && gap > nameGap*size {
-		return false // perhaps the start of a cell
+		return false // possibly the start of a cell
 	}
 	return math.Abs(a.Y-b.Y) < sameLine*size && gap < cellGap*size && gap > -0.8*size && b.X0 > a.X0-duplicate*size
 }
 
-// leastSpace is the gap, in sizes of a character, above which there is a space between
-// two. Text with wide letter spacing has gaps inside words too; where the pen is moved
-// only between words, less is a space.
+// leastSpace returns the smallest gap between two words, in font sizes. Letter-spaced text has gaps
+// inside words too. If the pen is moved only between words, smaller gaps count.
 func leastSpace(glyphs []glyph) float64 {
 	var gaps []float64
 	inside, between, begun := 0.0, wordGap, 0
@@ -285,15 +281,14 @@ func piece(glyphs []glyph, mirrored bool) (line, bool) {
 			break
 		}
 	}
-	l.bold = bold*7 > l.glyphs*6 // a label in bold before its value makes no heading
+	l.bold = bold*7 > l.glyphs*6 // a bold label before its value is no heading
 	l.text = strings.Join(strings.Fields(norm.NFKC.String(inReadingOrder(parts, mirrored))), " ")
 	return l, l.text != "" && l.size > 0
 }
 
 func isBlank(s string) bool { return strings.TrimSpace(s) == "" }
 
-// areIdeographs reports whether two characters are written without a space
-// between them.
+// areIdeographs reports whether two characters are written without a space between them.
 func areIdeographs(a, b string) bool {
 	r, _ := utf8.DecodeLastRuneInString(a)
 	s, _ := utf8.DecodeRuneInString(b)
@@ -304,8 +299,8 @@ func isIdeograph(r rune) bool {
 	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana) || r >= 0x3000 && r < 0x3100 || r >= 0xff00 && r < 0xffa0
 }
 
-// mendPieces joins neighbouring pieces of a word or line that were not drawn in
-// order: superscripts, drop capitals, text drawn in pieces.
+// mendPieces joins neighbouring pieces of a word or line that were not drawn in order:
+// superscripts, drop capitals, split text.
 func mendPieces(in []line) []line {
 	var out []line
 	for _, l := range in {
@@ -339,11 +334,11 @@ func (l *line) join(next line, space bool) {
 	l.last = next.last
 }
 
-// maxColumns limits how often a page is divided into columns.
+// maxColumns limits how often a page is split into columns.
 const maxColumns = 4
 
-// orderPieces puts pieces in reading order: what was drawn side by side, as columns of text
-// or the cells of a grid's row, is read one after the other.
+// orderPieces sorts pieces into reading order. Pieces drawn side by side, such as columns of text
+// or cells of a row, are read one after the other.
 func orderPieces(in []line, depth int) []line {
 	var out, rest []line
 	flush := func() {
@@ -377,8 +372,8 @@ func orderPieces(in []line, depth int) []line {
 	return out
 }
 
-// orderByPlace orders pieces whose order of drawing says nothing: columns one after the
-// other, each from top to bottom, and what spans columns in between.
+// orderByPlace sorts pieces by position if their drawing order gives no columns: columns one after
+// the other, each from top to bottom, with text that spans columns in between.
 func orderByPlace(in []line, depth int) []line {
 	sortByTop(in)
 	gutter, ok := gutterOf(in)
@@ -412,8 +407,8 @@ func sortByTop(in []line) {
 	})
 }
 
-// gutterOf finds the gap between two columns of running text: hardly anything
-// crosses it, and on both sides a few lines fill their column.
+// gutterOf finds the gap between two columns of running text: hardly any piece crosses it, and some
+// lines on both sides fill their column.
 func gutterOf(in []line) (float64, bool) {
 	if len(in) < 8 {
 		return 0, false
@@ -434,7 +429,7 @@ func gutterOf(in []line) (float64, bool) {
 	}
 	best, at := len(in), -1
 	for i := steps / 5; i <= steps*4/5; i++ {
-		// The middle of the emptiest stretch.
+		// Use the middle of the emptiest stretch.
 		if crossing[i] < best {
 			best, at = crossing[i], i
 			end := i
@@ -452,8 +447,8 @@ func gutterOf(in []line) (float64, bool) {
 	return gutter, onLeft && (onRight || !isAlongside(in, gutter))
 }
 
-// isAlongside reports whether most lines on the side of a gutter with fewer are at the
-// height of one on the other side, as in a table.
+// isAlongside reports whether most lines on the sparser side of a gutter are at the height of a
+// line on the other side, as in a table.
 func isAlongside(in []line, gutter float64) bool {
 	var sides [2][]float64 // heights, from top to bottom
 	for _, l := range in {
@@ -476,7 +471,7 @@ func isAlongside(in []line, gutter float64) bool {
 	return 2*same > len(few)
 }
 
-// isFilled reports whether one side of a gutter is mostly lines longer than half of it.
+// isFilled reports whether one side of a gutter has mostly lines longer than half of it.
 func isFilled(in []line, from, to float64, right bool) bool {
 	all, long, lines := 0, 0, 0
 	for _, l := range in {

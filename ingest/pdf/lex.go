@@ -29,8 +29,8 @@ const (
 // maxNesting limits nested arrays and dictionaries.
 const maxNesting = 32
 
-// interpret parses a content stream or a character map and calls do for each
-// operator with its operands. It skips broken syntax.
+// interpret parses a content stream or a character map and calls do for each operator with its
+// operands. It skips invalid syntax.
 func interpret(src []byte, do func(op string, args []operand)) {
 	l := lexer{src: src}
 	var args []operand
@@ -149,8 +149,7 @@ func (l *lexer) name() string {
 	return raw
 }
 
-// number parses a number as tolerantly as common readers do: "--5" and "1.2.3"
-// occur.
+// number parses a number as tolerantly as common readers do, including "--5" and "1.2.3".
 func (l *lexer) number() float64 {
 	start := l.pos
 	for l.pos < len(l.src) && bytes.IndexByte([]byte("0123456789.-+"), l.src[l.pos]) >= 0 {
@@ -197,7 +196,7 @@ func (l *lexer) literal() string {
 	return string(out)
 }
 
-// escape reads what follows a backslash, to its last byte.
+// escape decodes an escape sequence and stops at its last byte.
 func (l *lexer) escape(out []byte) []byte {
 	if l.pos++; l.pos >= len(l.src) {
 		return out
@@ -209,7 +208,7 @@ func (l *lexer) escape(out []byte) []byte {
 	}
 	switch c := rest[0]; {
 	case digits > 0:
-		n, _ := strconv.ParseUint(string(rest[:digits]), 8, 16) // octal digits, at most three
+		n, _ := strconv.ParseUint(string(rest[:digits]), 8, 16) // at most three octal digits
 		l.pos += digits - 1
 		return append(out, byte(n))
 	case bytes.HasPrefix(rest, []byte("\r\n")):
@@ -240,7 +239,7 @@ func (l *lexer) hex() string {
 	if len(digits)%2 == 1 {
 		digits = append(digits, '0')
 	}
-	out, _ := hex.DecodeString(string(digits)) // which they all are
+	out, _ := hex.DecodeString(string(digits)) // digits holds only hexadecimal digits
 	return string(out)
 }
 

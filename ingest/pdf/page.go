@@ -15,7 +15,7 @@ import (
 
 var utf16BE = unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM)
 
-// Limits of one page: more is drawing, or an attack.
+// Limits of one page. A larger one is a drawing or an attack.
 const (
 	maxContentBytes = 64 << 20
 	maxGlyphs       = 200_000
@@ -26,7 +26,7 @@ type matrix [6]float64
 
 var identity = matrix{1, 0, 0, 1, 0, 0}
 
-// mul returns the map that applies a, then b.
+// mul returns the matrix that applies a, then b.
 func (a matrix) mul(b matrix) matrix {
 	return matrix{
 		a[0]*b[0] + a[1]*b[2], a[0]*b[1] + a[1]*b[3],
@@ -35,7 +35,7 @@ func (a matrix) mul(b matrix) matrix {
 	}
 }
 
-// state is what q saves and Q restores.
+// state is the graphics state that q saves and Q restores.
 type state struct {
 	ctm                        matrix
 	font                       *font
@@ -48,32 +48,32 @@ type state struct {
 type drawing struct {
 	state
 	saved     []state
-	text      matrix // place of the next glyph
+	text      matrix // position of the next glyph
 	line      matrix // start of the line
 	resources pdf.Value
 	fonts     map[string]*font
 	glyphs    []glyph
 	path      path
-	pictures  float64 // their area in square points
-	ink       bool    // something is drawn: letters, a picture or a shape
+	pictures  float64 // total area in square points
+	ink       bool    // letters, a picture or a shape were drawn
 	unknown   int     // characters without a text
-	damage    error   // the first stream that is not intact
+	damage    error   // of the first damaged stream
 	depth     int
 	begins    bool
-	parents   pdf.Value       // of the marked contents of the page, by number
-	marked    []markedContent // contents that are drawn
+	parents   pdf.Value       // structure elements of the page's marked contents, by number
+	marked    []markedContent // open marked contents
 	described map[int]bool
 }
 
-// A markedContent is drawn content that belongs to a part of the document's structure.
+// A markedContent is drawn content that belongs to a structure element.
 type markedContent struct {
 	number int // on its page; -1 for none
 	figure bool
-	actual string // the text of what is drawn in it, if it is short
-	from   int    // its first glyph
+	actual string // its text, if short
+	from   int    // index of its first glyph
 }
 
-// content returns the bytes of a page's content that could be read.
+// content returns the readable bytes of a page's content.
 func content(v pdf.Value) (out []byte, err error) {
 	if v.Kind() != pdf.Array {
 		return streamBytes(v)
@@ -92,8 +92,8 @@ func content(v pdf.Value) (out []byte, err error) {
 	return out, err
 }
 
-// streamBytes decodes a stream; of a damaged one it returns what precedes the
-// damage, and the error.
+// streamBytes decodes a stream. If the stream is damaged, it returns the data before the damage,
+// and the error.
 func streamBytes(v pdf.Value) (data []byte, err error) {
 	if v.Kind() != pdf.Stream {
 		return nil, nil
@@ -107,7 +107,7 @@ func streamBytes(v pdf.Value) (data []byte, err error) {
 			}
 		}
 	}()
-	if v.Key("Length").Kind() != pdf.Integer { // the library would read it as empty
+	if v.Key("Length").Kind() != pdf.Integer { // else the library reads it as empty
 		return nil, errors.New("the file is damaged: the length of a page's content is missing")
 	}
 	in := v.Reader()
@@ -217,8 +217,8 @@ func (d *drawing) mark(args []operand) {
 	}
 }
 
-// textOf decodes a string of text, UTF-16 with a mark of its order; other encodings, and
-// what is longer than a glyph can be, are "".
+// textOf decodes a text string in UTF-16 with a byte order mark. It returns "" for other encodings
+// and for texts longer than a glyph.
 func textOf(s string) string {
 	s, ok := strings.CutPrefix(s, "\xfe\xff")
 	text, err := utf16BE.NewDecoder().String(s)
@@ -228,8 +228,8 @@ func textOf(s string) string {
 	return text
 }
 
-// unmark ends a marked content. If it says what its text is, that is one glyph in the
-// place of those drawn: a letter with its marks may be drawn as several in any order.
+// unmark ends a marked content. Its actual text, if given, becomes one glyph in place of the drawn
+// ones, since a letter with marks may be drawn as several glyphs in any order.
 func (d *drawing) unmark() {
 	n := len(d.marked) - 1
 	if n < 0 {
@@ -244,7 +244,7 @@ func (d *drawing) unmark() {
 	whole := slices.MaxFunc(drawn, func(a, b glyph) int { return cmp.Compare(a.X1-a.X0, b.X1-b.X0) })
 	for _, g := range drawn {
 		if g.Turn != whole.Turn || math.Abs(g.Y-whole.Y) > 0.6*whole.Size {
-			return // it is on several lines
+			return // it spans several lines
 		}
 		whole.X0, whole.X1 = min(whole.X0, g.X0), max(whole.X1, g.X1)
 	}
@@ -252,8 +252,8 @@ func (d *drawing) unmark() {
 	d.glyphs = append(d.glyphs[:m.from], whole)
 }
 
-// addAlternative adds the alternative text of the figure or picture that is drawn at a place,
-// once: that of the structure that its marked content belongs to.
+// addAlternative adds the alternative text of the figure or picture drawn at a position, once. The
+// text is from the structure element of the enclosing marked content.
 func (d *drawing) addAlternative(x, y float64, picture bool) {
 	for _, m := range d.marked {
 		if m.number < 0 || d.described[m.number] || !m.figure && !picture {
@@ -261,7 +261,7 @@ func (d *drawing) addAlternative(x, y float64, picture bool) {
 		}
 		d.described[m.number] = true
 		owner := d.parents.Index(m.number)
-		for range 3 { // a caption or a link may be between
+		for range 3 { // a caption or a link may be in between
 			if text := alternative(owner); text != "" {
 				place := matrix{1, 0, 0, 1, x, y}.mul(d.ctm)
 				d.note("Picture: "+text, place[4], place[5])
@@ -272,7 +272,7 @@ func (d *drawing) addAlternative(x, y float64, picture bool) {
 	}
 }
 
-// alternative returns the alternative text of a part of the structure; none of one word.
+// alternative returns the alternative text of a structure element, or "" if it has only one word.
 func alternative(part pdf.Value) string {
 	words := strings.Fields(part.Key("Alt").Text())
 	if len(words) < 2 {
@@ -281,10 +281,10 @@ func alternative(part pdf.Value) string {
 	return strings.Join(words, " ")
 }
 
-// unmarkedPictures returns the pictures in a structure that no marked content belongs to, but
-// that have a place, by their page. LibreOffice 7.4 writes such files.
+// unmarkedPictures returns, by page, the pictures of a structure that have a position but no marked
+// content. LibreOffice 7.4 writes such files.
 func unmarkedPictures(structure pdf.Value) map[string][]pdf.Value {
-	defer func() { _ = recover() }() // damage in it costs these texts alone
+	defer func() { _ = recover() }() // damage loses only these texts
 	found := make(map[string][]pdf.Value)
 	visited := 0
 	var visit func(part pdf.Value, depth int)
@@ -307,7 +307,7 @@ func unmarkedPictures(structure pdf.Value) map[string][]pdf.Value {
 	return found
 }
 
-// entryOf returns the entry of a number in a tree of numbers.
+// entryOf returns the entry with a number in a number tree.
 func entryOf(tree pdf.Value, number int64, depth int) pdf.Value {
 	for i := 0; i+1 < tree.Key("Nums").Len(); i += 2 {
 		if tree.Key("Nums").Index(i).Int64() == number {
@@ -323,7 +323,7 @@ func entryOf(tree pdf.Value, number int64, depth int) pdf.Value {
 	return pdf.Value{}
 }
 
-// textState sets a parameter of the text.
+// textState sets a text parameter.
 func (d *drawing) textState(op string, n float64) {
 	switch op {
 	case "Tc":
@@ -341,7 +341,7 @@ func (d *drawing) textState(op string, n float64) {
 	}
 }
 
-// textOperator places or shows text.
+// textOperator positions or shows text.
 func (d *drawing) textOperator(op string, args []operand) {
 	switch op {
 	case "BT":
@@ -379,7 +379,7 @@ func (d *drawing) move(x, y float64) {
 
 func (d *drawing) fontNamed(name string) *font {
 	v := d.resources.Key("Font").Key(name)
-	key := v.String() // the same font may have other names in forms
+	key := v.String() // forms may use other names for the same font
 	f := d.fonts[key]
 	if f == nil {
 		f = newFont(v)
@@ -388,7 +388,7 @@ func (d *drawing) fontNamed(name string) *font {
 	return f
 }
 
-// show draws strings; the numbers between them move the pen.
+// show draws strings. The numbers between them move the pen.
 func (d *drawing) show(args []operand) {
 	for _, a := range args {
 		switch a.kind {
@@ -434,7 +434,7 @@ func (d *drawing) showString(s string) {
 	}
 }
 
-// add records a glyph, turned so that its line runs to the right.
+// add records a glyph, rotated so that its line runs to the right.
 func (d *drawing) add(c char, m matrix) {
 	turn := int(math.Round(math.Atan2(m[1], m[0])/(math.Pi/2))+4) % 4
 	x, y := turnPoint(turn, m[4], m[5])
@@ -467,10 +467,10 @@ const (
 	maxComment     = 10_000 // bytes
 )
 
-// lineOfNote is the height of a line of a note in points.
+// lineOfNote is the line height of a note in points.
 const lineOfNote = 10
 
-// annotations draws fields and notes as they appear on the page, and comments below it.
+// annotations draws fields and notes where they appear on the page, and comments below it.
 func (d *drawing) annotations(list pdf.Value) {
 	comments := -100.0
 	page := d.glyphs[:len(d.glyphs):len(d.glyphs)] // without annotations
@@ -501,7 +501,7 @@ func rectangle(a pdf.Value) (left, bottom, right, top float64, ok bool) {
 	return min(x, x2), min(y, y2), max(x, x2), max(y, y2), r.Len() == 4
 }
 
-// appearance draws an annotation as it appears, or its text if it has no appearance.
+// appearance draws the appearance of an annotation, or its text if it has no appearance.
 func (d *drawing) appearance(a pdf.Value, text string) {
 	left, bottom, _, top, ok := rectangle(a)
 	look := a.Key("AP").Key("N")
@@ -516,7 +516,7 @@ func (d *drawing) appearance(a pdf.Value, text string) {
 	}
 }
 
-// inherited returns an entry of a field or of the one that it is a part of.
+// inherited returns an entry of a field or of its nearest ancestor.
 func inherited(a pdf.Value, key string) pdf.Value {
 	for depth := 0; depth < maxFormDepth && a.Key(key).IsNull(); depth++ {
 		a = a.Key("Parent")
@@ -524,8 +524,8 @@ func inherited(a pdf.Value, key string) pdf.Value {
 	return a.Key(key)
 }
 
-// field draws a field of a form on the line of its label: a check box or radio button
-// as [x] or [ ], with its name where there is no label. Push buttons hold nothing.
+// field draws a form field on the line of its label: a check box or radio button as [x] or [ ],
+// with its name if it has no label. Push buttons have no value.
 func (d *drawing) field(a pdf.Value, page []glyph) {
 	const radio, push = 1 << 15, 1 << 16
 	left, bottom, right, top, ok := rectangle(a)
@@ -538,7 +538,7 @@ func (d *drawing) field(a pdf.Value, page []glyph) {
 	if !isButton {
 		value := inherited(a, "V")
 		text := value.Text()
-		for i := range min(value.Len(), maxAnnotations) { // several are chosen
+		for i := range min(value.Len(), maxAnnotations) { // several may be selected
 			text += value.Index(i).Text() + "\n"
 		}
 		d.appearance(a, text)
@@ -547,7 +547,7 @@ func (d *drawing) field(a pdf.Value, page []glyph) {
 		case len(added) == 0:
 		case !found && !textAbove(page, left, right, top) && nameOf(a) != "":
 			d.glyphs = slices.Insert(d.glyphs, drawn, labelBefore(added[0], nameOf(a)+":"))
-		case found && !slices.ContainsFunc(added, apart): // it is one line
+		case found && !slices.ContainsFunc(added, apart): // it is a single line
 			for i := range added {
 				added[i].Y = label.Y
 			}
@@ -576,7 +576,7 @@ func (d *drawing) field(a pdf.Value, page []glyph) {
 	}
 }
 
-// nameOf returns what a field is called where the page has no label: its description, else its name.
+// nameOf returns the description of a field without a label on the page, or else its name.
 func nameOf(a pdf.Value) string {
 	return cmp.Or(inherited(a, "TU").Text(), inherited(a, "T").Text())
 }
@@ -588,15 +588,15 @@ func textAbove(page []glyph, left, right, top float64) bool {
 	})
 }
 
-// labelBefore returns a label on the left of a glyph, as a word of its line.
+// labelBefore returns a label to the left of a glyph, as a word of its line.
 func labelBefore(g glyph, label string) glyph {
 	g.Text, g.X1 = label, g.X0-2*wordGap*g.Size
 	g.X0 = g.X1 - g.Size*float64(len(label))/2
 	return g
 }
 
-// labelOf returns a glyph of the text next to a field: on its left, or for a button
-// rather on its right.
+// labelOf returns a glyph of the text next to a field: on its left, or preferably on its right if
+// it is a button.
 func labelOf(page []glyph, left, bottom, right, top float64, isButton bool) (label glyph, found bool) {
 	const farthest = 200.0
 	least := farthest
@@ -612,8 +612,8 @@ func labelOf(page []glyph, left, bottom, right, top float64, isButton bool) (lab
 	return label, found
 }
 
-// note adds the text of a field or note without an appearance, a glyph for each
-// line from the upper left corner of its place.
+// note adds the text of a field or note without an appearance, one glyph per line, from the upper
+// left corner of its rectangle.
 func (d *drawing) note(text string, x, y float64) {
 	const size = lineOfNote
 	for line := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '\r' || r == '\n' }) {

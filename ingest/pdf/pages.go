@@ -12,46 +12,45 @@ import (
 	"ibid/ingest/charset"
 )
 
-// ScanDPI is the number of dots per inch of a page that is drawn for tesseract.
+// ScanDPI is the resolution of pages drawn for tesseract in dots per inch.
 const ScanDPI = 300
 
-// Options say how a file is read.
+// Options configure [Read].
 type Options struct {
-	// Recognised has tesseract's tables of pages, by number from 1, which are read
-	// instead of the pages.
+	// Recognised maps page numbers, from 1, to tesseract's tables, which are read instead of the
+	// pages.
 	Recognised map[int][]byte
-	// Late, if set, reports that the time is up: the next page has an error
-	// and is the last.
+	// Late, if set, reports whether the deadline has passed. The next page then fails and is the
+	// last.
 	Late func() bool
 }
 
-// A drawnPage is the content of a page, in drawing order.
+// A drawnPage is the content of a page in drawing order.
 type drawnPage struct {
 	Glyphs []glyph
 	Rules  []rule // straight lines
-	// Picture is set when the page has a picture that may contain text, or letters
-	// whose text is not known; Ink when anything is drawn on it.
+	// Picture reports whether the page has a picture that may contain text, or letters of unknown
+	// text; Ink whether it has any drawing.
 	Picture, Ink bool
-	// Unknown is the number of characters for which the fonts give no text.
+	// Unknown is the number of characters without text in their fonts.
 	Unknown int
-	// Err says why the page could not be read completely.
+	// Err is the reason why the page was not read completely.
 	Err error
 }
 
-// A glyph is a piece of text, in a frame turned so that its line runs to the
-// right; Y grows upwards. Lengths are in points.
+// A glyph is a piece of text in a frame rotated so that its line runs to the right. Y grows
+// upwards. Lengths are in points.
 type glyph struct {
 	Text   string
 	X0, X1 float64
-	Y      float64 // of the base line
+	Y      float64 // of the baseline
 	Size   float64 // height of the font
 	Turn   int     // quarter turns of the line, 0 to 3
 	Bold   bool
 	Begins bool // the pen was moved before it
 }
 
-// turnPoint converts a place on the page to the frame of a line with these
-// quarter turns.
+// turnPoint converts a point on the page to the frame of a line with this number of quarter turns.
 func turnPoint(turn int, x, y float64) (float64, float64) {
 	switch turn {
 	case 1:
@@ -64,7 +63,7 @@ func turnPoint(turn int, x, y float64) (float64, float64) {
 	return x, y
 }
 
-// isValid reports whether a glyph has a valid place and size.
+// isValid reports whether a glyph has a valid position and size.
 func (g glyph) isValid() bool {
 	for _, n := range []float64{g.X0, g.X1, g.Y, g.Size} {
 		if math.IsNaN(n) || math.Abs(n) > 1e6 {
@@ -74,13 +73,13 @@ func (g glyph) isValid() bool {
 	return g.Size >= 0.5
 }
 
-// dropUndecoded returns the page without its text if its fonts do not say which
-// letters they draw: then it is read as a picture.
+// dropUndecoded returns the page without its text if its fonts don't map glyphs to letters. The
+// page is then read as a picture.
 func (page drawnPage) dropUndecoded(rebuilt bool) drawnPage {
 	var text strings.Builder
 	var last glyph
 	for _, g := range page.Glyphs {
-		// Many files have no spaces: their words are apart.
+		// Many files have no spaces, only gaps between words.
 		if g.Begins || math.Abs(g.Y-last.Y) > sameLine*g.Size || g.X0-last.X1 > wordGap*g.Size {
 			text.WriteByte(' ')
 		}
@@ -101,14 +100,14 @@ var errNoFonts = errors.New("it is damaged or cut off, and the fonts of its text
 // errLate is the error of a page after the deadline.
 var errLate = errors.New("reading it takes too long: split it to have the pages from here on read")
 
-// leastPicture is the area in square points, two inches by two, from which
-// pictures on a page may contain its text.
+// leastPicture is the smallest area, in square points, of a picture that may contain the text of a
+// page: two inches by two.
 const leastPicture = 144 * 144
 
-// layOut fills in the pages of a file: it lays out what is drawn as lines, paragraphs,
-// headings and tables. The error is a [*NoTextError] when no page has text.
+// layOut fills in the pages of a file: it arranges the drawn content as lines, paragraphs, headings
+// and tables. The error is a [*NoTextError] if no page has text.
 func (file *File) layOut(pages iter.Seq[drawnPage], o Options) error {
-	var all, bare [][]line // bare pages have no numbers of lines
+	var all, bare [][]line // bare pages have no line numbers
 	glyphs, unknown, numbered, ink := 0, 0, 0, false
 	var damage error // the first
 	for p := range pages {

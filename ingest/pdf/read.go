@@ -1,9 +1,8 @@
 // Package pdf reads the text of PDF files: words, lines, columns, paragraphs
 // and headings from the positions of the glyphs.
 //
-// A library parses the objects; the layout is done here. The library can
-// panic, hang or use any amount of memory on a bad file: read untrusted files
-// in a child process.
+// A library parses the objects; this package does the layout. The library can panic, hang or
+// exhaust memory on a bad file, so read untrusted files in a child process.
 package pdf
 
 //go:generate go run ../../cmd/ibid setup --yes --data pdfium pdfium
@@ -19,21 +18,21 @@ import (
 	pdf "github.com/ledongthuc/pdf"
 )
 
-// A File is the text of a file as far as it could be read.
+// A File is the text of a PDF as far as it could be read.
 type File struct {
 	Title, Author, Date string
 	Pages               []Page
-	// Damaged lists the pages, counted from 1, that could not be read completely.
+	// Damaged lists the pages, numbered from 1, that were not read completely.
 	Damaged []int
 	// Scanned lists the pages that have a picture but no text.
 	Scanned []int
-	// Unsupported names filters that some of the content needs; empty when
-	// only damage is wrong.
+	// Unsupported names the filters that some content needs. It is empty if the only problem is
+	// damage.
 	Unsupported []string
-	// Rebuilt is set when the file's table of objects is damaged or missing:
-	// what else is missing cannot be known.
+	// Rebuilt reports whether the file's table of objects is damaged or missing. Other objects may
+	// then be missing too.
 	Rebuilt bool
-	// NotRead names the attached files that cannot be taken out.
+	// NotRead names the attached files that can't be extracted.
 	NotRead []string
 }
 
@@ -60,8 +59,7 @@ const (
 // ErrEncrypted means that a file needs a password.
 var ErrEncrypted = errors.New("it is protected by a password: save it without one")
 
-// A NoTextError means that a file has no text: it is a scan, or all its pages are
-// blank.
+// A NoTextError means that a file has no text: it is a scan, or all its pages are blank.
 type NoTextError struct {
 	Pages int
 	Blank bool
@@ -72,7 +70,7 @@ func (e *NoTextError) Error() string { return "there is no text in it" }
 // maxPages limits the pages that are read.
 const maxPages = 20_000
 
-// Read reads a file. The error is a [*NoTextError] when it has no text.
+// Read reads a file. The error is a [*NoTextError] if the file has no text.
 func Read(data []byte, o Options) (*File, error) {
 	file, pages, err := load(data)
 	if err != nil {
@@ -81,7 +79,7 @@ func Read(data []byte, o Options) (*File, error) {
 	return file, file.layOut(pages, o)
 }
 
-// ReadPicture reads what tesseract found in a picture.
+// ReadPicture reads the table of words that tesseract found in a picture.
 func ReadPicture(table []byte) (*File, error) {
 	file := new(File)
 	return file, file.layOut(func(yield func(drawnPage) bool) { yield(drawnPage{Glyphs: tesseractWords(table, 72)}) }, Options{})
@@ -112,7 +110,7 @@ func load(data []byte) (file *File, drawings iter.Seq[drawnPage], err error) {
 	}
 	structure := root.Key("StructTreeRoot")
 	var pictures map[string][]pdf.Value
-	if bytes.Contains(data, []byte("/Alt")) { // else they are few, or packed, and their place is marked
+	if bytes.Contains(data, []byte("/Alt")) { // otherwise they are few, or compressed and marked with their position
 		pictures = unmarkedPictures(structure)
 	}
 	drawings = func(yield func(drawnPage) bool) {
@@ -126,15 +124,15 @@ func load(data []byte) (file *File, drawings iter.Seq[drawnPage], err error) {
 	return file, drawings, nil
 }
 
-// open parses a file after repairing common errors of writers, and rebuilds its
-// table of objects when that is damaged.
+// open parses a file after repairing common errors of writers, and rebuilds a damaged table of
+// objects.
 func open(data []byte) (r *pdf.Reader, rebuilt bool, err error) {
 	start := bytes.Index(data[:min(len(data), 64<<10)], []byte("%PDF-"))
 	if start < 0 {
 		return nil, false, errors.New("it is not a PDF: it does not begin with %PDF")
 	}
 	whole := bytes.Clone(data[start:])
-	// The library accepts versions up to 1.7, followed by a line end.
+	// The library accepts versions up to 1.7 followed by a line end.
 	if len(whole) > 9 {
 		copy(whole, "%PDF-1.7\n")
 	}
@@ -181,7 +179,7 @@ func parse(data []byte) (r *pdf.Reader, err error) {
 // readInfo reads the file's metadata.
 func (file *File) readInfo(r *pdf.Reader) {
 	defer func() {
-		// Damage in it costs the title, not the text.
+		// Damage here loses the title, not the text.
 		_ = recover()
 	}()
 	info := r.Trailer().Key("Info")
@@ -198,9 +196,8 @@ func date(s string) string {
 	return s[2:6] + "-" + s[6:8] + "-" + s[8:10]
 }
 
-// collect walks the tree of pages, visiting each node once. A listed page that
-// is missing or cannot be loaded is a null page, so that the following ones
-// keep their numbers.
+// collect walks the page tree, visiting each node once. A listed page that is missing or can't be
+// loaded becomes a null page, so that the following pages keep their numbers.
 func collect(root pdf.Value) (pages []pdf.Page) {
 	seen := make(map[string]bool)
 	var walk func(node func() pdf.Value, depth int)
@@ -222,7 +219,7 @@ func collect(root pdf.Value) (pages []pdf.Page) {
 			}
 			return
 		}
-		// In a tree that contains itself, a node occurs again further down.
+		// In a cyclic tree, a node occurs again further down.
 		if key := v.String(); !seen[key] {
 			seen[key] = true
 			for i := range kids.Len() {
@@ -234,7 +231,7 @@ func collect(root pdf.Value) (pages []pdf.Page) {
 	return pages
 }
 
-// drawPage draws a page; of a damaged one, what precedes the damage.
+// drawPage draws a page, up to any damage.
 func drawPage(p pdf.Page, fonts map[string]*font, structure pdf.Value, pictures []pdf.Value) (page drawnPage) {
 	d := drawing{state: state{ctm: identity, scale: 1}, fonts: fonts, text: identity, line: identity, described: map[int]bool{}}
 	var err error

@@ -26,11 +26,11 @@ const (
 	maxRebuiltBytes = 256 << 20
 )
 
-// An object is the place of an object in a file: of its number, and of what is in it,
-// up to the next object.
+// An object is the position of an object in a file: offset of its number, start and end of its
+// content.
 type object struct{ number, generation, offset, start, end int }
 
-// objectsIn finds the objects in a file, without its table.
+// objectsIn finds the objects in a file without using its table.
 func objectsIn(data []byte) (objects []object) {
 	for i, m := range objectStart.FindAllSubmatchIndex(data, maxObjects) {
 		number, _ := strconv.Atoi(string(data[m[2]:m[3]]))
@@ -43,10 +43,11 @@ func objectsIn(data []byte) (objects []object) {
 	return objects
 }
 
-// rebuild returns a file with a new table of the objects found in it, those in streams unpacked.
+// rebuild returns a file with a new table of the objects found in it, including unpacked object
+// streams.
 func rebuild(data []byte) ([]byte, bool) {
 	if encryptRef.Match(data) {
-		return nil, false // nothing can be unpacked without the key
+		return nil, false // object streams can't be unpacked without the key
 	}
 	objects := map[int]object{}
 	found := objectsIn(data)
@@ -95,7 +96,7 @@ func appendTable(out []byte, objects map[int]object, root string, data []byte) [
 	}
 	var info []byte
 	for _, m := range infoEntry.FindAll(data, -1) {
-		info = m // the last
+		info = m // the last one
 	}
 	return fmt.Appendf(out, "trailer\n<</Size %d /Root %s %s>>\nstartxref\n%d\n%%%%EOF", numbers[len(numbers)-1]+1, root, info, table)
 }
@@ -112,7 +113,7 @@ func unpack(body []byte) map[int][]byte {
 	if err != nil {
 		return nil
 	}
-	// Of a damaged stream, what precedes the damage counts.
+	// Keep the data before any damage.
 	plain, _ := io.ReadAll(io.LimitReader(z, 64<<20))
 	at, _ := strconv.Atoi(string(first[1]))
 	if at > len(plain) {

@@ -8,11 +8,11 @@ import (
 	"ibid/ingest/office"
 )
 
-// Limits and distances, in points, of the straight lines that tables are ruled with.
+// Limits, and distances in points, of the straight lines that rule tables.
 const (
 	maxRules = 20_000
 	maxGrid  = 1000 // rules after joining, and rows times columns in hundreds
-	nearRule = 3.0  // rules that are closer are one: the borders of two cells
+	nearRule = 3.0  // closer rules are one: the borders of two cells
 )
 
 // A rule is a straight line on a page, from left to right or from bottom to top.
@@ -20,7 +20,7 @@ type rule struct{ x0, y0, x1, y1 float64 }
 
 func (r rule) isLevel() bool { return r.x1-r.x0 >= r.y1-r.y0 }
 
-// turnedTo returns a rule in the frame of lines with these quarter turns.
+// turnedTo returns a rule in the frame of lines with this number of quarter turns.
 func (r rule) turnedTo(turn int) rule {
 	x0, y0 := turnPoint(turn, r.x0, r.y0)
 	x1, y1 := turnPoint(turn, r.x1, r.y1)
@@ -89,7 +89,7 @@ func (p *path) stroke() {
 	p.parts = nil
 }
 
-// add adds the rule that points enclose, if they are about on one.
+// add adds the rule that points enclose if they are almost on a line.
 func (p *path) add(points [][2]float64) {
 	r := rule{math.Inf(1), math.Inf(1), math.Inf(-1), math.Inf(-1)}
 	for _, at := range points {
@@ -100,7 +100,7 @@ func (p *path) add(points [][2]float64) {
 	}
 }
 
-// joinedRules returns the rules without their thickness, with those of one line joined.
+// joinedRules returns the rules without their thickness, joining collinear ones.
 func joinedRules(in []rule) (level, upright []rule) {
 	join := func(rules []rule) (out []rule) {
 		slices.SortFunc(rules, func(a, b rule) int { return cmp.Compare(a.y0, b.y0) })
@@ -141,7 +141,7 @@ func joinedRules(in []rule) (level, upright []rule) {
 // A ruledTable is a table whose cells are between rules.
 type ruledTable struct {
 	xs, ys []float64 // from left to right and from top to bottom
-	cells  [][]int   // by row and column; one that spans several has one number
+	cells  [][]int   // by row and column; a spanning cell has one number
 	count  int
 }
 
@@ -151,7 +151,7 @@ func ruledTables(rules []rule) (tables []ruledTable) {
 	if len(level)+len(upright) > maxGrid {
 		return nil
 	}
-	group := make([]int, len(level)+len(upright)) // the number of a rule that it is connected with
+	group := make([]int, len(level)+len(upright)) // group[i] is a rule connected with rule i
 	for i := range group {
 		group[i] = i
 	}
@@ -189,8 +189,8 @@ func ruledTables(rules []rule) (tables []ruledTable) {
 	return tables
 }
 
-// newRuled finds the cells between connected rules; the outermost need no rule on the
-// outer side. ok is false if a cell is no rectangle.
+// newRuled finds the cells between connected rules. The outer sides of a table need no rule. ok is
+// false if a cell is not a rectangle.
 func newRuled(level, upright []rule) (t ruledTable, ok bool) {
 	for _, r := range slices.Concat(level, upright) {
 		t.xs, t.ys = append(t.xs, r.x0, r.x1), append(t.ys, -r.y0, -r.y1)
@@ -231,13 +231,13 @@ func newRuled(level, upright []rule) (t ruledTable, ok bool) {
 	return t, t.areRectangles()
 }
 
-// distinctPlaces sorts numbers and drops those that are close to one before.
+// distinctPlaces sorts numbers and drops each that is close to the one before.
 func distinctPlaces(in []float64) []float64 {
 	slices.Sort(in)
 	return slices.CompactFunc(in, func(a, b float64) bool { return math.Abs(b-a) < nearRule })
 }
 
-// areRectangles reports whether each cell is one.
+// areRectangles reports whether all cells are rectangles.
 func (t *ruledTable) areRectangles() bool {
 	boxes, area := make([][4]int, t.count), make([]int, t.count)
 	for i, row := range t.cells {
@@ -257,7 +257,7 @@ func (t *ruledTable) areRectangles() bool {
 	return true
 }
 
-// cellAt returns the cell that a glyph is in; ok is false if it is in none.
+// cellAt returns the cell that contains a glyph; ok is false if no cell does.
 func (t *ruledTable) cellAt(g glyph) (c int, ok bool) {
 	x, y := middle(g), g.Y+0.3*g.Size
 	j, _ := slices.BinarySearch(t.xs, x)
@@ -268,9 +268,9 @@ func (t *ruledTable) cellAt(g glyph) (c int, ok bool) {
 	return t.cells[i-1][j-1], true
 }
 
-// divide returns the glyphs above a table, in each of its cells and below it. ok is
-// false if the page is not divided so, or the rules are no table: a word crosses them, or
-// no two cells next to each other have text.
+// divide returns the glyphs above a table, in each of its cells, and below it. ok is false if the
+// rules are no table: glyphs are not in that order, a word crosses a rule, or no two adjacent cells
+// have text.
 func (t *ruledTable) divide(glyphs []glyph) (above, below []glyph, cells [][]glyph, ok bool) {
 	cells = make([][]glyph, t.count)
 	last, lastCell := glyph{}, -1
@@ -301,8 +301,7 @@ func (t *ruledTable) divide(glyphs []glyph) (above, below []glyph, cells [][]gly
 	return above, below, cells, ok
 }
 
-// withTables puts the glyphs of a page in reading order, and what is in a ruled table
-// row by row.
+// withTables puts the glyphs of a page in reading order, and the text of ruled tables row by row.
 func withTables(glyphs []glyph, rules []rule, mirrored bool) (out []line) {
 	if mirrored {
 		rules = slices.Clone(rules)
@@ -320,7 +319,7 @@ func withTables(glyphs []glyph, rules []rule, mirrored bool) (out []line) {
 	return append(out, orderPieces(pieces(glyphs, mirrored), 0)...)
 }
 
-// grid returns the cells of a table with what is in them.
+// grid returns the cells of a table with their text.
 func (t *ruledTable) grid(glyphs [][]glyph, mirrored bool) (g grid) {
 	cells := make([]*cell, t.count)
 	for c, in := range glyphs {
@@ -346,8 +345,8 @@ func (t *ruledTable) grid(glyphs [][]glyph, mirrored bool) (g grid) {
 	return g
 }
 
-// divideWideCell divides a cell that spans all columns if its text is in several of them and
-// none crosses their bounds: other rows have rules there.
+// divideWideCell splits a cell that spans all columns if its text is in several columns and no
+// piece crosses a column boundary that other rows have a rule at.
 func (t *ruledTable) divideWideCell(row []*cell) []*cell {
 	parts := make([]*cell, len(row))
 	for _, l := range row[0].pieces {
@@ -367,8 +366,8 @@ func (t *ruledTable) divideWideCell(row []*cell) []*cell {
 	return parts
 }
 
-// nameColumns finds names that are not in bold in the first row below the titles, and
-// reports whether there are names.
+// nameColumns marks the cells of the first row below the titles as column names if they are names
+// in regular type, and reports whether the table has names.
 func (g grid) nameColumns() bool {
 	at := slices.IndexFunc(g, func(row []*cell) bool { return !isWide(row) })
 	if at < 0 {
@@ -396,7 +395,8 @@ func (g grid) nameColumns() bool {
 	return true
 }
 
-// keepPlaces writes a dash in empty cells before others of their row, of columns that have text.
+// keepPlaces writes a dash into empty cells before other cells of their row, in columns that have
+// text.
 func (t *ruledTable) keepPlaces(g grid) {
 	dashes := make([]*cell, t.count)
 	for i, row := range g {

@@ -7,15 +7,15 @@ import (
 	"unicode/utf8"
 )
 
-// A grid is text in rows and columns: a table, a form, or blocks next to each other. Each
-// row has an entry for each column: nil if the cell is empty, and the same cell again if
-// it spans several columns or rows.
+// A grid is text in rows and columns: a table, a form, or blocks next to each other. Each row has
+// an entry for each column: nil if the cell is empty. A cell that spans several columns or rows is
+// repeated.
 type grid [][]*cell
 
 // Limits of a grid.
 const (
-	maxCells = 100  // in a row: more are words
-	longText = 1500 // bytes: a cell with more is a part of the page
+	maxCells = 100  // per row; more are words
+	longText = 1500 // bytes; a longer cell is a part of the page
 	maxLabel = 80   // bytes of a label
 	maxNames = 10   // rows of names of columns
 )
@@ -31,8 +31,8 @@ func (c *cell) isNumber() bool {
 	return len(c.lines) == 1 && strings.ContainsAny(text, "0123456789") && !strings.ContainsFunc(text, unicode.IsLetter)
 }
 
-// areNames reports whether all cells of a row may name columns: they are known to, or in
-// bold, and no number but a year.
+// areNames reports whether all cells of a row may name columns: they are marked as names, or bold
+// and no number except a year.
 func areNames(row []*cell) bool {
 	for _, c := range row {
 		if c != nil && !c.isName && (!c.isBold() || c.isNumber() && len(c.lines[0].text) < 4) {
@@ -48,8 +48,8 @@ func distinctCells(row []*cell) []*cell {
 	return slices.DeleteFunc(row, func(c *cell) bool { return c == nil })
 }
 
-// countNames returns how many rows from the first one name columns: one with several names
-// above one that has others, and those above it with fewer names, or names of several.
+// countNames returns how many leading rows hold column names: a row with several names above a row
+// of other cells, and any rows above it with fewer names.
 func (g grid) countNames() int {
 	before := 0 // names
 	for i, row := range g[:min(len(g), maxNames)] {
@@ -74,13 +74,14 @@ func (l line) hasRoom(next line, limit float64) bool {
 // isWide reports whether one cell spans all columns of a row.
 func isWide(row []*cell) bool { return len(row) > 1 && row[0] != nil && row[0] == row[len(row)-1] }
 
-// lines returns the text of a grid, a line for each row:
+// lines returns the text of a grid, one line per row:
 //
-//   - of a table that has names of columns, "name: cell | name: cell"
-//   - of labels in bold above values, "label | value" for each cell
-//   - of other rows, "cell | cell"
-//   - the lines of a cell that is alone in its row, and of all cells if one has long text
-//     or a heading: then the grid is the layout of the page.
+//   - with column names, "name: cell | name: cell"
+//   - with bold labels above values, "label | value" for each cell
+//   - otherwise "cell | cell"
+//
+// A cell alone in its row keeps its lines. So do all cells if one has long text or a heading, since
+// the grid is then the layout of the page.
 func (g grid) lines() (out []line) {
 	g.setLimits()
 	isPage := slices.ContainsFunc(slices.Concat(g...), (*cell).isPage)
@@ -136,8 +137,7 @@ func (c *cell) isPage() bool {
 	return length > longText || len(c.lines) > 2 && c.lines[0].size > 1.12*c.lines[1].size && hasWord(c.lines[0].text)
 }
 
-// setLimits sets the place up to which the lines of each cell may reach: the end of the
-// longest one of its column.
+// setLimits sets the limit of the lines of each cell: the end of the longest line in its column.
 func (g grid) setLimits() {
 	for j := range g[0] {
 		limit := 0.0
@@ -153,16 +153,16 @@ func (g grid) setLimits() {
 	}
 }
 
-// isNamesAgain reports whether the names in a further row are of what is below it: the row
-// above has other cells, or one that spans all columns.
+// isNamesAgain reports whether a further row of names applies to the rows below it: the row above
+// spans all columns or has cells that are no names.
 func (g grid) isNamesAgain(i int, named bool) bool {
 	number := func(c *cell) bool { return c != nil && c.isNumber() }
 	return isWide(g[i-1]) || named && !areNames(g[i-1]) && !slices.ContainsFunc(g[i], number)
 }
 
-// header returns the name of each column, which the first rows of a grid have, and rows of
-// the names that are of no column: those of empty ones, and of more than two. If these are
-// most, or none is of one column alone, the rows name no columns at all.
+// header returns the name of each column from the leading rows of a grid, and the remaining names:
+// those of empty columns or of more than two columns. If these are the majority, or no name belongs
+// to one column alone, the rows are no header, and header returns them all in without.
 func (g grid) header(rows int) (names []string, without grid) {
 	last := g[rows-1]
 	names = make([]string, len(last))
@@ -196,8 +196,8 @@ func (g grid) header(rows int) (names []string, without grid) {
 	return names, grid{left}
 }
 
-// text returns the lines of a cell as one. Items are set apart: lines that end where the
-// first word of the next one had room, and all lines if one does and each begins as such.
+// text joins the lines of a cell. It separates items by semicolons: each line begins like an item,
+// and one ends although the next word would have fitted.
 func (c *cell) text() string {
 	alike, ends := true, false
 	for i, l := range c.lines[1:] {
@@ -217,7 +217,7 @@ func (c *cell) text() string {
 	return whole.text
 }
 
-// rowLine returns a row as a line; none if it is empty.
+// rowLine returns a row as a line, or nil if it is empty.
 func rowLine(row []*cell, names []string) []line {
 	var whole line
 	var parts []string
@@ -246,7 +246,7 @@ func rowLine(row []*cell, names []string) []line {
 	return []line{whole}
 }
 
-// areBlocks reports whether each cell is a label in bold above its value.
+// areBlocks reports whether each cell is a bold label above its value.
 func areBlocks(cells []*cell) bool {
 	return len(cells) > 1 && !slices.ContainsFunc(cells, func(c *cell) bool {
 		parts := splitByStyle(c.lines)
@@ -254,8 +254,8 @@ func areBlocks(cells []*cell) bool {
 	})
 }
 
-// labelRows returns a row for each label in bold and the value below it. If a value has more
-// than a few lines, it is text with headings, and stays as it is.
+// labelRows returns a row for each bold label and the value below it. A value of more than a few
+// lines is text with headings, and is left unchanged.
 func labelRows(lines []line) (out []line) {
 	parts := splitByStyle(lines)
 	for i := 0; i < len(parts); i++ {
@@ -275,7 +275,7 @@ func labelRows(lines []line) (out []line) {
 	return out
 }
 
-// append adds a further line to a cell.
+// append adds a line to a cell.
 func (l *line) append(next line) {
 	if strings.HasSuffix(l.text, "-") || areIdeographs(l.text, next.text) {
 		l.text += next.text

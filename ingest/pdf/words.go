@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// TesseractArguments returns the arguments with which tesseract reads a picture
-// from standard input and writes a table of its words. languages are its language
-// names joined by "+"; empty for its default.
+// TesseractArguments returns the arguments for tesseract to read a picture from standard input and
+// write a table of its words. languages are tesseract's names joined by "+", or "" for its default.
 func TesseractArguments(languages string) []string {
 	args := []string{"stdin", "stdout"}
 	if languages != "" {
@@ -19,12 +18,12 @@ func TesseractArguments(languages string) []string {
 }
 
 const (
-	// leastSure is the least confidence of a word that counts; specks and rules have less.
+	// leastSure is the least confidence of a word. Specks and rules have less.
 	leastSure = 30
-	maxWords  = 50_000 // of a page
+	maxWords  = 50_000 // per page
 )
 
-// The columns of tesseract's table, and the level of its rows that are words.
+// Columns of tesseract's table, and the level of its rows that are words.
 const (
 	columnLevel, columnBlock, columnParagraph, columnLine = 0, 2, 3, 4
 	columnLeft, columnTop, columnWidth, columnHeight      = 6, 7, 8, 9
@@ -71,7 +70,8 @@ func tesseractWords(table []byte, dpi float64) (out []glyph) {
 	return out
 }
 
-// levelWords gives the words of a line one base line and size: a box is as high as its letters.
+// levelWords gives the words of a line one baseline and size, since a box is only as high as its
+// letters.
 func levelWords(line []glyph) {
 	if len(line) == 0 {
 		return

@@ -15,33 +15,32 @@ import (
 const (
 	maxPixels  = 12 << 20 // about an A4 page at 350 dpi
 	maxDPI     = 400
-	maxChars   = 200_000  // of a page
-	maxRects   = 1000     // of a part of a quote
-	maxPreface = 64 << 10 // what other programs put before a file, such as mail headers
+	maxChars   = 200_000  // per page
+	maxRects   = 1000     // per part of a quote
+	maxPreface = 64 << 10 // bytes that other programs write before a file, such as mail headers
 )
 
-// A Rect is a place on a page in shares of its width and height, from the
-// upper left corner.
+// A Rect is a rectangle in shares of the page's width and height, from the upper left corner.
 type Rect struct{ X0, Y0, X1, Y1 float64 }
 
 // A Drawing is a drawn page.
 type Drawing struct {
 	PNG []byte
-	// Marked are the places of the quote, at most a line each.
+	// Marked are the rectangles of the quote, at most one per line.
 	Marked []Rect
 }
 
-// DrawOptions say what is drawn.
+// DrawOptions configure [Engine.Draw].
 type DrawOptions struct {
 	Page  int    // from 1
-	Quote string // to mark; empty for none
+	Quote string // to mark, or ""
 	// Width is the width in pixels; 0 to use DPI.
 	Width int
 	DPI   int // dots per inch
 }
 
-// Draw draws a page with at most 400 dots per inch and 12 million pixels. What
-// it does not find of the quote stays unmarked.
+// Draw draws a page with at most 400 dots per inch and 12 million pixels. Parts of the quote that
+// it doesn't find stay unmarked.
 func (e *Engine) Draw(data []byte, o DrawOptions) (_ *Drawing, err error) {
 	p, err := e.start()
 	if err != nil {
@@ -72,7 +71,7 @@ func (e *Engine) Draw(data []byte, o DrawOptions) (_ *Drawing, err error) {
 	return out, nil
 }
 
-// errorOr returns the error of the calls so far, or else a given one.
+// errorOr returns the error of the calls so far, or else err.
 func (p *instance) errorOr(err error) error {
 	if p.err != nil {
 		return fmt.Errorf("PDFium failed on it: %w", p.err)
@@ -80,10 +79,10 @@ func (p *instance) errorOr(err error) error {
 	return err
 }
 
-// load opens a file and a page of it.
+// load opens a file and one of its pages.
 func (p *instance) load(data []byte, number int) (page uint64, err error) {
 	if start := bytes.Index(data[:min(len(data), maxPreface)], []byte("%PDF-")); start > 0 {
-		data = data[start:] // PDFium looks for it in the first kilobyte only
+		data = data[start:] // PDFium searches only the first kilobyte
 	}
 	at := p.do("malloc", uint64(len(data)))
 	if at == 0 || !p.module.Memory().Write(uint32(at), data) {
@@ -142,7 +141,7 @@ func (p *instance) paint(page uint64, o DrawOptions) (*image.RGBA, error) {
 	return img, nil
 }
 
-// markRect multiplies a place with a colour, like a marker pen.
+// markRect multiplies a rectangle by a colour, like a highlighter.
 func markRect(img *image.RGBA, r Rect) {
 	const red, green, blue = 255, 226, 74
 	w, h := float64(img.Rect.Dx()), float64(img.Rect.Dy())
@@ -157,7 +156,7 @@ func markRect(img *image.RGBA, r Rect) {
 	}
 }
 
-// find returns the places of a quote on a page.
+// find returns the rectangles of a quote on a page.
 func (p *instance) find(page uint64, quote string) (out []Rect) {
 	text := p.do("FPDFText_LoadPage", page)
 	n := min(int(int32(p.do("FPDFText_CountChars", text))), maxChars)
@@ -169,7 +168,7 @@ func (p *instance) find(page uint64, quote string) (out []Rect) {
 	for _, part := range locate(chars, quote) {
 		for i := range min(p.do("FPDFText_CountRects", text, uint64(part.from), uint64(part.to-part.from)), maxRects) {
 			r, ok := p.rect(page, text, i)
-			// PDFium returns one for each drawn piece; a line is one here.
+			// PDFium returns a rectangle per drawn piece; join them into lines.
 			if n := len(out); ok && n > 0 && out[n-1].continues(r) {
 				last := &out[n-1]
 				*last = Rect{min(last.X0, r.X0), min(last.Y0, r.Y0), max(last.X1, r.X1), max(last.Y1, r.Y1)}
@@ -189,9 +188,9 @@ func (r Rect) continues(next Rect) bool {
 	return shared >= 0.5*min(r.Y1-r.Y0, next.Y1-next.Y0) && gap > -high && gap < 1.5*high
 }
 
-// rect returns one of the places of the characters that were counted last.
+// rect returns rectangle i of the characters last passed to FPDFText_CountRects.
 func (p *instance) rect(page, text, i uint64) (r Rect, ok bool) {
-	const whole = 1 << 20 // width and height of the page in the units of the result
+	const whole = 1 << 20 // width and height of the page in device units
 	at, memory := uint64(p.scratch), p.module.Memory()
 	// Left, top, right and bottom in points.
 	if p.do("FPDFText_GetRect", text, i, at, at+8, at+16, at+24) == 0 {

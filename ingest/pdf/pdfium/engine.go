@@ -15,8 +15,8 @@ import (
 	"github.com/tetratelabs/wazero/imports/emscripten"
 )
 
-// maxMemory is the largest memory of a module in bytes. While it grows there are
-// two copies of it. It grows by pages.
+// maxMemory is the largest memory of a module in bytes. While it grows, two copies exist. It grows
+// by pages.
 const (
 	maxMemory = 192 << 20
 	pageBytes = 64 << 10
@@ -29,10 +29,9 @@ type Engine struct {
 	compiled wazero.CompiledModule
 }
 
-// Open compiles PDFium's code. cache is a folder that keeps the compiled code
-// between processes; empty for none. Compiling needs a second or two, loading
-// a tenth of that. The code in the folder is executed: nobody else may write
-// there.
+// Open compiles PDFium's code. cache is a folder that keeps the compiled code between processes, or
+// "". Compiling needs a second or two, loading a tenth of that. Since the cached code is executed,
+// no other user may write there.
 func Open(code []byte, cache string) (_ *Engine, err error) {
 	e, ctx := &Engine{}, context.Background()
 	config := wazero.NewRuntimeConfig().WithMemoryLimitPages(maxMemory / pageBytes)
@@ -61,8 +60,8 @@ func (e *Engine) Close() error {
 	return err
 }
 
-// provideImports provides the imports of the module: emscripten's calls back into it,
-// and of the system only memory.
+// provideImports provides the imports of the module: emscripten's callbacks, and memory as the only
+// system resource.
 func provideImports(ctx context.Context, r wazero.Runtime, guest wazero.CompiledModule) error {
 	exporter, err := emscripten.NewFunctionExporterForModule(guest)
 	if err != nil {
@@ -92,7 +91,7 @@ func provideImports(ctx context.Context, r wazero.Runtime, guest wazero.Compiled
 	return nil
 }
 
-// importFunction returns the function for an import.
+// importFunction returns the implementation of an import.
 func importFunction(name string, results []api.ValueType) api.GoModuleFunc {
 	switch name {
 	case "emscripten_resize_heap":
@@ -121,8 +120,8 @@ func importFunction(name string, results []api.ValueType) api.GoModuleFunc {
 			stack[0] = 0
 		}
 	}
-	// There are no files, clock or environment. Emscripten's system calls
-	// report that by a negative number, those of WASI by a positive one.
+	// There are no files, clock or environment. Emscripten's system calls report that by a negative
+	// number, WASI functions by a positive one.
 	const noSystem = 52 // ENOSYS
 	answer := uint64(noSystem)
 	switch {

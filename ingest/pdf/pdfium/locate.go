@@ -8,19 +8,18 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// A span is a run of characters of a page.
+// A span is a range of characters of a page.
 type span struct{ from, to int }
 
-// shortest is the least number of letters of a part of a quote.
+// shortest is the least number of letters in a part of a quote.
 const shortest = 12
 
-// maxPlaces limits the places that are tried for a part of a quote.
+// maxPlaces limits the positions tried for a part of a quote.
 const maxPlaces = 64
 
-// locate finds a quote among the characters of a page. Only letters and digits
-// are compared, so that hyphens, spaces, ligatures and the signs between table
-// cells do not matter. A quote that is not on the page in one piece is found
-// in parts.
+// locate finds a quote among the characters of a page. It compares only letters and digits, so
+// hyphens, spaces, ligatures and the signs between table cells don't matter. If the quote is not on
+// the page as a whole, locate finds it in parts.
 func locate(chars []rune, quote string) []span {
 	page, at := lettersAndDigits(chars)
 	want, _ := lettersAndDigits([]rune(quote))
@@ -34,7 +33,7 @@ func locate(chars []rune, quote string) []span {
 		return nil
 	}
 	var out []span
-	last := 0 // end of the part before
+	last := 0 // end of the previous part
 	for q := 0; q+shortest <= len(want); {
 		from, length := -1, 0
 		for p, tried := 0, 0; tried < maxPlaces; p, tried = p+1, tried+1 {
@@ -47,7 +46,7 @@ func locate(chars []rune, quote string) []span {
 			for q+n < len(want) && p+n < len(page) && want[q+n] == page[p+n] {
 				n++
 			}
-			// Of equals, the first after the part before.
+			// Among equals, prefer the first after the previous part.
 			if n > length || n == length && from < last && p >= last {
 				from, length = p, n
 			}
@@ -62,7 +61,7 @@ func locate(chars []rune, quote string) []span {
 	return out
 }
 
-// lettersAndDigits returns the letters and digits of a text in lower case, with their places in it.
+// lettersAndDigits returns the letters and digits of a text in lower case, with their indexes.
 func lettersAndDigits(chars []rune) (out []rune, at []int) {
 	for i, r := range chars {
 		if r < 0x80 {
@@ -83,7 +82,7 @@ func lettersAndDigits(chars []rune) (out []rune, at []int) {
 	return out, at
 }
 
-// indexRunes returns the index of the first what in in, or -1.
+// indexRunes returns the index of the first occurrence of what in in, or -1.
 func indexRunes(in, what []rune) int {
 	for i := 0; i+len(what) <= len(in); i++ {
 		if in[i] == what[0] && slices.Equal(in[i:i+len(what)], what) {
