@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// An archive holds the files of a zip, called parts, by name in any case.
+// An archive holds the files of a zip, called parts, by lower-case name.
 type archive struct {
 	parts    map[string]part
 	names    []string // in order
@@ -28,13 +28,13 @@ type part struct {
 	sum    uint32 // CRC-32 of the unpacked bytes
 }
 
-// partName normalises a name: slashes, none at the start, lower case.
+// partName normalises a name: forward slashes, none at the start, lower case.
 func partName(name string) string {
 	return strings.ToLower(strings.TrimLeft(strings.ReplaceAll(name, `\`, "/"), "/"))
 }
 
 func (a *archive) load(data []byte) error {
-	// Each entry of the directory needs memory many times its size.
+	// Each directory entry needs many times its size in memory.
 	if n := bytes.Count(data, []byte("PK\x01\x02")); n > maxEntries {
 		return &limitError{fmt.Sprintf("it is an archive of more than %d files: no document is", maxEntries)}
 	}
@@ -72,7 +72,7 @@ func (a *archive) has(name string) bool {
 
 var errNoPart = errors.New("it is missing in the file")
 
-// open returns a reader of a part that counts the unpacked bytes.
+// open returns a reader for a part that counts the unpacked bytes.
 func (a *archive) open(name string) (io.ReadCloser, error) {
 	p, ok := a.parts[partName(name)]
 	if !ok {
@@ -91,15 +91,14 @@ func (a *archive) open(name string) (io.ReadCloser, error) {
 	case zip.Store:
 		out.from = io.NopCloser(in)
 	case zip.Deflate:
-		out.from = flate.NewReader(in) // reads byte by byte, so never too many
+		out.from = flate.NewReader(in) // reads byte by byte, so never past the end of the part
 	default:
 		return nil, fmt.Errorf("%s in it is compressed by an unsupported method (%d)", name, p.method)
 	}
 	return out, nil
 }
 
-// A counted reader counts the bytes of a part and compares them with its
-// declared size and checksum.
+// A counted reader counts the bytes of a part and checks its declared size and checksum.
 type counted struct {
 	part
 	a    *archive
@@ -154,16 +153,15 @@ func (a *archive) content(name string, limit int64) ([]byte, error) {
 // A relation is a link from one part to another.
 type relation struct {
 	id     string
-	kind   string // the last element of its type, the same in all versions of the format
+	kind   string // the last element of its type, which is the same in all versions of the format
 	target string // a part
 }
 
-// relations returns the links of a part within the archive; those of "" lead
-// to the main part. A part without links has none.
+// relations returns the links of a part within the archive. The links of "" lead to the main part.
 func (a *archive) relations(from string) []relation {
 	dir, base := path.Split(from)
 	var out []relation
-	_ = a.elements(dir+"_rels/"+base+".rels", func(_ *xmlReader, e element) { // of a damaged part, the first ones count
+	_ = a.elements(dir+"_rels/"+base+".rels", func(_ *xmlReader, e element) { // keeps the relations before any damage
 		target := attr(e, "Target")
 		if attr(e, "TargetMode") == "External" || target == "" || len(out) > maxEntries {
 			return
@@ -188,7 +186,7 @@ func relatedParts(all []relation, kind string) (targets []string) {
 	return targets
 }
 
-// relationTarget returns the part that a relation links to.
+// relationTarget returns the part that the relation with the given ID links to.
 func relationTarget(all []relation, id string) (target string, ok bool) {
 	for _, r := range all {
 		if r.id == id && id != "" {

@@ -7,20 +7,20 @@ import (
 	"ibid/ingest/compound"
 )
 
-// Records of the drawings in formats before 2007 (MS-ODRAW).
+// Drawing records in formats before 2007 (MS-ODRAW).
 const (
 	artGroup      = 0xf003
 	artShape      = 0xf004
 	artPicture    = 0xf007
-	artInGroup    = 0xf00f // where a shape of a group is
+	artInGroup    = 0xf00f // position of a shape in its group
 	artProperties = 0xf00b
-	artMore       = 0xf121 // properties of later versions
+	artMore       = 0xf121 // properties added by later versions
 	artMost       = 0xf122
-	artBlips      = 0xf018 // the first kind of the bytes of a picture
+	artBlips      = 0xf018 // first kind of picture data
 	artLastBlip   = 0xf117
 )
 
-// An artRecord is a record, or a container of records. Presentations consist of them too.
+// An artRecord is a record or a container of records. Presentations consist of them too.
 type artRecord struct {
 	cursor
 	kind, instance int
@@ -45,20 +45,20 @@ const (
 	artDrawnText   = 0x00c0
 	artPictureID   = 0x0104
 	artDescription = 0x0381
-	artTable       = 0x039f // of a group whose shapes are the cells of a table
+	artTable       = 0x039f // of a group whose shapes are table cells
 )
 
-// An artReader reads drawings. Pictures are in the order of their numbers in shapes.
+// An artReader reads drawings. pictures are in the order of the picture numbers that shapes use.
 type artReader struct {
 	*file
-	delayed  []byte // the stream that has the pictures
+	delayed  []byte // the stream with the picture data
 	pictures [][]byte
 	shapes   []artShapeTexts
 }
 
 type artShapeTexts struct {
 	described, drawn string
-	picture          int // its number from 1; 0 for none
+	picture          int // number from 1; 0 for none
 	table            bool
 	left, top        int // in its group
 }
@@ -86,7 +86,7 @@ func (a *artReader) read(data []byte, depth int) {
 	}
 }
 
-// shapeTexts reads the properties of a shape. The long ones follow the others.
+// shapeTexts reads the properties of a shape. Long values follow the fixed-size entries.
 func shapeTexts(data []byte) (s artShapeTexts) {
 	for r := range artRecords(data) {
 		if r.kind == artInGroup {
@@ -117,7 +117,7 @@ func shapeTexts(data []byte) (s artShapeTexts) {
 	return s
 }
 
-// texts returns the texts of a shape, and counts a picture without one.
+// texts returns the texts of a shape, and counts a picture without a text.
 func (a *artReader) texts(s artShapeTexts) (out []Block) {
 	if s.drawn != "" {
 		out = append(out, Block{Text: "Drawn text: " + oneLine(s.drawn), note: true})
@@ -140,8 +140,7 @@ func (a *artReader) all() (out []Block) {
 	return out
 }
 
-// pixels returns a picture from the start of its file, which is near the start of its
-// record.
+// pixels returns the picture file in a record. It begins near the start of the record.
 func pixels(record []byte) []byte {
 	const head = 60
 	for _, magic := range []string{"\x89PNG", "\xff\xd8\xff", "GIF8"} {

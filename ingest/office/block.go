@@ -10,16 +10,16 @@ import (
 // A Block is a piece of a document.
 type Block struct {
 	Kind   Kind
-	Level  int    // of a heading or a section from 1, of a list item from 0; the number of a page
-	Anchor string // that leads to a heading, a section or a row; may be empty
+	Level  int    // of a heading or section, from 1; of a list item, from 0; or a page number
+	Anchor string // leads to a heading, section or row; may be empty
 	Marker string // of a list item
 	Text   string
 	Rows   [][]string // of a table
-	Names  int        // how many of the first rows name the columns
+	Names  int        // number of leading rows that name the columns
 	HTML   []byte
 
-	note bool // goes below the words it belongs to, outside their table
-	bold bool // all its words
+	note bool // written after the text it belongs to, outside its table
+	bold bool // all words are bold
 }
 
 // A Kind is the kind of a [Block].
@@ -30,23 +30,23 @@ const (
 	Paragraph Kind = iota
 	Heading
 	Item
-	Table    // with an anchor, one row that can be cited
+	Table    // with an anchor, a single row that can be cited
 	Page     // begins the page or slide
-	Untitled // begins text without a heading or a row
-	HTML     // a page
+	Untitled // begins text without a heading, or a row
+	HTML     // a page of HTML
 )
 
 const (
 	pieceCost   = 64 // overhead of a block in bytes
 	maxName     = 200
-	titleMarker = "title" // of a heading that is the document's title
-	bullet      = "-"     // marks the items of unnumbered lists
-	unknown     = -1      // number of rows that name the columns
-	likely      = -2      // one, unless the rows are labels and values
-	labels      = -3      // none: the rows are labels and values
+	titleMarker = "title" // marks the heading that is the document's title
+	bullet      = "-"     // marks items of unnumbered lists
+	unknown     = -1      // number of header rows: to be found from the rows
+	likely      = -2      // one header row, unless the rows are labels and values
+	labels      = -3      // no header row: the rows are labels and values
 )
 
-// write writes blocks in order, and counts their bytes.
+// write writes blocks in order and counts their bytes.
 func (f *file) write(blocks ...Block) {
 	f.held = 0
 	for _, b := range blocks {
@@ -97,7 +97,7 @@ func (f *file) countHeld(b Block) Block {
 	return b
 }
 
-// cost returns the bytes of a table, whose names are repeated in each row.
+// cost returns the bytes of a table, including the column names repeated in each row.
 func (b Block) cost() (n int) {
 	for i, row := range b.Rows {
 		for c, cell := range row {
@@ -112,8 +112,8 @@ func (b Block) cost() (n int) {
 	return n
 }
 
-// setNames sets how many rows of a table name the columns: the rows show it unless
-// it is known, and long texts do not. A table of labels and values has none.
+// setNames sets how many rows of a table name the columns. If the number is unknown, it follows
+// from the rows. A table of labels and values has no header rows, and long texts are no names.
 func (b *Block) setNames() {
 	names := b.Names
 	switch {
@@ -126,7 +126,7 @@ func (b *Block) setNames() {
 		names = 1
 	}
 	if names > 0 && !slices.ContainsFunc(b.Rows[min(names, len(b.Rows)):], func(row []string) bool { return strings.Join(row, "") != "" }) {
-		names = 0 // of nothing
+		names = 0 // there are no rows below them
 	}
 	for _, row := range b.Rows[:max(names, 0)] {
 		for _, cell := range row {
@@ -138,7 +138,7 @@ func (b *Block) setNames() {
 	b.Names = max(names, 0)
 }
 
-// textRow returns texts as a sheet's row.
+// textRow returns texts as a sheet row.
 func textRow(texts []string) (r sheetRow) {
 	for i, text := range texts {
 		if text = strings.TrimSpace(text); text != "" {
@@ -158,7 +158,7 @@ type cell struct {
 // maxColumns limits the span of a cell.
 const maxColumns = 1000
 
-// lineOf returns the text of blocks in one line.
+// lineOf returns the text of blocks on one line.
 func lineOf(blocks []Block) string {
 	var parts []string
 	for _, b := range blocks {
@@ -176,8 +176,8 @@ func lineOf(blocks []Block) string {
 	return oneLine(strings.Join(parts, " "))
 }
 
-// tableBlocks returns a table as blocks: its rows or, when it only lays out
-// the page, the content of its cells.
+// tableBlocks returns a table as blocks: its rows, or the content of its cells if it only lays out
+// the page.
 func tableBlocks(rows [][]cell, names int) []Block {
 	columns, layout := 0, false
 	var all, notes []Block
@@ -208,7 +208,7 @@ func tableBlocks(rows [][]cell, names int) []Block {
 				c.span = 1 // no real table is that wide and long
 			}
 			for n := range min(max(c.span, 1), maxColumns-min(len(texts[i]), maxColumns)) {
-				// A name applies to all columns that it spans.
+				// A name applies to all columns that its cell spans.
 				if n > 0 && i >= names && (i > 0 || names != likely) {
 					text = ""
 				}

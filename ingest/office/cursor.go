@@ -6,7 +6,7 @@ import (
 	"golang.org/x/text/encoding/charmap"
 )
 
-// A cursor reads little-endian numbers; after the end they are zero.
+// A cursor reads little-endian numbers. After the end of data it returns zeros.
 type cursor struct {
 	data []byte
 	at   int
@@ -25,14 +25,14 @@ func (c *cursor) number(size int) (n int) {
 
 func (c *cursor) float() float64 { return math.Float64frombits(uint64(c.number(8))) }
 
-// bytes returns the next n bytes, or what is left.
+// bytes returns the next n bytes, or fewer at the end of data.
 func (c *cursor) bytes(n int) []byte {
 	start := min(max(c.at, 0), len(c.data))
 	c.at = min(start+max(n, 0), len(c.data))
 	return c.data[start:c.at]
 }
 
-// latin1 decodes ISO 8859-1, which has a character for each byte.
+// latin1 decodes ISO 8859-1, which has one byte per character.
 func latin1(data []byte) string {
 	text, _ := charmap.ISO8859_1.NewDecoder().Bytes(data)
 	return string(text)

@@ -10,20 +10,20 @@ import (
 	"strings"
 )
 
-// A linkedPart is a part of a file with the parts that it links to.
+// A linkedPart is a part of a file and its links to other parts.
 type linkedPart struct {
 	*file
 	relations []relation
-	shown     map[string]bool // charts, diagrams and pictures that have been written
-	described bool            // the picture that is read has an alternative text
+	shown     map[string]bool // charts, diagrams and pictures already written
+	described bool            // the current picture has an alternative text
 }
 
 func (f *file) linkedPart(part string) linkedPart {
 	return linkedPart{file: f, relations: f.relations(part), shown: map[string]bool{}}
 }
 
-// readDrawing reads a chart or a diagram once, or the alternative text of a picture, and
-// counts a picture without one.
+// readDrawing reads a chart or diagram once, or the alternative text of a picture. It counts a
+// picture without an alternative text.
 func (l *linkedPart) readDrawing(e element) (out []Block) {
 	read, id := l.chart, "id"
 	switch e.Name.Local {
@@ -50,11 +50,11 @@ func (l *linkedPart) readDrawing(e element) (out []Block) {
 	return out
 }
 
-// leastPicture is the size in pixels of a picture that may hold text.
+// leastPicture is the number of pixels from which a picture may hold text.
 const leastPicture = 200 * 200
 
-// countPicture counts a picture that is large enough to hold text. Metafiles, which
-// are previews of embedded objects, are not counted.
+// countPicture counts a picture that is large enough to hold text. It ignores metafiles, which are
+// previews of embedded objects.
 func (f *file) countPicture(part string) {
 	if data, err := f.content(part, maxEmbedded); err == nil {
 		f.countPixels(data)
@@ -67,7 +67,7 @@ func (f *file) countPixels(data []byte) {
 	}
 }
 
-// maxPoints limits the values that are read of a chart.
+// maxPoints limits the values read from a chart.
 const maxPoints = 10_000
 
 // A series is a row of values of a chart.
@@ -76,8 +76,8 @@ type series struct {
 	categories, values []string
 }
 
-// chart reads a chart as its title and a table with a row for each series and a
-// column for each category.
+// chart reads a chart as its title and a table with a row for each series and a column for each
+// category.
 func (f *file) chart(part string) []Block {
 	var titles []string
 	var all []series
@@ -112,7 +112,7 @@ func (f *file) chart(part string) []Block {
 }
 
 func readSeries(x *xmlReader) (s series) {
-	labels := map[int]string{} // of values
+	labels := map[int]string{} // value labels by index
 	x.each(func(e element) {
 		switch e.Name.Local {
 		case "tx":
@@ -127,7 +127,7 @@ func readSeries(x *xmlReader) (s series) {
 				switch e.Name.Local {
 				case "idx":
 					at = number(e, "val", -1)
-				case "rich": // a text instead of the value
+				case "rich": // a text in place of the value
 					labels[at] = oneLine(drawnText(x))
 				}
 			})
@@ -141,20 +141,20 @@ func readSeries(x *xmlReader) (s series) {
 	return s
 }
 
-// cachedValues reads the cell values that are stored in a chart.
+// cachedValues reads the cell values stored in a chart.
 func cachedValues(x *xmlReader) (out []string) {
 	format, level := "", 0
 	x.find(func(e element) {
 		switch e.Name.Local {
 		case "formatCode":
 			format = x.text()
-		case "lvl": // of categories with several levels, the innermost comes first
+		case "lvl": // categories with several levels list the innermost level first
 			if level++; level > 1 {
 				x.skip()
 			}
 		case "pt":
 			for i := number(e, "idx", 0); len(out) < min(i, maxPoints); {
-				out = append(out, "") // it is missing
+				out = append(out, "") // missing value
 			}
 		case "v":
 			if len(out) < maxPoints {
@@ -179,14 +179,14 @@ func (f *file) diagram(part string) (out []Block) {
 	return out
 }
 
-// drawing opens the part of a drawing, if there is one, for read.
+// drawing opens the part of a drawing for read. A missing part is ignored.
 func (f *file) drawing(part, kind string, read func(x *xmlReader)) {
 	if err := f.read(part, read); err != nil && f.has(part) {
 		f.addPartial("a %s could be read only in part: %v", kind, err)
 	}
 }
 
-// drawnText returns the paragraphs of a drawing's text, a line each.
+// drawnText returns the paragraphs of a drawing's text, one per line.
 func drawnText(x *xmlReader) string {
 	var out strings.Builder
 	x.find(func(e element) {
@@ -195,7 +195,7 @@ func drawnText(x *xmlReader) string {
 			out.WriteString(x.text())
 		case "br":
 			out.WriteByte('\n')
-		case "p", "pt": // in a paragraph, or in a point of a diagram
+		case "p", "pt": // a paragraph or a point of a diagram
 			if out.Len() > 0 && !strings.HasSuffix(out.String(), "\n") {
 				out.WriteByte('\n')
 			}

@@ -11,24 +11,24 @@ import (
 	"ibid/ingest/compound"
 )
 
-// maxEmbedded is the size in bytes of the largest embedded file that is taken out.
+// maxEmbedded is the largest embedded file, in bytes, that is extracted.
 const maxEmbedded = 64 << 20
 
-// HoldsFiles reports whether a document may have files embedded in it. It is
-// quick, and errs towards true.
+// HoldsFiles reports whether a document may have embedded files. It is quick and may return true
+// for a document without any.
 func HoldsFiles(data []byte) bool {
 	return bytes.HasPrefix(data, []byte("PK")) &&
 		(bytes.Contains(data, []byte("/embeddings/")) || bytes.Contains(data, []byte("Obj")))
 }
 
-// media are the endings of recordings.
+// media are the endings of audio and video files.
 var media = []string{".mp3", ".m4a", ".wav", ".wma", ".mp4", ".m4v", ".mov", ".avi", ".wmv"}
 
-// utf16Bytes encodes ASCII in little-endian UTF-16, as the names in compound files are.
+// utf16Bytes encodes ASCII as little-endian UTF-16, like the names in compound files.
 func utf16Bytes(s string) string { return strings.Join(strings.Split(s, ""), "\x00") + "\x00" }
 
-// Files calls each with the files that are embedded in a document and returns its
-// first error. Damage is not an error: reading the document reports it.
+// Files calls each with every file embedded in a document and returns the first error of each. It
+// ignores damage, which [Read] reports.
 func Files(data []byte, each func(name string, data []byte) error) error {
 	f := &file{archive: &archive{}}
 	if err := f.load(data); err != nil {
@@ -42,9 +42,8 @@ func Files(data []byte, each func(name string, data []byte) error) error {
 	})
 }
 
-// embedded calls each with the embedded objects of a document: the name of its
-// part, and the file in it with its own name. The content is nil if there is no
-// file, or one that cannot be taken out.
+// embedded calls each with the part name of every embedded object, and with the name and content of
+// the file in it. The content is nil if the object has no file or the file can't be extracted.
 func (f *file) embedded(each func(part, name string, content []byte) error) error {
 	ofCharts := f.chartWorkbooks()
 	for _, part := range f.names {
@@ -54,7 +53,7 @@ func (f *file) embedded(each func(part, name string, content []byte) error) erro
 			}
 			continue
 		}
-		inText := strings.HasPrefix(part, "obj") && !strings.Contains(part, "/") // of OpenDocument
+		inText := strings.HasPrefix(part, "obj") && !strings.Contains(part, "/") // in OpenDocument
 		if !inText && (!strings.Contains(part, "/embeddings/") || strings.HasSuffix(part, ".rels")) || ofCharts[part] {
 			continue
 		}
@@ -65,7 +64,7 @@ func (f *file) embedded(each func(part, name string, content []byte) error) erro
 			content = nil
 		case bytes.HasPrefix(content, []byte(compound.Magic)):
 			name, content = unwrap(name, content)
-		case path.Ext(name) == "", path.Ext(name) == ".bin": // or of a control or a macro
+		case path.Ext(name) == "", path.Ext(name) == ".bin": // may be a control or macro
 			name, content = withEnding(name, content)
 		}
 		if err := each(part, name, content); err != nil {
@@ -75,8 +74,7 @@ func (f *file) embedded(each func(part, name string, content []byte) error) erro
 	return nil
 }
 
-// chartWorkbooks returns the workbooks with the data of charts, which are read with the
-// charts.
+// chartWorkbooks returns the workbooks that hold chart data. They are read with the charts.
 func (f *file) chartWorkbooks() map[string]bool {
 	parts := map[string]bool{}
 	for _, name := range f.names {
@@ -89,9 +87,8 @@ func (f *file) chartWorkbooks() map[string]bool {
 	return parts
 }
 
-// unwrap returns the file in a compound file: one that is packed in it with a name
-// (MS-OLEDS 2.3.6) or without, or itself if it is a document. The content is nil if
-// there is none.
+// unwrap returns the file in a compound file: a file packed with a name (MS-OLEDS 2.3.6) or without
+// one, or the compound file itself if it is a document. The content is nil if there is no file.
 func unwrap(name string, data []byte) (string, []byte) {
 	root, err := compound.Open(data)
 	if err != nil {
@@ -108,8 +105,8 @@ func unwrap(name string, data []byte) (string, []byte) {
 	return withEnding(name, data)
 }
 
-// withEnding gives a document the ending of its content; the content is nil if it is
-// none.
+// withEnding replaces the ending of a document's name to match its content. The content is nil if
+// it is not a document.
 func withEnding(name string, content []byte) (string, []byte) {
 	stem := strings.TrimSuffix(name, path.Ext(name))
 	for _, kind := range [...]struct{ magic, sign, ending string }{
@@ -127,8 +124,7 @@ func withEnding(name string, content []byte) (string, []byte) {
 	return name, nil
 }
 
-// packedFile reads a packed file: its size, flags, label, path, the path of a
-// temporary copy, and its bytes.
+// packedFile reads a packed file: size, flags, label, path, path of a temporary copy, content.
 func packedFile(data []byte) (name string, content []byte, ok bool) {
 	label, rest, _ := bytes.Cut(data[min(len(data), 6):], []byte{0})
 	from, rest, _ := bytes.Cut(rest, []byte{0})
@@ -146,8 +142,8 @@ func packedFile(data []byte) (name string, content []byte, ok bool) {
 	return "", nil, false
 }
 
-// noteEmbedded records the embedded files that cannot be taken out, and counts the
-// controls with values. The other files are documents of their own in a sync.
+// noteEmbedded records the embedded files that can't be extracted and counts the controls with
+// values. A sync reads the other files as documents of their own.
 func (f *file) noteEmbedded() {
 	var names []string
 	_ = f.embedded(func(part, _ string, content []byte) error {
@@ -158,7 +154,7 @@ func (f *file) noteEmbedded() {
 	})
 	for _, part := range f.names {
 		if strings.Contains(part, "/ctrlprops/") || strings.Contains(part, "/activex/") && path.Ext(part) == ".xml" {
-			_ = f.find(part, func(_ *xmlReader, e element) { // a damaged one has no value
+			_ = f.find(part, func(_ *xmlReader, e element) { // a damaged control has no value
 				if kind := attr(e, "objectType"); kind != "" && kind != "Button" && kind != "Label" && kind != "GBox" || e.Name.Local == "ocx" {
 					f.countUnread(fields)
 				}
@@ -170,7 +166,7 @@ func (f *file) noteEmbedded() {
 	}
 }
 
-// NotRead names the files in a document that are not read.
+// NotRead returns a message naming the files in a document that are not read.
 func NotRead(names []string) string {
 	const most = 3
 	said := strings.Join(names[:min(len(names), most)], ", ")

@@ -12,11 +12,10 @@ import (
 	"strings"
 )
 
-// maxChapter is the size of the largest page that is read.
+// maxChapter is the largest page, in bytes, that is read.
 const maxChapter = 8 << 20
 
-// epub reads an electronic book: the pages of its spine in order, without
-// tables of contents.
+// epub reads an electronic book: the pages of its spine in order, without tables of contents.
 func (f *file) epub() error {
 	if err := f.checkRights(); err != nil {
 		return err
@@ -58,8 +57,8 @@ func (f *file) epub() error {
 	return nil
 }
 
-// checkRights refuses books whose pages are encrypted; obfuscated fonts and the
-// like do not matter.
+// checkRights refuses books with encrypted pages. It ignores obfuscated fonts and other encrypted
+// files.
 func (f *file) checkRights() error {
 	encrypted := false
 	err := f.find("META-INF/encryption.xml", func(_ *xmlReader, e element) {
@@ -77,9 +76,9 @@ func (f *file) checkRights() error {
 // A book is the content of a package document.
 type book struct {
 	items    map[string]bookItem
-	spine    []string        // ids of items in order
-	contents map[string]bool // pages that list the contents
-	tocs     []string        // parts with the titles of pages
+	spine    []string        // item IDs in reading order
+	contents map[string]bool // pages that are tables of contents
+	tocs     []string        // parts with page titles
 }
 
 type bookItem struct{ path, media string }
@@ -127,7 +126,7 @@ func (f *file) bookPackage() (*book, error) {
 
 // packageName returns the name of the package document.
 func (f *file) packageName() (name string) {
-	// The elements before damage count.
+	// Keep the elements before any damage.
 	_ = f.find("META-INF/container.xml", func(_ *xmlReader, e element) {
 		if e.Name.Local == "rootfile" {
 			name = cmp.Or(name, attr(e, "full-path"))
@@ -136,7 +135,7 @@ func (f *file) packageName() (name string) {
 	return name
 }
 
-// bookKeys are the elements with the metadata of a book, and its keys.
+// bookKeys maps elements of a package document to metadata keys.
 var bookKeys = map[string]string{
 	"title": "title", "creator": "author", "date": "created", "language": "language", "subject": "keywords", "description": "description",
 }
@@ -156,8 +155,7 @@ func (f *file) bookMetadata(x *xmlReader) {
 	}
 }
 
-// resolveHref returns the part that a link in another part leads to, "" for that
-// part itself.
+// resolveHref returns the part that a link in another part leads to, or "" for that part itself.
 func resolveHref(from, href string) string {
 	href, _, _ = strings.Cut(href, "#")
 	if plain, err := url.PathUnescape(href); err == nil {
@@ -169,18 +167,17 @@ func resolveHref(from, href string) string {
 	return path.Join(path.Dir(from), href)
 }
 
-// labels returns the titles that the tables of contents give to pages, for
-// pages without a heading.
+// labels returns page titles from the tables of contents, for pages without a heading.
 func (f *file) labels(b *book) map[string]string {
 	labels := map[string]string{}
 	for _, toc := range b.tocs {
 		label := ""
-		_ = f.find(toc, func(x *xmlReader, e element) { // of a damaged part, the first names count
+		_ = f.find(toc, func(x *xmlReader, e element) { // keeps the names before any damage
 			href := ""
 			switch e.Name.Local {
 			case "navLabel":
 				label = oneLine(x.text())
-			case "content": // after its label
+			case "content": // follows its label
 				href = attr(e, "src")
 			case "a":
 				href, label = attr(e, "href"), oneLine(x.text())
@@ -196,7 +193,7 @@ func (f *file) labels(b *book) map[string]string {
 var (
 	tag        = regexp.MustCompile(`<[^<>]*>`)
 	anyHeading = regexp.MustCompile(`(?i)<h[1-6][\s>]`)
-	// An element with words in HTML that is closed in its start tag, which HTML does not allow.
+	// An HTML element with text, closed in its start tag, which HTML does not allow.
 	closedTag = regexp.MustCompile(`(?i)<(title|script|style|a|span|p|div|i|b|em|strong|td|th|li|h[1-6])((?:\s[^<>]*)?)/>`)
 	asideTag  = regexp.MustCompile(`<(/?)aside([\s>])`)
 	imageTag  = regexp.MustCompile(`(?i)<(?:img|image)\s[^<>]*>`)
@@ -205,11 +202,11 @@ var (
 	cdata     = regexp.MustCompile(`<!\[CDATA\[|\]\]>`)
 )
 
-// asHTML rewrites an XHTML page as HTML, where <title/> would begin a title
-// that never ends. Asides, which hold the notes, are kept as divs.
+// asHTML rewrites an XHTML page as HTML, in which <title/> would begin a title that never ends.
+// Asides, which hold the notes, become divs.
 func asHTML(page []byte) []byte {
 	if bytes.HasPrefix(page, []byte("\xff\xfe")) || bytes.HasPrefix(page, []byte("\xfe\xff")) {
-		return page // in UTF-16, which the expressions do not match
+		return page // UTF-16, which the expressions do not match
 	}
 	page = closedTag.ReplaceAll(page, []byte("<$1$2></$1>"))
 	page = cdata.ReplaceAll(page, nil)

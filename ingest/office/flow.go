@@ -2,7 +2,7 @@ package office
 
 import "strings"
 
-// A flow writes a text that comes in characters, with its paragraphs and tables.
+// A flow writes a text that arrives as characters, with its paragraphs and tables.
 type flow struct {
 	*file
 	text  strings.Builder
@@ -10,7 +10,8 @@ type flow struct {
 	rows  [][]string
 }
 
-// paragraph ends a paragraph; level is that of a heading, or 0, marker and depth are those of an item.
+// paragraph ends a paragraph. level is its heading level, or 0; marker and depth describe a list
+// item.
 func (w *flow) paragraph(level int, marker string, depth int, inTable bool, label string) {
 	if inTable {
 		w.text.WriteByte(' ')

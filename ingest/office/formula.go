@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// formulaSigns precede the parts of a formula.
+// formulaSigns maps the parts of a formula to the sign written before them.
 var formulaSigns = map[string]string{"den": "/", "sup": "^", "sub": "_", "lim": "_", "rad": "√"}
 
-// formula reads Office Math into one line: a fraction as a/b, a superscript
-// as x^y, a subscript as x_y and roots with their sign.
+// formula reads Office Math into one line: fractions as a/b, superscripts as x^y, subscripts as
+// x_y, roots with their sign.
 func formula(x *xmlReader) string {
 	var out strings.Builder
 	x.each(func(e element) {
 		switch name := e.Name.Local; name {
 		case "t":
 			out.WriteString(x.text())
-		case "chr": // a sum or an integral
+		case "chr": // sum or integral
 			out.WriteString(attr(e, "val"))
 		case "d":
 			out.WriteString("(" + formula(x) + ")")
@@ -35,11 +35,10 @@ func formula(x *xmlReader) string {
 	return strings.TrimSpace(out.String())
 }
 
-// equationCodes are those around the words of a formula, or of their pronunciation.
+// equationCodes matches the codes around the words of a formula or of their pronunciation.
 var equationCodes = regexp.MustCompile(`\\\* *(?:"[^"]*"|\S+)|\\[a-z]+ ?\d*|[(),]`)
 
-// equationWords returns the words in the code of a field that is a formula, and reports
-// whether it is one.
+// equationWords returns the words in a field code and reports whether it is a formula.
 func equationWords(code string) (string, bool) {
 	code, ok := strings.CutPrefix(strings.TrimLeft(code, " "), "EQ ")
 	if !ok {

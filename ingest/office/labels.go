@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// A label is at most this long, and the name of a column has fewer words than a value.
+// Limits of a label in bytes, of a column name in words, and of a named value in bytes.
 const (
 	maxLabel   = 60
 	valueWords = 4
@@ -16,10 +16,10 @@ const (
 // AreLabels reports whether the first rows of a file are labels and their values.
 func AreLabels(rows [][]string) bool { return areLabels(rows, false) }
 
-// areLabels reports whether rows of two columns are labels and their values, as in a
-// form, not records below names. Labels are short and differ. Colons tell, a first
-// row unlike the name of a column, values of several kinds; a column of numbers below
-// a word has a name. Where neither tells, they are labels if that is more likely.
+// areLabels reports whether rows of two columns are labels and their values, as in a form, rather
+// than records below column names. Labels are short and distinct. Evidence for labels are colons, a
+// first row that doesn't look like column names, and values of different kinds; a column of numbers
+// below a word is evidence against them. likely decides if there is no evidence.
 func areLabels(rows [][]string, likely bool) bool {
 	seen := map[string]bool{}
 	var values []string
@@ -33,7 +33,7 @@ func areLabels(rows [][]string, likely bool) bool {
 		}
 		label, value := strings.TrimSpace(row[0]), strings.TrimSpace(row[1])
 		if label == "" && len(values) > 0 {
-			continue // more of the value above
+			continue // continues the value above
 		}
 		if seen[label] || utf8.RuneCountInString(label) > maxLabel || !startsWithLetter(label) {
 			return false
@@ -50,7 +50,7 @@ func areLabels(rows [][]string, likely bool) bool {
 	if colons*2 > len(values) {
 		return true
 	}
-	measures := 0 // below the first value
+	measures := 0 // numbers, dates and amounts below the first value
 	for _, value := range values[1:] {
 		if isMeasure(value) {
 			measures++
@@ -67,8 +67,8 @@ func areLabels(rows [][]string, likely bool) bool {
 		utf8.RuneCountInString(first) > maxNamed || strings.ContainsFunc(first, unicode.IsDigit)
 }
 
-// FirstNames reports whether the first row of a ruled table, of three or more, names the columns.
-// Labels and values have no names, nor do they in several pairs of columns.
+// FirstNames reports whether the first row of a ruled table of at least three rows names the
+// columns. It does not if the columns are labels and values, in one or several pairs.
 func FirstNames(rows [][]string) bool {
 	if len(rows) < 3 || strings.ContainsAny(strings.Join(rows[0], ""), ":：") || !NamesColumns(rows[0], rows[1]) {
 		return false
@@ -84,7 +84,7 @@ func FirstNames(rows [][]string) bool {
 	return !isForm
 }
 
-// Labelled writes a row with a label and its value.
+// Labelled returns a label and its value as text.
 func Labelled(row []string) string {
 	if len(row) == 0 {
 		return ""
@@ -96,11 +96,10 @@ func Labelled(row []string) string {
 	return strings.TrimRight(label, ":： ") + ": " + value
 }
 
-// boldNames returns what bold words say of a table of two columns: 1 where only the
-// first row is bold, which names them, labels where only the first column is, and 0
-// where they do not tell.
+// boldNames returns what bold type shows about a table of two columns: 1 if only the first row is
+// bold, which then names the columns; labels if only the first column is bold; 0 otherwise.
 func boldNames(rows [][]cell) int {
-	var bold, light [2][2]int // by first row or not, and column
+	var bold, light [2][2]int // counts by row (first or later) and column
 	for i, row := range rows {
 		for column, c := range row {
 			for _, b := range c.blocks {
@@ -122,7 +121,7 @@ func boldNames(rows [][]cell) int {
 	return 0
 }
 
-// isMeasure reports whether a value is a number, a date, an amount or the like.
+// isMeasure reports whether a value is a number, a date, an amount or similar.
 func isMeasure(s string) bool {
 	digits, letters := 0, 0
 	for _, r := range s {

@@ -10,10 +10,10 @@ import (
 type listRef struct {
 	given bool
 	id    string
-	level int // -1 when not given
+	level int // -1 if not given
 }
 
-// read reads the element numPr, or one in it.
+// read reads a numPr element or one of its children.
 func (r *listRef) read(e element) {
 	switch e.Name.Local {
 	case "numPr":
@@ -26,7 +26,7 @@ func (r *listRef) read(e element) {
 }
 
 const (
-	listLevels   = 9        // of a list
+	listLevels   = 9        // per list
 	bulletFormat = "bullet" // of a level without numbers
 )
 
@@ -34,29 +34,28 @@ type listLevel struct {
 	start  int
 	format string
 	text   string // "%1.%2": the numbers of levels 1 and 2
-	legal  bool   // all its numbers are decimal
+	legal  bool   // all numbers are decimal
 }
 
 type listKind [listLevels]listLevel
 
-// A list has levels of its kind, except those that it has itself.
+// A list has the levels of its kind, unless it overrides them.
 type list struct {
 	kind   string
 	levels map[int]*listLevel
-	starts map[int]int // of levels; then it counts for itself
+	starts map[int]int // by level; a list with such a start counts separately
 }
 
 // A numbering holds the lists of a document and counts their items.
 type numbering struct {
 	kinds    map[string]*listKind
 	lists    map[string]*list
-	counters map[string]*[listLevels]int // of kinds and, after "own ", of lists
+	counters map[string]*[listLevels]int // by kind, or by "own " and list
 }
 
 func newList(kind string) *list { return &list{kind, map[int]*listLevel{}, map[int]int{}} }
 
-// wordNumbering reads the list definitions. Of a damaged part, the first lists
-// count.
+// wordNumbering reads the list definitions, up to any damage.
 func (f *file) wordNumbering(part string) numbering {
 	n := numbering{kinds: map[string]*listKind{}, lists: map[string]*list{}, counters: map[string]*[listLevels]int{}}
 	var kind *listKind
@@ -148,7 +147,7 @@ func (n *numbering) count(key string, levels *listKind, at int) *[listLevels]int
 	return counts
 }
 
-// itemMarker writes the number of an item; ok is false when it has none.
+// itemMarker formats the number of an item; ok is false if it has no number.
 func itemMarker(levels *listKind, counts *[listLevels]int, at int) (marker string, ok bool) {
 	level := levels[at]
 	if level.format == bulletFormat {
@@ -168,8 +167,8 @@ func itemMarker(levels *listKind, counts *[listLevels]int, at int) (marker strin
 
 const notBegun = -1 << 30
 
-// itemNumber formats a number for a list item. Formats other than letters and Roman
-// numbers are decimal.
+// itemNumber formats a number. Formats other than letters and Roman numerals are written as decimal
+// numbers.
 func itemNumber(format string, n int) string {
 	switch format {
 	case "lowerLetter":

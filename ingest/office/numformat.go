@@ -10,10 +10,9 @@ import (
 	"time"
 )
 
-// formatNumber writes a number in the number format of its cell: decimals,
-// thousands, percentages, dates, times and fixed text. Text that is not a number is
-// returned unchanged. Formats with conditions, fractions, exponents or multiples write
-// the number as an unformatted cell does.
+// formatNumber formats a number in the number format of its cell: decimals, thousands, percentages,
+// dates, times and fixed text. It returns a value that is not a number unchanged. For formats with
+// conditions, fractions, exponents or multiples, it formats the number as in an unformatted cell.
 func formatNumber(value, format string, from1904 bool) string {
 	n, err := strconv.ParseFloat(value, 64)
 	if err != nil || math.IsInf(n, 0) || math.IsNaN(n) {
@@ -42,10 +41,10 @@ func formatNumber(value, format string, from1904 bool) string {
 	return cmp.Or(strings.TrimSpace(s.before), formatGeneral(n))
 }
 
-// formatGeneral writes a number with up to eleven digits, as an unformatted cell does.
+// formatGeneral formats a number with up to eleven digits, as in an unformatted cell.
 func formatGeneral(n float64) string {
 	if a := math.Abs(n); n != math.Trunc(n) || a >= 1e15 {
-		// A number just written can be read.
+		// Parsing a number just formatted can't fail.
 		n, _ = strconv.ParseFloat(strconv.FormatFloat(n, 'g', 11, 64), 64)
 		if a < 1e-9 || a >= 1e15 {
 			return strings.ToUpper(strconv.FormatFloat(n, 'e', -1, 64))
@@ -58,16 +57,16 @@ func formatGeneral(n float64) string {
 type numberFormat struct {
 	before, after string // fixed text around the number
 	digits        string // "#,##0.00"
-	value         bool   // it has a place for the whole value ("General", "@")
-	other         bool   // a condition, a fraction or an exponent
+	value         bool   // it has a placeholder for the whole value ("General", "@")
+	other         bool   // it has a condition, a fraction or an exponent
 	percent       bool
-	date          []byte // of "ymdhs" and 'H' for elapsed time, one for each run
+	date          []byte // of "ymdhs", and 'H' for elapsed time, one per run
 }
 
 var formatTokens = regexp.MustCompile(`(?is)"([^"]*)"?|\\(.)|[_*].|\[([^\]]*)\]?|general|am/pm|a/p|e[+-]|y+|m+|d+|h+|s+|.`)
 
-// parseFormat parses a number format: its sections for positive numbers, negative
-// ones and zero, which are separated by semicolons.
+// parseFormat parses a number format into its sections for positive numbers, negative numbers and
+// zero, which are separated by semicolons.
 func parseFormat(format string) []numberFormat {
 	const longest = 255
 	if len(format) > longest {
@@ -108,8 +107,8 @@ func parseFormat(format string) []numberFormat {
 	return sections
 }
 
-// parseBracket reads the content of square brackets: elapsed time, a condition, or a
-// currency, which it returns. Colours and languages are ignored.
+// parseBracket parses the content of square brackets: elapsed time, a condition, or a currency
+// sign, which it returns. It ignores colours and languages.
 func (f *numberFormat) parseBracket(in string) (sign string) {
 	switch low := strings.ToLower(in); {
 	case low == "":
@@ -123,7 +122,7 @@ func (f *numberFormat) parseBracket(in string) (sign string) {
 	return sign
 }
 
-// formatNumber writes a number with the digits of the format.
+// formatNumber formats a number with the digits of the format.
 func (f *numberFormat) formatNumber(n float64) string {
 	if f.percent {
 		n *= 100
@@ -133,8 +132,7 @@ func (f *numberFormat) formatNumber(n float64) string {
 	if n < 0 {
 		sign, n = "-", -n
 	}
-	// Round half away from zero, as spreadsheets do, whatever the binary
-	// fraction is.
+	// Round half away from zero, as spreadsheets do, despite binary fractions.
 	if scale := math.Pow(10, float64(decimals)); decimals < 10 && n < 1e15/scale {
 		n = math.Round(n*scale*(1+1e-15)) / scale
 	}
@@ -153,9 +151,8 @@ func (f *numberFormat) formatNumber(n float64) string {
 	return sign + strings.TrimSpace(f.before+digits+f.after)
 }
 
-// formatTime writes a number of days as a date, a time or elapsed time. Dates are
-// written year first, whatever order the format has: 03/04/2024 means two
-// different days in different countries.
+// formatTime formats a number of days as a date, a time or elapsed time. It writes dates year
+// first, whatever the format, since 03/04/2024 means different days in different countries.
 func (f *numberFormat) formatTime(n float64, from1904 bool) (text string, ok bool) {
 	if len(f.date) == 0 || n < 0 || n >= 2958466 { // 1 January 10000
 		return "", false
@@ -201,8 +198,7 @@ func dateLayout(has map[byte]bool) string {
 	return strings.TrimSpace(layout)
 }
 
-// builtinFormats are the number formats that files name by number only (ECMA-376
-// part 1, 18.8.30).
+// builtinFormats are the number formats that files refer to by number (ECMA-376 part 1, 18.8.30).
 var builtinFormats = map[int]string{1: "0", 2: "0.00", 3: "#,##0", 4: "#,##0.00", 5: "#,##0", 6: "#,##0", 7: "#,##0.00",
 	8: "#,##0.00", 9: "0%", 10: "0.00%", 14: "yyyy-mm-dd", 15: "yyyy-mm-dd", 16: "d mmmm", 17: "yyyy-mm", 18: "h:mm", 19: "h:mm:ss",
 	20: "h:mm", 21: "h:mm:ss", 22: "yyyy-mm-dd h:mm", 37: "#,##0", 38: "#,##0", 39: "#,##0.00", 40: "#,##0.00", 41: "#,##0",

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// openDocument reads texts, sheets and presentations of the OpenDocument
-// format (odt, ods, odp and their templates).
+// openDocument reads OpenDocument texts, sheets and presentations (odt, ods, odp and their
+// templates).
 func (f *file) openDocument() error {
 	encrypted := false
-	_ = f.find("META-INF/manifest.xml", func(_ *xmlReader, e element) { // a damaged part encrypts nothing
+	_ = f.find("META-INF/manifest.xml", func(_ *xmlReader, e element) { // a damaged manifest lists no encryption
 		encrypted = encrypted || e.Name.Local == "encryption-data"
 	})
 	if encrypted {
@@ -30,9 +30,9 @@ func (f *file) openDocument() error {
 	for _, blocks := range o.heads {
 		o.write(o.running(runningHeads, blocks)...)
 	}
-	o.meta("title", o.title) // unless the text had one
+	o.meta("title", o.title) // unless the text has a title
 	o.place = ""
-	for _, n := range o.deleted { // whose marks were not met
+	for _, n := range o.deleted { // deletions whose marks were not found
 		for range n {
 			o.countUnread(deletions)
 		}
@@ -45,15 +45,15 @@ type odfReader struct {
 	styles      styles
 	lists       map[string]*listKind
 	title       string          // from the properties
-	picturePart string          // the part of the picture whose frame is read
+	picturePart string          // the picture in the current frame
 	counted     [listLevels]int // items of the last list
-	page        int             // the last one; sheets count too
+	page        int             // the last page or sheet
 	heads       [][]Block       // headers and footers
-	shown       map[string]bool // embedded documents that were read
-	deleted     map[string]int  // deletions by the id of their mark in the text, or by sheet
+	shown       map[string]bool // embedded documents already read
+	deleted     map[string]int  // deletions by the ID of their mark in the text, or by sheet
 }
 
-// document reads one XML file, which may hold any part of the document.
+// document reads an XML file, which may hold any part of the document.
 func (o *odfReader) document(x *xmlReader) {
 	x.each(func(element) {
 		x.each(func(e element) {
@@ -114,7 +114,7 @@ func (o *odfReader) readStyle(x *xmlReader, e element) {
 	}
 }
 
-// odfLevel returns the level of a list that an element describes.
+// odfLevel returns the list level that an element describes.
 func odfLevel(e element, at int) listLevel {
 	l := listLevel{start: number(e, "start-value", 1), format: bulletFormat}
 	if format := attr(e, "num-format"); e.Name.Local == "list-level-style-number" && format != "" {

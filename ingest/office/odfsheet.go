@@ -21,7 +21,7 @@ func (o *odfReader) pages(x *xmlReader) {
 		o.page++
 		o.write(Block{Kind: Page, Level: o.page})
 		var shapes []shape
-		var values shape // of its forms
+		var values shape // values of its forms
 		var notes []Block
 		x.find(func(e element) {
 			switch e.Name.Local {
@@ -45,7 +45,7 @@ func (o *odfReader) pages(x *xmlReader) {
 	})
 }
 
-// shape reads a shape of a slide, of which the headings are titles.
+// shape reads a shape of a slide. Its headings are titles.
 func (o *odfReader) shape(x *xmlReader, e element) shape {
 	sh := shape{place: attr(e, "class")}
 	o.blocks(x, odfPlace{}, func(b Block) {
@@ -102,7 +102,7 @@ func (o *odfReader) sheets(x *xmlReader) {
 	})
 }
 
-// countFormer counts the values that were replaced or deleted, by the index of their sheet.
+// countFormer counts replaced and deleted values by the index of their sheet.
 func (o *odfReader) countFormer(x *xmlReader) {
 	sheet := ""
 	x.find(func(e element) {
@@ -113,8 +113,8 @@ func (o *odfReader) countFormer(x *xmlReader) {
 	})
 }
 
-// sheetRow reads the cells of a row. It appends to after what belongs to cells
-// without being their text.
+// sheetRow reads the cells of a row. It appends comments, drawings and other content of cells to
+// after.
 func (o *odfReader) sheetRow(x *xmlReader, s *sheet, n int, after *[]Block) (out []sheetCell) {
 	column := 0
 	x.each(func(e element) {

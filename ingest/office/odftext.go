@@ -10,20 +10,20 @@ import (
 // An odfPlace is the position of a paragraph in lists.
 type odfPlace struct {
 	list   *listKind
-	depth  int // 0 outside any list
+	depth  int // 0 outside lists
 	counts *[listLevels]int
 }
 
 // blocks reads paragraphs, lists and tables at any depth.
 func (o *odfReader) blocks(x *xmlReader, at odfPlace, out func(Block)) {
 	x.each(o.reader(x, at, out))
-	if o.picturePart != "" { // its description would follow it in its frame
+	if o.picturePart != "" { // a description would follow the picture in its frame
 		o.countPicture(o.picturePart)
 		o.picturePart = ""
 	}
 }
 
-// reader returns a function that reads an element of blocks.
+// reader returns a function that reads a block element.
 func (o *odfReader) reader(x *xmlReader, at odfPlace, out func(Block)) func(e element) {
 	var do func(e element)
 	do = func(e element) {
@@ -62,7 +62,7 @@ func (o *odfReader) reader(x *xmlReader, at odfPlace, out func(Block)) func(e el
 		case "frame":
 			o.blocks(x, at, out)
 		case "image":
-			if href := attr(e, "href"); strings.HasPrefix(href, "Pictures/") { // not a preview of an object
+			if href := attr(e, "href"); strings.HasPrefix(href, "Pictures/") { // not the preview of an object
 				o.picturePart = href
 			}
 		case "title", "desc":
@@ -81,7 +81,7 @@ func (o *odfReader) reader(x *xmlReader, at odfPlace, out func(Block)) func(e el
 	return do
 }
 
-// form reads the values of the controls of a form.
+// form reads the values of form controls.
 func (o *odfReader) form(x *xmlReader, out func(Block)) {
 	x.find(func(e element) {
 		value := cmp.Or(attr(e, "current-value"), attr(e, "value"))
@@ -109,7 +109,7 @@ func (o *odfReader) object(x *xmlReader, e element, out func(Block)) {
 			case "annotation":
 				if found = true; attr(e, "encoding") == "" {
 					out(o.annotation(x))
-				} else { // of a formula: its source
+				} else { // the source of a formula
 					out(Block{Text: oneLine(x.text())})
 				}
 			}
@@ -155,11 +155,11 @@ func (o *odfReader) paragraph(x *xmlReader, e element, out func(Block)) {
 
 var odfSpace = regexp.MustCompile(`[ \n\t\r]+`)
 
-// inline reads the content of a paragraph. Notes and boxes go to after.
+// inline reads the content of a paragraph and passes notes and text boxes to after.
 func (o *odfReader) inline(x *xmlReader, text *strings.Builder, after func(Block)) {
 	var do func(e element)
 	add := func(s []byte) {
-		// White space is one space, and none at the start.
+		// White space collapses to one space, or to nothing at the start.
 		words := odfSpace.ReplaceAllString(string(s), " ")
 		if s := text.String(); s == "" || strings.HasSuffix(s, " ") || strings.HasSuffix(s, "\n") {
 			words = strings.TrimPrefix(words, " ")
@@ -200,7 +200,8 @@ func (o *odfReader) inline(x *xmlReader, text *strings.Builder, after func(Block
 	x.eachMixed(do, add)
 }
 
-// countDeletion counts deletions, whose text is at the start of the file, where they were made.
+// countDeletion counts deletions at the place where they were made. Their text is at the start of
+// the file.
 func (o *odfReader) countDeletion(mark string) {
 	for range o.deleted[mark] {
 		o.countUnread(deletions)
@@ -266,7 +267,7 @@ func (o *odfReader) list(x *xmlReader, e element, at odfPlace, out func(Block)) 
 	}
 }
 
-// listItem reads an item: the marker goes before its first block.
+// listItem reads an item. Its marker goes before its first block.
 func (o *odfReader) listItem(x *xmlReader, e element, in odfPlace, out func(Block)) {
 	at := in.depth - 1
 	count := &in.counts[at]

@@ -1,10 +1,10 @@
-// Package office reads the documents of office programs and electronic books:
-// Office Open XML (docx, pptx, xlsx and their variants), OpenDocument (odt,
-// ods, odp), EPUB, and the formats of office programs before 2007.
+// Package office reads the documents of office programs and electronic books: Office Open XML
+// (docx, pptx, xlsx and their variants), OpenDocument (odt, ods, odp), EPUB, and the formats of
+// office programs before 2007.
 //
-// The documents are zip archives of XML. Unpacked bytes are counted, whatever
-// the archive declares; XML is read as a stream to a limited depth, and
-// entities that a file defines are not expanded. Nothing is written to disk.
+// The documents are zip archives of XML. The package counts unpacked bytes instead of trusting
+// declared sizes, reads XML as a stream to a limited depth, and does not expand entities that a
+// file defines. It writes nothing to disk.
 package office
 
 import (
@@ -21,45 +21,42 @@ import (
 	"ibid/ingest/compound"
 )
 
-// An OldError refuses a format that is not supported but that its program can
-// save as a supported one.
+// An OldError refuses an unsupported format that its program can save as a supported one.
 type OldError struct{ Reason string }
 
 func (e *OldError) Error() string { return e.Reason }
 
-// Limits of one file. A file within them is read in seconds; the child process
-// that reads it enforces its own limits too.
+// Limits of one file. A file within them is read in seconds. The child process that reads it has
+// limits too.
 const (
 	maxEntries = 20_000    // in the archive
 	maxOut     = 256 << 20 // unpacked bytes
-	maxText    = 64 << 20  // bytes of text, with an overhead for each piece
-	maxHeld    = 200_000   // cells and paragraphs of a table that is not finished
-	// Deflate compresses up to 1032 to 1; XML with content compresses less
-	// than 100 to 1.
+	maxText    = 64 << 20  // bytes of text, plus pieceCost per block
+	maxHeld    = 200_000   // cells and paragraphs of an unfinished table
+	// Deflate reaches 1032 to 1, but XML with content compresses less than 100 to 1.
 	maxRatio = 200
 	minRatio = 10 << 20 // bytes for which any ratio is harmless
 	freeText = 8 << 20  // the same for text, which repeats column names in each row
 )
 
-// A limitError refuses a file. Any other error in the middle of a file is
-// damage, and the text before it is kept.
+// A limitError refuses a file. After any other error, the text before it is kept.
 type limitError struct{ reason string }
 
 func (e *limitError) Error() string { return e.reason }
 
-// A file is a document that is being read.
+// A file is a document being read.
 type file struct {
 	*archive
 	out       func(Block)
 	meta      func(key, value string)
 	size      int64 // in bytes
-	textBytes int64 // bytes of text, with an overhead for each piece
-	held      int   // cells and paragraphs that are not written yet
-	below     int   // 1 when all headings are below the title
+	textBytes int64 // bytes of text, plus pieceCost per block
+	held      int   // cells and paragraphs not yet written
+	below     int   // 1 if all headings are below the title
 	unread    map[string]unreadCount
-	place     string   // the slide, the heading or the part that is read
+	place     string   // the current slide, heading or part
 	heads     []string // headers and footers so far
-	box       string   // of the content control that is read; it replaces its sign
+	box       string   // sign of the current check box, which replaces its own
 	partial   []string
 }
 
@@ -72,7 +69,7 @@ type unreadCount struct {
 // countUnread counts something that is not read.
 func (f *file) countUnread(what string) { f.countUnreadAt(what, "") }
 
-// countUnreadAt is countUnread for something that has a name.
+// countUnreadAt is like countUnread for something with a name.
 func (f *file) countUnreadAt(what, name string) {
 	a, place := f.unread[what], f.place
 	if place != "" {
@@ -87,7 +84,7 @@ func (f *file) countUnreadAt(what, name string) {
 	f.unread[what] = a
 }
 
-// What is counted and not read.
+// Reasons that are counted.
 const (
 	unseen    = "hidden text is left out"
 	deletions = "deletions of tracked changes are left out"
@@ -100,12 +97,11 @@ const (
 	pictures  = "pictures without alternative text are not read"
 )
 
-// Read reads a file of any supported format, recognised by its content. It passes
-// its text in reading order to out, and its metadata to meta under keys of front
-// matter: title, author, created, modified, language, keywords, description. Both
-// must clean what they get, which may be anything that the file holds. Partial says
-// what of the file could not be read. The error is an [*OldError] for formats that
-// are not supported.
+// Read reads a file of any supported format, which it recognises by content. It passes the text in
+// reading order to out, and metadata to meta under the keys title, author, created, modified,
+// language, keywords and description. Both must sanitise their arguments, which may be any text in
+// the file. partial describes the parts that could not be read. The error is an [*OldError] for
+// unsupported formats.
 func Read(data []byte, out func(Block), meta func(key, value string)) (partial []string, err error) {
 	f := &file{archive: &archive{}, out: out, meta: meta, size: int64(len(data)), unread: map[string]unreadCount{}}
 	read, err := f.reader(data)
@@ -138,8 +134,8 @@ func Read(data []byte, out func(Block), meta func(key, value string)) (partial [
 	return f.partial, nil
 }
 
-// picture returns the alternative text of a picture as a block; ok is false if
-// it is none but a name that a program gave it.
+// picture returns the alternative text of a picture as a block; ok is false if the text is missing
+// or is a name that a program generated.
 func picture(text string) (b Block, ok bool) {
 	text = oneLine(text)
 	if len(strings.Fields(text)) < 2 || path.Ext(text) != "" && !strings.HasSuffix(text, ".") {
@@ -148,11 +144,11 @@ func picture(text string) (b Block, ok bool) {
 	return Block{Text: "Picture: " + text, note: true}, true
 }
 
-// runningHeads is the label of what is at the edge of pages.
+// runningHeads is the label of headers and footers.
 const runningHeads = "Header or footer"
 
-// running returns a header or footer with its pictures, each once, and not one that
-// only counts pages.
+// running returns a header or footer with its pictures, each once. It omits headers and footers
+// that hold only a page number.
 func (f *file) running(label string, blocks []Block) (out []Block) {
 	text := lineOf(blocks)
 	words := 0
@@ -171,12 +167,12 @@ func (f *file) running(label string, blocks []Block) (out []Block) {
 	return out
 }
 
-// notesIn returns the blocks that go below others.
+// notesIn returns the blocks that are notes.
 func notesIn(blocks []Block) []Block {
 	return slices.DeleteFunc(slices.Clone(blocks), func(b Block) bool { return !b.note })
 }
 
-// addPartial records once what could not be read.
+// addPartial records a part that could not be read, once.
 func (f *file) addPartial(format string, values ...any) {
 	if why := fmt.Sprintf(format, values...); !slices.Contains(f.partial, why) && len(f.partial) < 5 {
 		f.partial = append(f.partial, why)
@@ -246,7 +242,7 @@ func (f *file) compound(data []byte) error {
 	return &OldError{"it is in a format of office programs before 97, which is not supported: save it as .docx, .xlsx or .pptx"}
 }
 
-// mainPart finds the part of an Office Open XML package that is the document.
+// mainPart returns the part of an Office Open XML package that holds the document.
 func (f *file) mainPart() (name string, ok bool) {
 	for _, r := range f.relations("") {
 		if r.kind == "officeDocument" && f.has(r.target) {
@@ -281,8 +277,8 @@ func (f *file) openXML(main string) (read func() error, err error) {
 	return nil, fmt.Errorf("its main part (%s) is %.40q, not a text, a presentation or a workbook", main, root)
 }
 
-// properties records the metadata of an Office Open XML file and returns the
-// title, which the text may improve on.
+// properties records the metadata of an Office Open XML file and returns the title. A title in the
+// text is preferred to it.
 func (f *file) properties() (title string) {
 	name := "docProps/core.xml"
 	for _, r := range f.relations("") {
@@ -290,18 +286,18 @@ func (f *file) properties() (title string) {
 			name = r.target
 		}
 	}
-	// Damage in this part loses none of the text.
+	// Damage here loses no text.
 	_ = f.find(name, func(x *xmlReader, e element) { title = cmp.Or(title, f.readMetadata(x, e)) })
 	return title
 }
 
-// aboutKeys are the elements with metadata in all formats, and its keys.
+// aboutKeys maps the metadata elements of all formats to metadata keys.
 var aboutKeys = map[string]string{"title": "title", "creator": "author", "initial-creator": "author", "created": "created",
 	"creation-date": "created", "date": "modified", "modified": "modified", "language": "language", "keywords": "keywords",
 	"keyword": "keywords", "description": "description", "subject": "description"}
 
-// readMetadata records the metadata in an element. It returns a title, which the text may
-// improve on.
+// readMetadata records the metadata in an element. It returns a title, since a title in the text is
+// preferred.
 func (f *file) readMetadata(x *xmlReader, e element) (title string) {
 	key := aboutKeys[e.Name.Local]
 	if key == "" {
@@ -311,7 +307,7 @@ func (f *file) readMetadata(x *xmlReader, e element) (title string) {
 	if key == "title" {
 		return text
 	}
-	if !strings.HasPrefix(text, "1601-") { // written by programs for an unknown time
+	if !strings.HasPrefix(text, "1601-") { // programs write it for an unknown time
 		f.meta(key, text)
 	}
 	return ""

@@ -42,14 +42,14 @@ const (
 	xlsBegin     = 0x0809
 )
 
-// A record of a workbook, with the places in data at which its continuations begin.
+// A record of a workbook, with the offsets in data at which its continuations begin.
 type xlsRecord struct {
 	cursor
 	kind int
 	cuts []int
 }
 
-// xlsRecords yields the records from a place on.
+// xlsRecords yields the records from an offset on.
 func xlsRecords(stream []byte, at int) func(yield func(xlsRecord) bool) {
 	return func(yield func(xlsRecord) bool) {
 		all := cursor{data: stream, at: min(max(at, 0), len(stream))}
@@ -58,7 +58,7 @@ func xlsRecords(stream []byte, at int) func(yield func(xlsRecord) bool) {
 			r.data = all.bytes(all.number(2))
 			for next := all; next.number(2) == xlsContinue; next = all {
 				if len(r.cuts) == 0 {
-					r.data = slices.Clip(r.data) // the stream stays as it is
+					r.data = slices.Clip(r.data) // do not overwrite the stream
 				}
 				r.cuts = append(r.cuts, len(r.data))
 				r.data = append(r.data, next.bytes(next.number(2))...)
@@ -71,7 +71,7 @@ func xlsRecords(stream []byte, at int) func(yield func(xlsRecord) bool) {
 	}
 }
 
-// text reads a string whose length has so many bytes.
+// text reads a string that begins with a length of sizeOfLength bytes.
 func (r *xlsRecord) text(sizeOfLength int) string {
 	length, flags := r.number(sizeOfLength), r.number(1)
 	runs, extra := 0, 0
@@ -154,7 +154,7 @@ func (f *file) oldSheets(root compound.Folder) error {
 	return nil
 }
 
-// oldSheet reads a sheet from its place in the stream.
+// oldSheet reads a sheet from its offset in the stream.
 func (b *workbook) oldSheet(name string, stream []byte, at int, art *artReader) {
 	s := newSheet(b.file, name)
 	rows := map[int][]sheetCell{}
@@ -221,7 +221,7 @@ type looseTexts struct {
 	blocks  []Block
 	object  int // the last one
 	drawing []byte
-	boxes   map[int]int // objects to their places in blocks
+	boxes   map[int]int // index in blocks by object
 }
 
 func (o *looseTexts) add(b *workbook, r *xlsRecord) {
@@ -230,7 +230,7 @@ func (o *looseTexts) add(b *workbook, r *xlsRecord) {
 		o.blocks = append(o.blocks, b.printed(r.text(2))...)
 	case xlsObject:
 		r.at = 4
-		if kind := r.number(2); kind == 0x0b || kind == 0x0c || kind == 0x12 { // boxes, radio buttons and lists
+		if kind := r.number(2); kind == 0x0b || kind == 0x0c || kind == 0x12 { // check boxes, radio buttons and lists
 			b.countUnread(fields)
 		}
 		o.object = r.number(2)
@@ -250,10 +250,9 @@ func (o *looseTexts) add(b *workbook, r *xlsRecord) {
 	}
 }
 
-// textBox returns the text of a box or a comment, which is in the first continuation
-// of its record.
+// textBox returns the text of a box or comment, which is in the first continuation of its record.
 func textBox(r *xlsRecord) string {
-	const length = 10 // place of the number of characters
+	const length = 10 // offset of the number of characters
 	if len(r.cuts) == 0 || r.cuts[0] < length+2 || r.cuts[0] == len(r.data) {
 		return ""
 	}
@@ -264,8 +263,8 @@ func textBox(r *xlsRecord) string {
 	return latin1(text[:min(n, len(text))])
 }
 
-// oldCell returns the text of a cell; value is false if it is text, or if that of a
-// formula follows.
+// oldCell returns the text of a cell. value is false if the cell is text, or a formula whose text
+// follows.
 func (b *workbook) oldCell(r *xlsRecord, style int) (text string, value bool) {
 	switch r.kind {
 	case xlsSharedRef:
@@ -308,7 +307,7 @@ func truthText(n int, isError bool) string {
 	return "TRUE"
 }
 
-// decodeRK decodes a number in 30 bits.
+// decodeRK decodes a number stored in 30 bits.
 func decodeRK(n uint32) float64 {
 	x := math.Float64frombits(uint64(n&^3) << 32)
 	if n&2 != 0 {

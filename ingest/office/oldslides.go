@@ -11,10 +11,10 @@ import (
 // Records of a presentation of PowerPoint 97 to 2003 (MS-PPT, 2.13.24).
 const (
 	pptNotesOf   = 1009 // the slide of the notes
-	pptPlace     = 1011 // of a slide in the stream, and its number
+	pptPlace     = 1011 // a slide's offset in the stream and its number
 	pptRefersTo  = 3009 // an object that a shape shows
-	pptEmbeds    = 4044 // an object: its number and names
-	pptControl   = 4078 // also a control
+	pptEmbeds    = 4044 // an object's number and names
+	pptControl   = 4078 // the same for a control
 	pptNumber    = 4035
 	pptTextKind  = 3999
 	pptText      = 4000
@@ -43,8 +43,7 @@ func (f *file) oldSlides(root compound.Folder) error {
 	}
 	p := &pptReader{artReader: artReader{file: f, delayed: root.Stream("Pictures")}, stream: root.Stream("PowerPoint Document"),
 		places: map[int]int{}, notes: map[int]string{}, objects: map[int]string{}}
-	// Each time that a presentation was saved there is a table of what changed, the
-	// last one first.
+	// Each save added a table of changed records. The last table comes first.
 	for at, n := user.number(4), 0; at > 0 && n < 1000; n++ {
 		edit := p.recordAt(at)
 		if edit.kind != pptEdit || len(edit.data) < 20 {
@@ -67,7 +66,7 @@ func (f *file) oldSlides(root compound.Folder) error {
 		}
 	}
 	p.artReader.read(p.recordAt(p.places[p.document]).data, 0)
-	p.artReader.shapes = nil // of no slide
+	p.artReader.shapes = nil // those belong to no slide
 	p.listObjects(p.recordAt(p.places[p.document]).data)
 	for _, instance := range []int{2, 0} { // notes, then slides
 		for r := range artRecords(p.recordAt(p.places[p.document]).data) {
@@ -76,7 +75,7 @@ func (f *file) oldSlides(root compound.Folder) error {
 			}
 		}
 	}
-	f.place = "" // of other objects it is unknown
+	f.place = "" // remaining objects have no known place
 	for _, name := range p.objects {
 		f.countUnreadAt(objects, name)
 	}
@@ -88,19 +87,19 @@ func (f *file) oldSlides(root compound.Folder) error {
 
 type pptReader struct {
 	artReader
-	objects  map[int]string // names of programs by number, of objects that no slide has shown yet
+	objects  map[int]string // program names by number, of objects not yet shown on a slide
 	stream   []byte
-	places   map[int]int    // of records, by number
-	document int            // number of the document's record
+	places   map[int]int    // offsets of records by number
+	document int            // number of the document record
 	notes    map[int]string // by slide
 	slides   int
 	shapes   []shape // of the current slide
 	edges    []Block // its header and footer
 	kind     int     // of the next text
-	inTable  bool    // the shapes of the group are the cells of a table
+	inTable  bool    // the shapes of the group are table cells
 }
 
-// recordAt returns the record at a place.
+// recordAt returns the record at an offset.
 func (p *pptReader) recordAt(place int) (r artRecord) {
 	for r = range artRecords(p.stream[min(place, len(p.stream)):]) {
 		break
@@ -108,8 +107,8 @@ func (p *pptReader) recordAt(place int) (r artRecord) {
 	return r
 }
 
-// list reads the slides of a list: the texts of their outlines are in the list,
-// other texts where it says that a slide is.
+// list reads a list of slides. The list holds the outline text of each slide; other texts are at
+// the slide's offset.
 func (p *pptReader) list(data []byte, notes bool) {
 	var place cursor
 	p.shapes, p.kind = nil, 0
@@ -124,7 +123,7 @@ func (p *pptReader) list(data []byte, notes bool) {
 	p.slide(place, notes)
 }
 
-// slide writes a slide, or keeps the notes of one.
+// slide writes a slide, or stores the notes of a slide.
 func (p *pptReader) slide(place cursor, notes bool) {
 	if len(place.data) < 16 {
 		return
@@ -214,7 +213,7 @@ func (p *pptReader) texts(data []byte, depth int) {
 		case r.kind == pptComment:
 			var said []string
 			for s := range artRecords(r.data) {
-				if s.kind == pptString && s.instance < 2 { // the author and the text; 2 are the initials
+				if s.kind == pptString && s.instance < 2 { // author and text; 2 is the initials
 					said = append(said, compound.UTF16(s.data))
 				}
 			}
@@ -226,7 +225,7 @@ func (p *pptReader) texts(data []byte, depth int) {
 				case s.kind == pptShown:
 					s.at = 2
 					shown = s.number(2) >> 3
-				case s.kind == pptString && s.instance > 0 && shown>>s.instance&1 == 1: // 1 and 2 are the header and the footer
+				case s.kind == pptString && s.instance > 0 && shown>>s.instance&1 == 1: // 1 is the header and 2 the footer
 					p.edges = append(p.edges, p.running(runningHeads, []Block{{Text: compound.UTF16(s.data)}})...)
 				}
 			}
@@ -236,8 +235,8 @@ func (p *pptReader) texts(data []byte, depth int) {
 	}
 }
 
-// tableOf puts the texts of cells into rows and columns, by where they are. Cells that are
-// in hardly any rows stay as they are.
+// tableOf arranges the texts of cells into rows and columns by position. It returns the cells
+// unchanged if they would fill hardly any of the table.
 func tableOf(cells []shape) []shape {
 	const sparse = 20
 	var lefts, tops []int
@@ -262,7 +261,7 @@ func tableOf(cells []shape) []shape {
 	return []shape{{blocks: []Block{{Kind: Table, Rows: rows, Names: unknown}}}}
 }
 
-// text adds the text in a record, whose kind was in a record before it.
+// text adds the text of a record. The record before it gives its kind.
 func (p *pptReader) text(r artRecord) {
 	text := ""
 	switch r.kind {
@@ -275,7 +274,7 @@ func (p *pptReader) text(r artRecord) {
 	}
 	sh := shape{place: map[int]string{0: "title", 1: "body", 2: "notes", 6: "title"}[p.kind]}
 	for line := range strings.FieldsFuncSeq(text, func(c rune) bool { return c == '\r' }) {
-		if line = strings.ReplaceAll(line, "\v", "\n"); strings.TrimSpace(line) != "" && line != "*" { // a field for a number or date
+		if line = strings.ReplaceAll(line, "\v", "\n"); strings.TrimSpace(line) != "" && line != "*" { // "*" is a field for a number or date
 			b := Block{Text: line}
 			if sh.place == "body" {
 				b.Kind, b.Marker = Item, bullet

@@ -12,10 +12,10 @@ import (
 	"ibid/ingest/compound"
 )
 
-// Places in the header of a Word file (MS-DOC, 2.5).
+// Offsets in the header of a Word file (MS-DOC, 2.5).
 const (
 	fibFlags      = 10
-	fibCounts     = 76 // of the characters of the text, notes, headers, macros, comments, endnotes, boxes
+	fibCounts     = 76 // number of characters in the text, notes, headers, macros, comments, endnotes, boxes
 	fibCharacters = 250
 	fibParagraphs = 258
 	fibPieces     = 418
@@ -29,32 +29,32 @@ type oldWord struct {
 	flow
 	main, table []byte
 	pictures    []byte
-	seen        map[int]bool // places of pictures
+	seen        map[int]bool // offsets of pictures
 	paragraphs  wordRuns
-	marked      wordRuns        // characters that are hidden, deleted or pictures
-	lastDeleted int             // the place of the last one
-	fields      []bool          // of the fields around a character, whether their result has begun
-	label       string          // of the part: footnotes, comments
+	marked      wordRuns        // hidden and deleted characters, and pictures
+	lastDeleted int             // offset of the last deletion
+	fields      []bool          // enclosing fields: whether their result has begun
+	label       string          // of the current part: footnotes, comments
 	code        strings.Builder // of the last field
 	lists       numbering
-	left        int // objects that are not named yet
+	left        int // objects not yet named
 }
 
-// A wordRun has the properties of the paragraphs that end in a range of the file, or of
-// its characters.
+// A wordRun has the properties of the characters in a range of the file, or of the paragraphs that
+// end there.
 type wordRun struct {
 	start, end int
-	level      int // of a heading from 1; 0 for none
+	level      int // of a heading, from 1; 0 for none
 	list       listRef
 	inTable    bool
 	rowEnds    bool
 	deleted    bool
 	hidden     bool
-	picture    int  // its place in the stream of pictures from 1; 0 for none
-	other      bool // the character of a picture is one of a form or an object
+	picture    int  // offset in the stream of pictures, plus 1; 0 for none
+	other      bool // the picture character belongs to a form or object
 }
 
-// wordRuns are runs in the order of the file.
+// wordRuns are runs in file order.
 type wordRuns []wordRun
 
 // oldWord reads a document of Word 97 to 2003.
@@ -116,15 +116,14 @@ func (f *file) oldWord(root compound.Folder) error {
 	return nil
 }
 
-// part returns the part of the table stream that an entry of the header names.
+// part returns the part of the table stream named by an entry of the header.
 func (d *oldWord) part(entry int) cursor {
 	in := cursor{data: d.main, at: entry}
 	out := cursor{data: d.table, at: in.number(4)}
 	return cursor{data: out.bytes(in.number(4))}
 }
 
-// characters yields the characters of the pieces of text with their places in the
-// file.
+// characters yields the characters of the text and their offsets in the file.
 func (d *oldWord) characters(in cursor) func(yield func(rune, int) bool) {
 	return func(yield func(rune, int) bool) {
 		kind := in.number(1)
@@ -143,7 +142,7 @@ func (d *oldWord) characters(in cursor) func(yield func(rune, int) bool) {
 			pieces.at = 4*(n+1) + 8*i + 2
 			text := cursor{data: d.main, at: pieces.number(4)}
 			wide := text.at&(1<<30) == 0
-			if !wide { // one byte for a character
+			if !wide { // one byte per character
 				text.at = text.at &^ (1 << 30) / 2
 			}
 			for ; length > 0 && text.at < len(text.data); length-- {
@@ -162,8 +161,8 @@ func (d *oldWord) characters(in cursor) func(yield func(rune, int) bool) {
 	}
 }
 
-// readRuns reads the properties of characters, whose entries have one byte, or of
-// paragraphs, from pages of 512 bytes.
+// readRuns reads the properties of characters, whose entries have one byte, or of paragraphs, from
+// pages of 512 bytes.
 func (d *oldWord) readRuns(pages cursor, entry int) (runs wordRuns) {
 	const page = 512
 	n := (len(pages.data) - 4) / 8
@@ -187,7 +186,7 @@ func (d *oldWord) readRuns(pages cursor, entry int) (runs wordRuns) {
 				if size = 2*size - 1; size < 0 {
 					size = 2 * p.number(1)
 				}
-				if style := p.number(2); style >= 1 && style <= listLevels { // the first ones are those of headings
+				if style := p.number(2); style >= 1 && style <= listLevels { // heading styles come first
 					run.level = style
 				}
 				size -= 2
@@ -206,7 +205,7 @@ func (r *wordRun) read(properties []byte) {
 	for p.at+3 <= len(p.data) {
 		code := p.number(2)
 		value := int(p.data[p.at])
-		size := []int{1, 1, 2, 4, 2, 2, 1 + value, 3}[code>>13] // the seventh is of variable size
+		size := []int{1, 1, 2, 4, 2, 2, 1 + value, 3}[code>>13] // the seventh has a variable size
 		switch operand := (cursor{data: p.bytes(size)}); code {
 		case 0x0800:
 			r.deleted = value == 1
@@ -218,9 +217,9 @@ func (r *wordRun) read(properties []byte) {
 			r.other = value == 1
 		case 0x2416:
 			r.inTable = value == 1
-		case 0x2417: // the end of a row
+		case 0x2417: // end of a row
 			r.rowEnds = value == 1
-		case 0x460b: // a list
+		case 0x460b: // list
 			r.list.given, r.list.id = true, strconv.Itoa(operand.number(2))
 		case 0x260a:
 			r.list.level = value
@@ -232,8 +231,8 @@ func (r *wordRun) read(properties []byte) {
 	}
 }
 
-// readLists reads the lists and their levels, and the references to them by which
-// paragraphs name them (MS-DOC, 2.9.131 and 2.9.150).
+// readLists reads the lists, their levels, and the references through which paragraphs name them
+// (MS-DOC, 2.9.131 and 2.9.150).
 func (d *oldWord) readLists() {
 	d.lists = numbering{kinds: map[string]*listKind{}, lists: map[string]*list{}, counters: map[string]*[listLevels]int{}}
 	in := cursor{data: d.main, at: fibLists}
@@ -279,12 +278,12 @@ func (d *oldWord) readLists() {
 	}
 }
 
-// oldFormats are those of the numbers of items; others are written as decimal numbers.
+// oldFormats maps the number formats of items. All other formats are written as decimal numbers.
 var oldFormats = map[int]string{1: "upperRoman", 2: "lowerRoman", 3: "upperLetter", 4: "lowerLetter",
 	22: "decimalZero", 23: bulletFormat, 255: "none"}
 
-// oldLevel reads a level of a list. In its text, characters below 9 are placeholders for
-// the numbers of the levels.
+// oldLevel reads a level of a list. Characters below 9 in its text are placeholders for the numbers
+// of the levels.
 func oldLevel(in *cursor) listLevel {
 	level := listLevel{start: in.number(4), format: oldFormats[in.number(1)]}
 	flags := in.number(1)
@@ -303,7 +302,7 @@ func oldLevel(in *cursor) listLevel {
 	return level
 }
 
-// runAt returns the run of a place in the file.
+// runAt returns the run at an offset of the file.
 func (all wordRuns) runAt(place int) wordRun {
 	i, found := slices.BinarySearchFunc(all, place, func(r wordRun, at int) int { return cmp.Compare(r.start, at) })
 	if !found {
@@ -315,7 +314,7 @@ func (all wordRuns) runAt(place int) wordRun {
 	return wordRun{}
 }
 
-// add adds a character. Of fields only the results are text.
+// add adds a character. Only the results of fields are text.
 func (d *oldWord) add(c rune, place int) {
 	n := len(d.fields)
 	switch {
@@ -359,7 +358,7 @@ func (d *oldWord) addPicture(run wordRun) {
 	}
 }
 
-// addLetter adds a letter, or counts the run that is deleted or hidden.
+// addLetter adds a letter, or counts its run if it is deleted or hidden.
 func (d *oldWord) addLetter(c rune, run wordRun) {
 	if !run.deleted && !run.hidden {
 		d.text.WriteRune(c)
@@ -385,8 +384,8 @@ func (d *oldWord) endField() {
 	d.fields = d.fields[:n]
 }
 
-// inlinePicture reads the picture at a place of its stream: a size, the size of the
-// head, its kind, and for kind 0x66 a name, and a drawing (MS-DOC, 2.9.192).
+// inlinePicture reads the picture at an offset of the picture stream: its size, the size of its
+// head, its kind, a name if the kind is 0x66, and a drawing (MS-DOC, 2.9.192).
 func (d *oldWord) inlinePicture(at int) []Block {
 	in := cursor{data: d.pictures, at: at}
 	in = cursor{data: in.bytes(max(in.number(4), 4) - 4), at: 0}
@@ -402,8 +401,8 @@ func (d *oldWord) inlinePicture(at int) []Block {
 	return a.all()
 }
 
-// drawings reads the pictures and shapes that are at no place in the text: the list
-// of pictures, then each drawing after a byte (MS-DOC, 2.9.172).
+// drawings reads the pictures and shapes without a position in the text: the list of pictures, then
+// the drawings, each after one byte (MS-DOC, 2.9.172).
 func (d *oldWord) drawings() []Block {
 	in := d.part(fibDrawings)
 	a := &artReader{file: d.file, delayed: d.main}

@@ -16,7 +16,7 @@ import (
 	"ibid/ingest/charset"
 )
 
-// rtfSkipped are the groups without text of the document.
+// rtfSkipped are the groups without document text.
 var rtfSkipped = map[string]bool{
 	"fonttbl": true, "colortbl": true, "stylesheet": true, "info": true, "pict": true, "object": true, "themedata": true, "datastore": true,
 	"listtable": true, "listoverridetable": true, "generator": true, "latentstyles": true, "rsidtbl": true,
@@ -25,30 +25,30 @@ var rtfSkipped = map[string]bool{
 	"xe": true, "tc": true, "picprop": true, "sp": true, "shprslt": true, "deleted": true,
 }
 
-// rtfRead are the groups that are read though older programs do not know them.
+// rtfRead are the groups that are read although older programs don't know them.
 var rtfRead = []string{"shppict", "annotation", "footnote", "shpinst", "do", "fldinst"}
 
-// rtfSigns are the control words that are characters; the number of a page is any.
+// rtfSigns maps the control words for characters. A page number is written as 1.
 var rtfSigns = map[string]string{"chpgn": "1", "tab": "\t", "line": "\n", "emdash": "—", "endash": "–", "lquote": "‘", "rquote": "’",
 	"ldblquote": "“", "rdblquote": "”", "bullet": "•", "emspace": " ", "enspace": " ", "~": "\u00a0", "_": "-", "-": ""}
 
-// An rtfState is what braces save and restore.
+// An rtfState is the state that braces save and restore.
 type rtfState struct {
 	skip, hidden bool
 	styles       bool // in the style sheet
-	unpacked     bool // in RTF with HTML in it, this is not of the HTML
-	wide         int  // characters that replace one in Unicode
+	unpacked     bool // in RTF that packs HTML, this is not part of the HTML
+	wide         int  // number of characters that replace a Unicode character
 	font         int
 	note, label  bool // label: the marker of an item
 	pict         bool
-	edge         string // the label of a header or footer
-	code         int    // one more than where the code of a field begins in the text; 0 outside codes
+	edge         string // label of a header or footer
+	code         int    // start of a field code in the text, plus 1; 0 outside codes
 }
 
-// An rtfPicture is a picture that is read, in twips.
+// An rtfPicture is the current picture, in twips.
 type rtfPicture struct {
 	width, height int
-	pixels        bool // it is no metafile
+	pixels        bool // it is not a metafile
 	described     bool
 }
 
@@ -60,28 +60,28 @@ type rtfReader struct {
 	state   rtfState
 	saved   []rtfState
 	fonts   map[int]encoding.Encoding
-	page    encoding.Encoding // of the document
-	bytes   []byte            // not decoded yet
+	page    encoding.Encoding // encoding of the document
+	bytes   []byte            // not yet decoded
 	units   []uint16
-	ignore  int // characters that are still to be ignored after one in Unicode
+	ignore  int // characters still to be ignored after a Unicode character
 	level   int // of the heading; 0 for none
 	inList  bool
 	depth   int    // of an item
-	marker  string // as the paragraph's item has it
+	marker  string // marker of the paragraph's item
 	inTable bool
-	heads   map[int]int // outline levels of styles
+	heads   map[int]int // outline levels by style
 	style   int
-	body    string     // its text before a header, a footer, a description or a marker
+	body    string     // text of the document, saved while a header, footer, description or marker is read
 	edges   [][]string // label and text of headers, footers and pictures
-	// described is the label of the next value of a property; "" if it is not text.
+	// described is the label of the next property value, or "" if the value is not text.
 	described string
-	uncounted bool // hidden text
+	uncounted bool // hidden text not yet counted
 	drawn     rtfPicture
-	html      bool   // it is HTML packed in RTF (MS-OXRTFEX)
-	address   string // shown as text, which is to follow the tag that it is in
+	html      bool   // HTML packed in RTF (MS-OXRTFEX)
+	address   string // address shown as text, to be written after the current tag
 }
 
-// rtf reads a text in Rich Text Format.
+// rtf reads Rich Text Format.
 func (f *file) rtf(data []byte) error {
 	r := &rtfReader{flow: flow{file: f}, src: string(data), state: rtfState{wide: 1},
 		fonts: map[int]encoding.Encoding{}, heads: map[int]int{},
@@ -110,7 +110,7 @@ func (f *file) rtf(data []byte) error {
 	return f.exceeded
 }
 
-const twips = 15 // in a pixel
+const twips = 15 // per pixel
 
 // next reads a brace, a control word or a character.
 func (r *rtfReader) next() {
@@ -156,7 +156,7 @@ func (r *rtfReader) next() {
 				r.text.Reset()
 				r.text.WriteString(r.body)
 			}
-			if r.state, r.saved = r.saved[n-1], r.saved[:n-1]; n == 1 { // what follows is not of the document
+			if r.state, r.saved = r.saved[n-1], r.saved[:n-1]; n == 1 { // ignore text after the document
 				r.at = len(r.src)
 			}
 		}
@@ -189,7 +189,7 @@ func (r *rtfReader) isShown() bool {
 	return !r.state.skip && !r.state.hidden && !r.state.unpacked
 }
 
-// flush decodes the bytes and Unicode characters so far, of which there is one kind.
+// flush decodes the pending bytes and Unicode characters. At most one of them is pending.
 func (r *rtfReader) flush() {
 	r.flushUnits()
 	r.flushBytes()
@@ -226,7 +226,7 @@ func (r *rtfReader) control() {
 	}
 }
 
-// sign executes a control sign, which the rest follows.
+// sign executes a control sign. rest is the text after it.
 func (r *rtfReader) sign(c byte, rest string) {
 	switch c {
 	case '\'':
@@ -234,7 +234,7 @@ func (r *rtfReader) sign(c byte, rest string) {
 			r.at += 2
 			r.add(byte(n))
 		}
-	case '*': // a group that older programs do not know
+	case '*': // a group unknown to older programs
 		word, _ := strings.CutPrefix(rest, "\\")
 		if m := rtfWord.FindStringSubmatch(word); m != nil && strings.HasSuffix(r.src[:r.at], `{\*`) {
 			isTag := r.html && m[1] == "htmltag"
@@ -252,10 +252,10 @@ func (r *rtfReader) sign(c byte, rest string) {
 	}
 }
 
-// rtfHeading matches the end of a style that has the name of a heading.
+// rtfHeading matches the end of a style named like a heading.
 var rtfHeading = regexp.MustCompile(`(?i)[ \r\n}]heading ([1-9]);$`)
 
-// endStyle notes a style that is one of headings by its name.
+// endStyle records a style named like a heading.
 func (r *rtfReader) endStyle() {
 	const longest = 20
 	if !r.state.styles {
@@ -267,8 +267,8 @@ func (r *rtfReader) endStyle() {
 	}
 }
 
-// findAddress finds the value of an attribute that is outside the tags of HTML: whoever
-// reads the RTF sees it.
+// findAddress finds an attribute value written outside the tags of packed HTML, which readers of
+// the RTF see.
 func (r *rtfReader) findAddress() {
 	const most = 2000
 	text := r.text.String()
@@ -340,7 +340,7 @@ func (r *rtfReader) word(word string, n int, given bool) {
 	}
 }
 
-// encoding reads a control word that says in which encoding bytes are.
+// encoding reads a control word that sets the encoding of bytes.
 func (r *rtfReader) encoding(word string, n int) {
 	switch word {
 	case "ansicpg":
@@ -358,7 +358,7 @@ func (r *rtfReader) encoding(word string, n int) {
 	}
 }
 
-// property reads a control word that describes what follows.
+// property reads a control word that describes the following text.
 func (r *rtfReader) property(word string, n int, given bool) {
 	switch word {
 	case "s":
@@ -382,7 +382,7 @@ func (r *rtfReader) property(word string, n int, given bool) {
 		if !r.state.label {
 			r.level, r.inList, r.depth, r.inTable = 0, false, 0, false
 		}
-	case "fftype": // a box or a list; the text of others is in the document
+	case "fftype": // check box or list; other fields have their text in the document
 		if n > 0 {
 			r.countUnread(fields)
 		}
@@ -473,7 +473,7 @@ func (r *rtfReader) end(word string) {
 	}
 }
 
-// rtfCharsets are the encodings of fonts, by number.
+// rtfCharsets maps font character sets to encodings.
 var rtfCharsets = map[int]string{77: "macintosh", 128: "shift_jis", 129: "euc-kr", 134: "gbk", 136: "big5", 161: "windows-1253",
 	162: "windows-1254", 163: "windows-1258", 177: "windows-1255", 178: "windows-1256", 186: "windows-1257", 204: "windows-1251",
 	222: "windows-874", 238: "windows-1250"}

@@ -8,25 +8,24 @@ import (
 	"unicode"
 )
 
-// A sheetCell is a cell that is not empty.
+// A sheetCell is a non-empty cell.
 type sheetCell struct {
 	column int
 	text   string
-	value  bool // a number, date, truth value or error, not text
+	value  bool // a number, date, truth value or error
 }
 
-// A sheetRow is a row that is not blank, with its cells from left to right.
+// A sheetRow is a non-blank row, with its cells from left to right.
 type sheetRow struct {
 	number int // from 1
 	cells  []sheetCell
 }
 
-// RegionRows is how many rows at the top of a region show its names or labels.
+// RegionRows is the number of rows at the top of a region that are searched for names or labels.
 const RegionRows = 8
 
-// A sheet writes its rows as they come, each with the names of its columns. A
-// region is a run of rows without a blank one; its names come from its first
-// rows.
+// A sheet writes its rows as they arrive, each with the names of its columns. A region is a run of
+// rows without a blank row. Its first rows give its names.
 type sheet struct {
 	f          *file
 	name       string
@@ -136,7 +135,7 @@ func (s *sheet) writeTop() {
 		names, until = s.findNames(top, title)
 	}
 	if s.labels || names == nil && len(top) > 1 && (title == len(top) || !areNamesOf(s.names, top[title])) {
-		s.names = nil // they are of another table
+		s.names = nil // they belong to another table
 	}
 	for i, r := range top {
 		switch {
@@ -169,9 +168,8 @@ func (s *sheet) areLabels(rows []sheetRow) bool {
 	return areLabels(texts, false)
 }
 
-// findNames returns the column names in the row at the index, and the first
-// row after them; nil when there are none. In a later region the row must
-// differ from the next one to hold names.
+// findNames returns the column names in rows[at] and the index of the first row after them, or nil
+// if the row has no names. In a later region, only a row that differs from the next one has names.
 func (s *sheet) findNames(rows []sheetRow, at int) (names map[int]string, until int) {
 	if at+1 >= len(rows) || len(rows[at].cells) < 2 || len(rows[at+1].cells) < 2 {
 		return nil, 0
@@ -179,7 +177,7 @@ func (s *sheet) findNames(rows []sheetRow, at int) (names map[int]string, until 
 	first, second := rows[at], rows[at+1]
 	groups := slices.ContainsFunc(s.merges[first.number], func(r cellRange) bool { return r.right > r.left && r.bottom == r.top })
 	if groups && hasOnlyText(first) && hasOnlyText(second) && at+2 < len(rows) {
-		// Names of column groups, and below them those of each column.
+		// Names of column groups above the names of single columns.
 		over := s.rowNames(first)
 		for _, c := range second.cells {
 			if name := oneLine(c.text); over[c.column] != name {
@@ -194,7 +192,7 @@ func (s *sheet) findNames(rows []sheetRow, at int) (names map[int]string, until 
 	return s.rowNames(first), at + 1
 }
 
-// areNamesOf reports whether names are those of a row's columns, not of another table.
+// areNamesOf reports whether names belong to a row's columns and not to another table.
 func areNamesOf(names map[int]string, r sheetRow) bool {
 	named := 0
 	for _, c := range r.cells {
@@ -227,9 +225,9 @@ func NamesNumbers(first, second []string) bool {
 	return NamesColumns(first, second) && (!hasOnlyText(above) || hasValueBelowText(above, below))
 }
 
-// isNameRow reports whether the first of two rows names the columns. Years above
-// other values are names, and so is one number among texts above numbers. A text that
-// occurs twice is a name above digits.
+// isNameRow reports whether the first of two rows names the columns. Years above other values are
+// names; so is a single number among texts if it is above numbers. A repeated text is a name only
+// if it is above digits.
 func isNameRow(first, second sheetRow) bool {
 	texts := map[string]bool{}
 	values, years, twice := 0, 0, false
@@ -252,7 +250,7 @@ func isNameRow(first, second sheetRow) bool {
 		(!twice || digitsBelow(first, second))
 }
 
-// digitsBelow reports whether a column has digits below a text without any.
+// digitsBelow reports whether a column has digits below a text without digits.
 func digitsBelow(first, second sheetRow) bool {
 	digits := func(c sheetCell) bool { return strings.ContainsFunc(c.text, unicode.IsDigit) }
 	return slices.ContainsFunc(second.cells, func(c sheetCell) bool {
@@ -260,7 +258,7 @@ func digitsBelow(first, second sheetRow) bool {
 	})
 }
 
-// isNumber reports whether a text is a number, with a point or a comma.
+// isNumber reports whether a text is a number with a decimal point or comma.
 func isNumber(s string) bool {
 	_, err := strconv.ParseFloat(strings.ReplaceAll(s, ",", "."), 64)
 	return err == nil
@@ -272,8 +270,7 @@ func isYear(s string) bool {
 	return err == nil && n >= 1900 && n <= 2100
 }
 
-// rowNames returns the texts of a row as names; a merged cell names all its
-// columns.
+// rowNames returns the texts of a row as names. A merged cell names all its columns.
 func (s *sheet) rowNames(r sheetRow) map[int]string {
 	names := make(map[int]string, len(r.cells))
 	for _, c := range r.cells {
@@ -289,7 +286,7 @@ func (s *sheet) rowNames(r sheetRow) map[int]string {
 	return names
 }
 
-// shortName drops the part that is too long for a name.
+// shortName returns a name, or "" if it is too long.
 func shortName(s string) string {
 	if len(s) > maxName {
 		return ""

@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	maxSheetColumns = 16_384    // of the format
-	maxSheetRows    = 1_048_576 // of the format
+	maxSheetColumns = 16_384    // limit of the format
+	maxSheetRows    = 1_048_576 // limit of the format
 	maxShared       = 64 << 20  // bytes of shared strings
-	maxStyles       = 1 << 16   // of the format
-	maxMergeScan    = 32 << 20  // bytes of a sheet up to which it is read twice
+	maxStyles       = 1 << 16   // limit of the format
+	maxMergeScan    = 32 << 20  // bytes; larger sheets are not read twice
 	maxMerges       = 20_000
 )
 
@@ -22,8 +22,8 @@ const (
 type workbook struct {
 	*file
 	shared   []string
-	size     int            // of the shared strings in bytes
-	own      map[int]string // number formats of the file
+	size     int            // of the shared strings, in bytes
+	own      map[int]string // the file's own number formats
 	formats  []string       // number formats by cell style
 	from1904 bool
 }
@@ -53,7 +53,7 @@ func (b *workbook) addStyle(id int) {
 	}
 }
 
-// number returns a number as the style of its cell shows it.
+// number formats a number in the style of its cell.
 func (b *workbook) number(value string, style int) string {
 	format := ""
 	if style >= 0 && style < len(b.formats) {
@@ -62,9 +62,9 @@ func (b *workbook) number(value string, style int) string {
 	return formatNumber(value, format, b.from1904)
 }
 
-// workbook reads sheets (xlsx, xlsm, xltx). Each is a section, and each row is
-// a section in it with the anchor "sheet=NAME&row=N", where N is the row
-// number in the sheet. Hidden sheets are read too.
+// workbook reads sheets (xlsx, xlsm, xltx), including hidden ones. Each sheet is a section, and
+// each row is a section in it with the anchor "sheet=NAME&row=N", where N is the row number in the
+// sheet.
 func (f *file) workbook(main string) error {
 	f.meta("title", f.properties())
 	relations := f.relations(main)
@@ -107,7 +107,7 @@ func (b *workbook) readShared(part string) {
 	}
 }
 
-// richText reads a text in runs, without its pronunciation.
+// richText reads the runs of a text, without its pronunciation.
 func richText(x *xmlReader) string {
 	var out strings.Builder
 	x.find(func(e element) {
@@ -123,17 +123,15 @@ func richText(x *xmlReader) string {
 
 var escapedCell = regexp.MustCompile(`_x([0-9A-Fa-f]{4})_`)
 
-// unescapeCell decodes characters that XML does not allow: _x000D_ is a
-// carriage return.
+// unescapeCell decodes characters that XML does not allow: _x000D_ is a carriage return.
 func unescapeCell(s string) string {
 	return escapedCell.ReplaceAllStringFunc(s, func(m string) string {
-		n, _ := strconv.ParseUint(m[2:6], 16, 16) // four digits are a number
+		n, _ := strconv.ParseUint(m[2:6], 16, 16) // four hexadecimal digits
 		return string(rune(n))
 	})
 }
 
-// readFormats reads the number format of each cell style. Of a damaged part,
-// the first ones count.
+// readFormats reads the number format of each cell style, up to any damage.
 func (b *workbook) readFormats(part string) {
 	_ = b.elements(part, func(x *xmlReader, e element) {
 		x.each(func(inner element) {
@@ -147,7 +145,7 @@ func (b *workbook) readFormats(part string) {
 	})
 }
 
-// sheet reads one sheet. Damage loses only what follows it in the sheet.
+// sheet reads one sheet, up to any damage.
 func (b *workbook) sheet(part, name string) {
 	s := newSheet(b.file, name)
 	b.readMerges(part, s)
@@ -171,8 +169,8 @@ func (b *workbook) sheet(part, name string) {
 	b.endSheet(s, part, err)
 }
 
-// endSheet writes what waits of a sheet, its drawings and comments. The error is why
-// not all of it was read.
+// endSheet writes the pending rows of a sheet, its drawings and its comments. err is the reason why
+// the sheet was not read completely.
 func (b *workbook) endSheet(s *sheet, part string, err error) {
 	s.writeTop()
 	if b.exceeded != nil {
@@ -181,7 +179,7 @@ func (b *workbook) endSheet(s *sheet, part string, err error) {
 	relations := b.relations(part)
 	rest := append(b.drawings(relations), s.printed...)
 	comments := relatedParts(relations, "comments")
-	if len(comments) == 0 { // otherwise it has those of threads
+	if len(comments) == 0 { // else the sheet has the comments of its threads
 		comments = relatedParts(relations, "threadedComment")
 	}
 	for _, part := range comments {
@@ -193,11 +191,11 @@ func (b *workbook) endSheet(s *sheet, part string, err error) {
 	}
 }
 
-// printedCodes are those of a printed header or footer: of fonts, colours, sizes and
-// fields. Its parts are on the left, in the centre and on the right.
+// printedCodes matches the codes in a printed header or footer: fonts, colours, sizes and fields.
+// printedParts matches the start of its left, centre and right parts.
 var printedCodes, printedParts = regexp.MustCompile(`&(?:"[^"]*"|K[0-9A-F]{6}|\d+|.)`), regexp.MustCompile(`&[LCR]`)
 
-// printed returns a sheet's printed header or footer, without the numbers of pages.
+// printed returns a sheet's printed header or footer, without page numbers.
 func (b *workbook) printed(text string) []Block {
 	var parts []string
 	for _, part := range printedParts.Split(text, -1) {
@@ -208,8 +206,8 @@ func (b *workbook) printed(text string) []Block {
 	return b.running(runningHeads, []Block{{Text: strings.Join(parts, " ")}})
 }
 
-// readMerges reads the merged cells of a sheet. They follow its rows in the
-// file, so a sheet that is not too large is read twice.
+// readMerges reads the merged cells of a sheet. They follow the rows in the file, so a sheet is
+// read twice unless it is too large.
 func (b *workbook) readMerges(part string, s *sheet) {
 	if b.parts[partName(part)].size > maxMergeScan {
 		return
@@ -302,7 +300,7 @@ func (b *workbook) cell(x *xmlReader, kind string, style int) (c sheetCell) {
 
 var cellName = regexp.MustCompile(`^\$?([A-Za-z]{1,3})\$?([1-9]\d{0,6})$`)
 
-// cellPlace parses a place such as "AB12": column from 0, row from 1.
+// cellPlace parses a cell reference such as "AB12": column from 0, row from 1.
 func cellPlace(ref string) (column, row int, ok bool) {
 	m := cellName.FindStringSubmatch(ref)
 	if m == nil {
@@ -311,7 +309,7 @@ func cellPlace(ref string) (column, row int, ok bool) {
 	for _, c := range strings.ToUpper(m[1]) {
 		column = column*26 + int(c-'A') + 1
 	}
-	row, _ = strconv.Atoi(m[2]) // seven digits are a number
+	row, _ = strconv.Atoi(m[2]) // seven digits
 	return column - 1, row, column <= maxSheetColumns && row <= maxSheetRows
 }
 

@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// presentation reads slides (pptx, pptm, ppsx, potx) as pages in their order,
-// hidden ones too.
+// presentation reads slides (pptx, pptm, ppsx, potx) as pages in order, including hidden ones.
 func (f *file) presentation(main string) error {
 	title := f.properties()
 	relations := f.relations(main)
@@ -32,9 +31,9 @@ func (f *file) presentation(main string) error {
 
 // A shape is a shape on a slide.
 type shape struct {
-	place     string // what kind of placeholder it is; "" is none
+	place     string // kind of placeholder, or ""
 	blocks    []Block
-	left, top int // in its group, in .ppt
+	left, top int // position in its group, in .ppt
 }
 
 type slideReader struct {
@@ -42,7 +41,7 @@ type slideReader struct {
 	shapes []shape
 }
 
-// slide reads a slide, with the texts of its layout and master that were not read before.
+// slide reads a slide and the texts of its layout and master that were not read before.
 func (f *file) slide(part string, n int, read map[string]bool) {
 	f.write(Block{Kind: Page, Level: n})
 	s := &slideReader{linkedPart: f.linkedPart(part)}
@@ -141,8 +140,8 @@ func (s *slideReader) shape(x *xmlReader) (sh shape) {
 	return sh
 }
 
-// drawnBlocks reads the paragraphs of a shape. Those of an outline are items
-// of a list, and so are others where they have a bullet.
+// drawnBlocks reads the paragraphs of a shape. In an outline, paragraphs are list items; elsewhere,
+// only those with a bullet.
 func drawnBlocks(x *xmlReader, outline bool) []Block {
 	var out []Block
 	x.each(func(e element) {
@@ -205,7 +204,7 @@ func (p *drawnParagraph) read(e element) {
 	}
 }
 
-// cellReader returns a function that reads an element in a cell of a table.
+// cellReader returns a function that reads an element of a table cell.
 func cellReader(x *xmlReader, out func(Block)) func(e element) {
 	return func(e element) {
 		if e.Name.Local == "txBody" {
@@ -230,8 +229,8 @@ func (s *slideReader) notes(part string) {
 	}
 }
 
-// comments reads the comments on a slide or a sheet. On slides, replies come before what
-// they reply to.
+// comments reads the comments on a slide or sheet. On slides, replies precede the comment that they
+// reply to.
 func (f *file) comments(part string) (out []Block) {
 	read := func(x *xmlReader, e element) {
 		switch e.Name.Local {

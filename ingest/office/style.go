@@ -6,20 +6,20 @@ import (
 	"strings"
 )
 
-// styles are the styles of a text document, by id.
+// styles are the styles of a text document by ID.
 type styles map[string]style
 
 type style struct {
 	name, parent string
-	level        int // of a heading from 1; more than 9 is body text, and 0 not given
+	level        int // of a heading, from 1; over 9 is body text; 0 is not given
 	list         listRef
-	hidden       bool // its text is not shown
-	title        bool // it is the style of the document's title
-	contents     bool // of a line of a table of contents
+	hidden       bool // its text is hidden
+	title        bool // style of the document's title
+	contents     bool // style of lines in a table of contents
 	bold         bool
 }
 
-// wordStyles reads the styles. Of a damaged part, the first styles count.
+// wordStyles reads the styles, up to any damage.
 func (f *file) wordStyles(part string) styles {
 	all := styles{}
 	_ = f.elements(part, func(x *xmlReader, e element) {
@@ -43,7 +43,7 @@ func (f *file) wordStyles(part string) styles {
 	return all
 }
 
-// read reads a property, which a style and a paragraph may have.
+// read reads a property of a style or paragraph.
 func (s *style) read(e element) {
 	switch e.Name.Local {
 	case "outlineLvl":
@@ -57,7 +57,7 @@ func (s *style) read(e element) {
 	}
 }
 
-// resolve returns a style with what those it is based on say.
+// resolve returns a style with the properties inherited from the styles that it is based on.
 func (s styles) resolve(id string) (out style) {
 	for range 20 {
 		at, ok := s[id]
@@ -79,8 +79,8 @@ func (s styles) resolve(id string) (out style) {
 
 var headingStyle = regexp.MustCompile(`^heading ?([1-9])$`)
 
-// headingLevel returns the level in the name of a heading style, which programs write
-// in English; 0 for other styles.
+// headingLevel returns the level in the name of a heading style, which programs write in English,
+// or 0 for other styles.
 func headingLevel(name string) int {
 	if m := headingStyle.FindStringSubmatch(name); m != nil {
 		return int(m[1][0] - '0')

@@ -2,9 +2,8 @@ package office
 
 import "strings"
 
-// Superscript writes a superscript, such as an exponent or a note mark, with
-// superscript digits: 10⁶ is not 106. ok is false for other texts, such as the
-// ordinal 1st.
+// Superscript writes an exponent, note mark or other superscript in superscript digits, since 10⁶
+// is not 106. ok is false for other texts, such as the ordinal 1st.
 func Superscript(text string) (raised string, ok bool) {
 	text = strings.TrimSpace(text)
 	const most = 20 // bytes; longer text is not a mark

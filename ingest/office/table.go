@@ -1,21 +1,21 @@
 package office
 
-// A tableReader reads a table of Word, of a drawing or of OpenDocument, whose
-// elements have different names.
+// A tableReader reads a table of Word, a drawing or OpenDocument, whose elements have different
+// names.
 type tableReader struct {
 	f *file
 	x *xmlReader
-	// content returns a function that reads an element in a cell.
+	// content returns a function that reads an element of a cell.
 	content func(out func(Block)) func(e element)
 	rows    [][]cell
-	names   int         // rows at the beginning that name the columns
+	names   int         // leading rows that name the columns
 	first   bool        // the first row looks like names
-	row     []cell      // the current one
-	isName  bool        // it names the columns
-	gone    bool        // it was deleted
+	row     []cell      // the current row
+	isName  bool        // the row names the columns
+	gone    bool        // the row was deleted
 	inNames bool        // in the element with the names
 	column  int         // of the next cell
-	down    map[int]int // rows that a cell still spans, by column
+	down    map[int]int // rows that a cell above still spans, by column
 }
 
 func (f *file) table(x *xmlReader, content func(out func(Block)) func(e element)) []Block {
@@ -51,7 +51,7 @@ func (t *tableReader) read(e element) {
 		t.inNames = false
 	case "tblPr":
 		if attr(e, "firstRow") == "1" || attr(e, "firstRow") == "true" {
-			t.first = true // by default, too
+			t.first = true // also the default
 		}
 	case "sdt":
 		t.f.control(t.x, t.read)
@@ -124,14 +124,13 @@ func (t *tableReader) cell(e element) {
 	}
 }
 
-// Limits for repeated rows and cells that are not empty, and for the cells of
-// a repeated row.
+// Limits of repeated non-empty rows and cells, and of the cells in repeated rows.
 const (
 	maxRepeats       = 1000
 	maxRepeatedCells = 20_000
 )
 
-// repeatCount returns how often a row with so many cells is written.
+// repeatCount returns how many times a row with that number of cells is written.
 func repeatCount(times, cells int) int {
 	if cells == 0 {
 		return 1

@@ -23,8 +23,8 @@ func (f *file) word(main string) error {
 	}
 	err := f.read(main, func(x *xmlReader) { x.each(d.reader(x, func(b Block) { f.write(b) })) })
 	d.runningHeads()
-	// The title in the text is better than that of the properties, which is
-	// often left over from another file.
+	// The title in the text is better than the title property, which is often left over from
+	// another file.
 	f.meta("title", title)
 	return err
 }
@@ -58,7 +58,7 @@ type wordReader struct {
 	styles styles
 	lists  numbering
 	notes  map[noteKey]note
-	// written is how many notes of each kind are in the text so far.
+	// written counts the notes of each kind in the text so far.
 	written map[string]int
 }
 
@@ -86,7 +86,7 @@ func (d *wordReader) readNotes(part, label string) {
 	}
 }
 
-// noteBlocks returns a note as it is written below the words it belongs to.
+// noteBlocks returns a note, to be written after the text it belongs to.
 func (d *wordReader) noteBlocks(key noteKey) []Block {
 	n, ok := d.notes[key]
 	if !ok {
@@ -108,8 +108,7 @@ func (d *wordReader) noteBlocks(key noteKey) []Block {
 	return pictures
 }
 
-// reader returns a function that reads an element with paragraphs and tables at any
-// depth.
+// reader returns a function that reads an element with paragraphs and tables at any depth.
 func (d *wordReader) reader(x *xmlReader, out func(Block)) func(e element) {
 	var do func(e element)
 	do = func(e element) {
@@ -134,8 +133,7 @@ func (d *wordReader) reader(x *xmlReader, out func(Block)) func(e element) {
 	return do
 }
 
-// control reads a content control, unless it is an empty form or a generated
-// table of contents.
+// control reads a content control, except an empty form and a generated table of contents.
 func (f *file) control(x *xmlReader, do func(element)) {
 	leave, box, checked := false, false, false
 	x.each(func(e element) {
@@ -159,7 +157,7 @@ func (f *file) control(x *xmlReader, do func(element)) {
 	})
 }
 
-// checkbox returns the sign of a box that is checked or not.
+// checkbox returns the sign of a check box.
 func checkbox(checked bool) string {
 	if checked {
 		return "[x]"
@@ -167,8 +165,8 @@ func checkbox(checked bool) string {
 	return "[ ]"
 }
 
-// field returns the value of a form field of Word before 2007: a box, or the entry
-// chosen from a list.
+// field returns the value of a form field of Word before 2007: a check box or the entry chosen from
+// a list.
 func field(x *xmlReader, e element) string {
 	box, list, chosen, given := "", []string(nil), 0, false
 	if strings.HasSuffix(attr(e, "type"), "FORMCHECKBOX") {
@@ -176,13 +174,13 @@ func field(x *xmlReader, e element) string {
 	}
 	x.find(func(e element) {
 		name, value := e.Name.Local, attr(e, "val")
-		if name == "param" { // of OpenDocument
+		if name == "param" { // in OpenDocument
 			name, value = attr(e, "name"), attr(e, "value")
 		}
 		switch name {
 		case "checkBox":
 			box = checkbox(false)
-		case "default", "checked", "result", "Checkbox_Checked", "Dropdown_Selected": // a default is replaced by the others
+		case "default", "checked", "result", "Checkbox_Checked", "Dropdown_Selected": // any value but a default wins
 			if given && name == "default" {
 				return
 			}
@@ -190,7 +188,7 @@ func field(x *xmlReader, e element) string {
 			if box != "" {
 				box = checkbox(isOn(value))
 			}
-			chosen, _ = strconv.Atoi(value) // a truth value is not a place in a list
+			chosen, _ = strconv.Atoi(value) // a truth value is not an index
 		case "listEntry", "Dropdown_ListEntry":
 			list = append(list, value)
 		}
@@ -201,7 +199,7 @@ func field(x *xmlReader, e element) string {
 	return box
 }
 
-// symbols are the characters of symbol fonts that have a meaning in a text, by code.
+// symbols maps codes of symbol fonts to characters that have a meaning in a text.
 var symbols = map[string]map[uint64]string{
 	"Wingdings": {0xfc: "✓", 0xfb: "✗", 0xfe: "☑", 0xfd: "☒", 0x78: "☒", 0xa8: "☐", 0x6f: "☐", 0x71: "☐", 0x72: "☐", 0x6c: "●",
 		0x6e: "■", 0xa7: "▪", 0x9f: "•", 0xd8: "➢", 0xe0: "→", 0xdf: "←", 0xe1: "↑", 0xe2: "↓", 0xe8: "→", 0xf0: "⇨", 0xf3: "⇔",
@@ -212,13 +210,13 @@ var symbols = map[string]map[uint64]string{
 		0x73: "σ", 0x44: "Δ", 0x53: "Σ", 0x57: "Ω"},
 }
 
-// symbol returns the character of a code in a font; one that is not known is counted.
+// symbol returns the character of a code in a font, and counts unknown codes.
 func (f *file) symbol(font, code string) string {
 	n, err := strconv.ParseUint(code, 16, 16)
 	if known := symbols[font]; known[n&0xff] != "" {
 		return known[n&0xff]
 	}
-	if err == nil && n >= ' ' && (n < 0xe000 || n >= 0xf900) { // not of a font's own
+	if err == nil && n >= ' ' && (n < 0xe000 || n >= 0xf900) { // not private to the font
 		return string(rune(n))
 	}
 	f.countUnread(signs)
@@ -227,13 +225,13 @@ func (f *file) symbol(font, code string) string {
 
 // A wordParagraph collects the content of a paragraph.
 type wordParagraph struct {
-	code   strings.Builder // of a field that has no result so far
+	code   strings.Builder // of a field without a result so far
 	text   strings.Builder
 	style  string
-	own    style   // what it has itself
+	own    style   // its own properties
 	raised bool    // the current run is superscript
-	bold   int     // runs of bold words
-	light  int     // runs of others
+	bold   int     // number of bold runs
+	light  int     // number of other runs
 	plain  int     // runs as bold as their style
 	after  []Block // text boxes, charts, notes
 }
@@ -315,7 +313,7 @@ func (d *wordReader) inline(x *xmlReader, e element, p *wordParagraph) {
 		p.after = append(p.after, d.noteBlocks(noteKey{strings.TrimSuffix(e.Name.Local, "Reference"), attr(e, "id")})...)
 	case "sdt":
 		d.control(x, all)
-	case "txbxContent", "tbl", "p": // in a run, as some programs write tables
+	case "txbxContent", "tbl", "p": // in a run, where some programs write tables
 		d.reader(x, func(b Block) { p.after = append(p.after, b) })(e)
 	case "shape":
 		b, ok := picture(attr(e, "alt"))
@@ -323,7 +321,7 @@ func (d *wordReader) inline(x *xmlReader, e element, p *wordParagraph) {
 			p.after = append(p.after, b)
 		}
 		x.each(all)
-	case "textpath": // a watermark
+	case "textpath": // watermark
 		p.after = append(p.after, Block{Text: attr(e, "string")})
 	case "docPr", "chart", "relIds", "blip", "imagedata":
 		p.after = append(p.after, d.readDrawing(e)...)
@@ -337,7 +335,7 @@ func (d *wordReader) inline(x *xmlReader, e element, p *wordParagraph) {
 	}
 }
 
-// runText reads the text of a run; a box that is checked or not has its sign instead.
+// runText reads the text of a run. The sign of a check box replaces its text.
 func (d *wordReader) runText(x *xmlReader, p *wordParagraph, inline func(element)) {
 	if d.box != "" {
 		p.text.WriteString(d.box)

@@ -20,7 +20,7 @@ const (
 	xlsbFormulaReal = 9
 	xlsbFormulaBool = 10
 	xlsbFormulaErr  = 11
-	xlsbShortBlank  = 12 // the first of those without a column
+	xlsbShortBlank  = 12 // first record without a column
 	xlsbShared      = 19
 	xlsbFormat      = 44
 	xlsbStyle       = 47
@@ -35,7 +35,7 @@ const (
 	xlsbCommentText = 637
 )
 
-// maxBinaryPart is the size in bytes of the largest part that is read.
+// maxBinaryPart is the largest part, in bytes, that is read.
 const maxBinaryPart = 64 << 20
 
 // xlsbRecords calls each with the records of a part.
@@ -50,7 +50,7 @@ func (f *file) xlsbRecords(part string, each func(kind int, r *cursor)) error {
 	return err
 }
 
-// varint reads a number of seven bits a byte, in at most so many bytes.
+// varint reads a number of seven bits per byte, in at most the given number of bytes.
 func (c *cursor) varint(most int) (n int) {
 	for i := range most {
 		b := c.number(1)
@@ -61,7 +61,7 @@ func (c *cursor) varint(most int) (n int) {
 	return n
 }
 
-// utf16Text reads a text after the number of its characters, which is -1 for none.
+// utf16Text reads a text preceded by its length in characters; -1 means no text.
 func (c *cursor) utf16Text() string {
 	n := c.number(4)
 	if n >= len(c.data) {
@@ -90,7 +90,7 @@ func (f *file) binaryWorkbook(main string) error {
 	}
 	inStyles := false
 	for _, part := range relatedParts(relations, "styles") {
-		_ = f.xlsbRecords(part, func(kind int, r *cursor) { // of a damaged part, the first ones count
+		_ = f.xlsbRecords(part, func(kind int, r *cursor) { // keeps the styles before any damage
 			switch {
 			case kind == xlsbFormat && len(b.own) < maxEntries:
 				id := r.number(2)
@@ -110,7 +110,7 @@ func (f *file) binaryWorkbook(main string) error {
 			b.from1904 = r.number(4)&1 != 0
 		case xlsbSheet:
 			n++
-			for _, r.at = range []int{8, 12} { // the second is where the first version had it
+			for _, r.at = range []int{8, 12} { // the first version had it at 12
 				if part, ok := relationTarget(relations, r.utf16Text()); ok && !read[part] {
 					read[part] = true
 					b.binarySheet(part, cmp.Or(r.utf16Text(), "Sheet"+strconv.Itoa(n)))
@@ -181,7 +181,7 @@ func (f *file) binaryComments(part string) (out []Block, err error) {
 	return out, err
 }
 
-// columnName returns the letters of a column, which is counted from 0.
+// columnName returns the letters of a column numbered from 0.
 func columnName(n int) string {
 	name := ""
 	for n++; n > 0 && len(name) < 3; n = (n - 1) / 26 {

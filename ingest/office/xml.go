@@ -16,21 +16,21 @@ import (
 type element = xml.StartElement
 
 const (
-	maxDepth = 300     // of elements
+	maxDepth = 300     // of nested elements
 	maxToken = 2 << 20 // bytes of a tag, comment or text
 )
 
-// An xmlReader walks through XML and holds one token at a time. Elements are
-// known by their local names, as the name spaces differ between versions of a
-// format. After an error there are no more of them.
+// An xmlReader walks through XML and holds one token at a time. It identifies elements by local
+// name, since name spaces differ between versions of a format. After an error, it yields no more
+// elements.
 type xmlReader struct {
 	d     *xml.Decoder
 	src   *tokenLimit
 	depth int
-	err   error // why nothing more is read
+	err   error // why reading stopped
 }
 
-// read opens a part for do, and returns why it could not be read to its end.
+// read opens a part for do and returns the error that stopped reading it.
 func (a *archive) read(part string, do func(x *xmlReader)) error {
 	r, err := a.open(part)
 	if err != nil {
@@ -42,7 +42,7 @@ func (a *archive) read(part string, do func(x *xmlReader)) error {
 	return x.err
 }
 
-// elements calls do for each element in the outermost element of a part.
+// elements calls do for each child of the root element of a part.
 func (a *archive) elements(part string, do func(x *xmlReader, e element)) error {
 	return a.read(part, func(x *xmlReader) {
 		x.each(func(element) {
@@ -61,7 +61,7 @@ func (a *archive) find(part string, do func(x *xmlReader, e element)) error {
 func newXML(r io.Reader) *xmlReader {
 	src := &tokenLimit{from: r}
 	d := xml.NewDecoder(bufio.NewReaderSize(src, 32<<10))
-	// Entities that the file defines are left as they are.
+	// Non-strict mode leaves entities that the file defines unexpanded.
 	d.Strict = false
 	d.CharsetReader = charset.NewReaderLabel
 	return &xmlReader{d: d, src: src}
@@ -82,7 +82,7 @@ func (t *tokenLimit) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// token returns the next token and counts the depth; nil after an error.
+// token returns the next token and tracks the depth. It returns nil after an error.
 func (x *xmlReader) token() xml.Token {
 	if x.err != nil {
 		return nil
@@ -104,11 +104,11 @@ func (x *xmlReader) token() xml.Token {
 	return t
 }
 
-// each calls do for every element in the current one, or in the whole stream.
-// What do leaves unread of an element is skipped.
+// each calls do for every child of the current element, or of the document. It skips the content
+// that do leaves unread.
 func (x *xmlReader) each(do func(e element)) { x.eachMixed(do, nil) }
 
-// eachMixed is like each and also calls text for the text between the elements.
+// eachMixed is like each, but also calls text for the text between the elements.
 func (x *xmlReader) eachMixed(do func(e element), text func(s []byte)) {
 	level := x.depth
 	for {
@@ -134,8 +134,8 @@ func (x *xmlReader) eachMixed(do func(e element), text func(s []byte)) {
 	}
 }
 
-// find calls do for every element in the current one, at any depth, except in those
-// that do reads to their end, and in properties from before a tracked change.
+// find calls do for every element in the current one, at any depth. It skips elements that do reads
+// to their end, and properties from before a tracked change.
 func (x *xmlReader) find(do func(e element)) {
 	var walk func(e element)
 	walk = func(e element) {
@@ -150,10 +150,10 @@ func (x *xmlReader) find(do func(e element)) {
 	x.each(walk)
 }
 
-// skip leaves the content of the current element out.
+// skip skips the content of the current element.
 func (x *xmlReader) skip() { x.each(func(element) {}) }
 
-// text returns all text in the current element, up to its end or to damage.
+// text returns all text in the current element, up to its end or to any damage.
 func (x *xmlReader) text() string {
 	var out strings.Builder
 	var walk func(element)
@@ -163,8 +163,7 @@ func (x *xmlReader) text() string {
 	return out.String()
 }
 
-// attr returns the value of an attribute by its local name, preferably one
-// without a name space.
+// attr returns the value of an attribute by its local name, preferring one without a name space.
 func attr(e element, name string) string {
 	value := ""
 	for _, a := range e.Attr {
@@ -179,7 +178,7 @@ func attr(e element, name string) string {
 	return value
 }
 
-// relationAttr returns the value of an attribute that holds a relation's id.
+// relationAttr returns the value of an attribute that holds a relation ID.
 func relationAttr(e element, name string) string {
 	for _, a := range e.Attr {
 		if a.Name.Local == name && strings.HasSuffix(a.Name.Space, "relationships") {
@@ -189,7 +188,7 @@ func relationAttr(e element, name string) string {
 	return ""
 }
 
-// number returns the number of an attribute, or other when it has none.
+// number returns the number in an attribute, or other if it has no number.
 func number(e element, name string, other int) int {
 	n, err := strconv.Atoi(attr(e, name))
 	if err != nil {
@@ -201,7 +200,7 @@ func number(e element, name string, other int) int {
 // isSwitchOn reports whether a switch element is on.
 func isSwitchOn(e element) bool { return isOn(attr(e, "val")) }
 
-// isOn reports whether the value of a switch is not a no.
+// isOn reports whether the value of a switch is on.
 func isOn(value string) bool {
 	switch value {
 	case "0", "false", "off", "none":
