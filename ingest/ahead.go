@@ -19,8 +19,8 @@ import (
 	"ibid/ingest/archive"
 )
 
-// Files in progress at a time, and their bytes. There are more of them than
-// workers, so that a remote embedder gets many texts at once.
+// Limits of the files in progress: their number and their bytes. There are more files than workers,
+// so that a remote embedder receives many texts at once.
 const (
 	maxAhead      = 64
 	maxAheadBytes = 64 << 20
@@ -30,23 +30,23 @@ const (
 type readResult struct {
 	file   file
 	digest string
-	doc    *Document // nil when the file is stored as it is
+	doc    *Document // nil if the file is stored unchanged
 	chunks []Chunk
 	store  func(context.Context) error // stores the document
 	stored bool                        // store was called ahead of its turn
-	copied bool                        // an equal file was read before it
+	copied bool                        // an identical file was read before
 	err    error
 }
 
-// readAhead reads files before their turn, and yields the results in order. When the
-// context is done, it yields those that were started.
+// readAhead reads files ahead of their turn and yields the results in order. When the context is
+// done, it yields only the files already started.
 func (s *folderSync) readAhead(ctx context.Context) iter.Seq[readResult] {
 	return func(yield func(readResult) bool) {
 		ctx, stop := context.WithCancel(ctx)
 		var wg sync.WaitGroup
 		defer wg.Wait()
 		defer stop()
-		ordered := make(chan chan readResult, maxAhead) // one for each file
+		ordered := make(chan chan readResult, maxAhead) // one channel per file
 		memory, workers := semaphore.NewWeighted(maxAheadBytes), semaphore.NewWeighted(int64(runtime.NumCPU()))
 		writers := semaphore.NewWeighted(int64(max(1, s.Writers)))
 		weight := func(f file) int64 { return min(f.size, maxAheadBytes) }
@@ -82,13 +82,13 @@ func (s *folderSync) readAhead(ctx context.Context) iter.Seq[readResult] {
 	}
 }
 
-// mustWait reports whether a document waits for its turn: it may have been renamed, or be a copy.
+// mustWait reports whether a document must wait for its turn, since it may be renamed or a copy.
 func (s *folderSync) mustWait(r *readResult) bool {
 	_, moved := s.gone[r.digest]
 	return r.doc == nil || r.copied || moved
 }
 
-// prepareDocument prepares storing a document, for example by embedding it.
+// prepareDocument does the preparatory part of storing a document, such as embedding it.
 func (s *folderSync) prepareDocument(ctx context.Context, r *readResult) {
 	p, ok := s.Sink.(Preparer)
 	if !ok || s.mustWait(r) {
@@ -101,7 +101,7 @@ func (s *folderSync) prepareDocument(ctx context.Context, r *readResult) {
 	r.store = store
 }
 
-// storeAhead stores a document ahead of its turn if several are stored at a time.
+// storeAhead stores a document ahead of its turn if several may be stored at a time.
 func (s *folderSync) storeAhead(ctx context.Context, r *readResult, writers *semaphore.Weighted) {
 	if s.Writers <= 1 || s.mustWait(r) || writers.Acquire(ctx, 1) != nil {
 		return
@@ -152,7 +152,7 @@ func (s *folderSync) readFile(ctx context.Context, f file) (r readResult) {
 	}
 	if fetched {
 		setMeta(r.doc, AddressKey, pages.Address(f.path))
-		delete(r.doc.Meta, "url") // the page says that of itself
+		delete(r.doc.Meta, "url") // a page's own claim, not its address
 	}
 	given := s.GivenMeta
 	if given == nil {
@@ -174,21 +174,21 @@ func (s *folderSync) parse(ctx context.Context, path, digest string, data []byte
 	}
 	r.doc.Root = s.root.Name
 	r.doc.ID = s.root.Name + "/" + path
-	if r.chunks = split(ctx, r.doc, targetTokens, maxTokens); ctx.Err() != nil { // not all of them
+	if r.chunks = split(ctx, r.doc, targetTokens, maxTokens); ctx.Err() != nil { // chunks are missing
 		return readResult{err: ctx.Err()}
 	}
 	return r
 }
 
-// webPages is a file system whose files were fetched from web addresses, which
-// their documents get. Strangers wrote them: no parser reads them in this process.
+// webPages is a file system of fetched web pages, which gives documents their addresses. The pages
+// are untrusted, so no parser reads them in this process.
 type webPages interface {
 	fs.FS
 	Pages() iter.Seq[WebPage]
 	Address(path string) string
 }
 
-// A WebPage is a file that was fetched from a web address.
+// A WebPage is a file fetched from a web address.
 type WebPage struct {
 	Path    string
 	Size    int64
@@ -196,15 +196,15 @@ type WebPage struct {
 	Err     error // why it could not be fetched
 }
 
-// isStored reports whether a file with the digest is stored under the path, read
-// as well as it can be now, with the metadata that it is to be given.
+// isStored reports whether a file with the digest is stored under the path, read by the current
+// reader, with the metadata that it should have.
 func (s *folderSync) isStored(path, digest string) bool {
 	known, ok := s.known[path]
 	return ok && known.Digest == digest && !s.reader.outdated(known.Meta[ReaderKey]) &&
 		(s.GivenMeta == nil || maps.Equal(s.GivenMeta, givenMeta(known)))
 }
 
-// readBytes reads a file, but never more than the limit: it may grow meanwhile.
+// readBytes reads a file up to the size limit, since it may have grown.
 func (s *folderSync) readBytes(ctx context.Context, f file) ([]byte, error) {
 	if f.container != nil {
 		return s.extract(ctx, f)
@@ -221,19 +221,19 @@ func (s *folderSync) readBytes(ctx context.Context, f file) ([]byte, error) {
 	return data, s.reader.refuse(f.path, int64(len(data)))
 }
 
-// stamps are the files that a syncer has seen before, by root and path.
+// stamps are the files that a syncer has seen, by root and path.
 type stamps struct {
 	mu    sync.Mutex
 	files map[[2]string]stamp
 }
 
-// A stamp is a file as it was seen.
+// A stamp is the state of a file when it was last seen.
 type stamp struct {
 	size     int64
 	modified time.Time
 	digest   string
-	read     time.Time // zero if it was not
-	err      error     // why nothing of it could be read
+	read     time.Time // zero if it was not read
+	err      error     // why it could not be read
 	listed   bool
 	entries  []archive.Entry // the files in it, if listed
 }
@@ -241,10 +241,11 @@ type stamp struct {
 // tryAgain is how long an unchanged file that could not be read is left alone.
 const tryAgain = 10 * time.Minute
 
-// settled is the age from which every change of a file changes its time, on any file system.
+// settled is the age from which any change of a file changes its modification time, on all file
+// systems.
 const settled = 2 * time.Second
 
-// stampOf returns the stamp of a file that has not changed since.
+// stampOf returns the stamp of a file, or an empty one if the file has changed.
 func (s *folderSync) stampOf(f file) stamp {
 	s.remembered.mu.Lock()
 	defer s.remembered.mu.Unlock()
@@ -254,8 +255,8 @@ func (s *folderSync) stampOf(f file) stamp {
 	return stamp{size: f.size, modified: f.modified}
 }
 
-// updateStamp changes the stamp of a file that was looked at, unless the file was so
-// new that its next change may leave its time as it is.
+// updateStamp changes the stamp of a file. It forgets the stamp if the file was so new at the time
+// looked that its next change may not change its modification time.
 func (s *folderSync) updateStamp(f file, looked time.Time, note func(*stamp)) {
 	last := s.stampOf(f)
 	note(&last)
@@ -271,11 +272,11 @@ func (s *folderSync) updateStamp(f file, looked time.Time, note func(*stamp)) {
 	}
 }
 
-// lastResult returns the earlier result for an unchanged file: it is stored, or cannot be read.
+// lastResult returns the earlier result for an unchanged file that is stored or can't be read.
 func (s *folderSync) lastResult(f file) (readResult, bool) {
 	last := s.stampOf(f)
 	known := last.err != nil && time.Since(last.read) <= tryAgain
-	if s.isStored(f.path, last.digest) { // perhaps read again since, by itself
+	if s.isStored(f.path, last.digest) { // SyncFile may have read it since
 		last.err, known = nil, true
 	}
 	return readResult{digest: last.digest, err: last.err}, known && !last.read.IsZero()

@@ -23,35 +23,34 @@ import (
 	"ibid/ingest/pdf"
 )
 
-// A container is a file that is a folder to a sync: an archive, or a mail or
-// another document with the files in it.
+// A container is a file that a sync treats as a folder: an archive, or a mail or other document
+// with files in it.
 type container struct {
 	file   file
-	digest string // of the bytes that were listed
-	wanted []file // in it, in the order in which they are read
+	digest string // of the listed bytes
+	wanted []file // files in it, in reading order
 
 	mu      sync.Mutex
-	content map[string][]byte // by path, of extracted files that are not yet read
+	content map[string][]byte // by path, of extracted files not yet read
 }
 
-// So much is extracted at a time, because a compressed archive is read from its
-// start for each of them.
+// Limits of one extraction. Each extraction reads a compressed archive from its start.
 const (
 	batchBytes = 16 << 20
 	batchFiles = 1000
 )
 
-// isContainer reports whether a file of this name holds files.
+// isContainer reports whether a file of this name may contain files.
 func isContainer(name string) bool { return archive.Is(name) || isHolder(name) }
 
 // A containerRequest asks for the files in a container.
 type containerRequest struct {
-	FileBytes int64    // of the largest file that is read
+	FileBytes int64    // size of the largest file that is read
 	Paths     []string // of the files to extract; nil to list all
 }
 
-// answer lists the files in a container, or concatenates them in the text of the
-// reply: each is a section with its path as anchor.
+// answer lists the files in a container, or concatenates their contents in the reply's text, one
+// section per file with its path as anchor.
 func (q containerRequest) answer(name string, data []byte, reply *childReply) (err error) {
 	limits, holders := archive.DefaultLimits(), archive.Holder{Is: isHolder, Files: eachAttachment}
 	limits.FileBytes = q.FileBytes
@@ -72,8 +71,8 @@ func (q containerRequest) answer(name string, data []byte, reply *childReply) (e
 	return err
 }
 
-// askContainer has a child list the files in a container, or extract some. The reply has
-// those before an error too.
+// askContainer has a child process list the files in a container, or extract some. The reply holds
+// the files before an error too.
 func (r *Reader) askContainer(ctx context.Context, name string, data []byte, paths []string) (childReply, error) {
 	q := containerRequest{FileBytes: r.maxBytes(), Paths: paths}
 	reply, err := r.askChild(ctx, childRequest{Format: "archive", Path: name, Container: &q}, data)
@@ -83,8 +82,8 @@ func (r *Reader) askContainer(ctx context.Context, name string, data []byte, pat
 	return reply, err
 }
 
-// listContainer lists the files in a container, unless it is unchanged since the last time.
-// The digest is that of the listed bytes.
+// listContainer lists the files in a container unless it is unchanged. digest is that of the listed
+// bytes.
 func (s *folderSync) listContainer(ctx context.Context, f file) (entries []archive.Entry, digest string, err error) {
 	begun, before := time.Now(), s.stampOf(f)
 	if before.listed && !s.Force {
@@ -107,14 +106,15 @@ func (s *folderSync) listContainer(ctx context.Context, f file) (entries []archi
 	return entries, digest, nil
 }
 
-// mayHold reports quickly whether a document may have files in it, and errs towards true.
+// mayHold reports whether a document may have files in it. It is quick and may return true for a
+// document without files.
 func mayHold(name string, data []byte) bool {
 	switch f, _ := formatOf(name); f.name {
 	case "outlook":
 		return true
-	case "pdf": // the entry of an attached file, or a stream of objects that may have one
+	case "pdf": // an attached file, or an object stream that may contain one
 		return bytes.Contains(data, []byte("/EF")) || bytes.Contains(data, []byte("/ObjStm"))
-	case "mail", "mbox": // attachments have names, or are mails themselves
+	case "mail", "mbox": // attachments have names or are mails
 		lower := bytes.ToLower(data)
 		return slices.ContainsFunc([]string{"name=", "name*", "attach", "message/", "application/", "text/calendar"}, func(sign string) bool {
 			return bytes.Contains(lower, []byte(sign))
@@ -123,7 +123,7 @@ func mayHold(name string, data []byte) bool {
 	return office.HoldsFiles(data)
 }
 
-// openContainers adds the files in each container to those of the run.
+// openContainers adds the files in containers to the files of the sync.
 func (s *folderSync) openContainers(ctx context.Context) error {
 	var files []file
 	var mu sync.Mutex
@@ -149,7 +149,8 @@ func (s *folderSync) openContainers(ctx context.Context) error {
 	return err
 }
 
-// openContainer returns the files in a container, and the paths below which stored documents are kept.
+// openContainer returns the files in a container, and the paths below which stored documents are
+// kept.
 func (s *folderSync) openContainer(ctx context.Context, f file) (files []file, broken []string) {
 	holder := isHolder(f.path)
 	if holder {
@@ -193,7 +194,7 @@ func (s *folderSync) openContainer(ctx context.Context, f file) (files []file, b
 	return files, broken
 }
 
-// syncContainer syncs a container with the files in it, and returns one change for all.
+// syncContainer syncs a container and the files in it, and returns one change for all of them.
 func (s *folderSync) syncContainer(ctx context.Context, f file) (Change, error) {
 	s.known = maps.Clone(s.known)
 	maps.DeleteFunc(s.known, func(p string, _ Stored) bool { return p != f.path && !strings.HasPrefix(p, f.path+"/") })
@@ -218,7 +219,7 @@ func (s *folderSync) syncContainer(ctx context.Context, f file) (Change, error) 
 	if stored {
 		counts[Updated] += counts[Added] + counts[Removed]
 	}
-	for _, a := range []Action{Skipped, Failed, Unchanged, Added, Updated} { // the last that occurs
+	for _, a := range []Action{Skipped, Failed, Unchanged, Added, Updated} { // the last action that occurs
 		if counts[a] > 0 || a == Skipped {
 			whole.Action = a
 		}
@@ -227,8 +228,8 @@ func (s *folderSync) syncContainer(ctx context.Context, f file) (Change, error) 
 	return whole, nil
 }
 
-// extract returns the bytes of a file in a container, once. Files are read in about
-// the order of the wanted ones, so those before it were extracted.
+// extract returns the bytes of a file in a container, once. Files are read roughly in the order of
+// c.wanted, so earlier ones are already extracted.
 func (s *folderSync) extract(ctx context.Context, f file) ([]byte, error) {
 	c := f.container
 	c.mu.Lock()
@@ -246,7 +247,7 @@ func (s *folderSync) extract(ctx context.Context, f file) ([]byte, error) {
 	return data, nil
 }
 
-// unpack extracts the next of the wanted files from their container.
+// unpack extracts the next batch of wanted files from their container.
 func (s *folderSync) unpack(ctx context.Context, c *container) error {
 	var paths []string
 	size := int64(0)
@@ -277,15 +278,15 @@ func (s *folderSync) unpack(ctx context.Context, c *container) error {
 	return nil
 }
 
-// isHolder reports whether a file of this name may have files attached or embedded.
+// isHolder reports whether a file of this name may have attached or embedded files.
 func isHolder(name string) bool {
 	f, ok := formatOf(name)
 	return ok && f.hasFiles
 }
 
-// eachAttachment calls each with the attachments of a message, or of each message of
-// a mailbox in a folder of its own, and with the files embedded in another
-// document. Names are made distinct. Damage is reported by reading the document.
+// eachAttachment calls each with the attachments of a message, or of each message of a mailbox in a
+// folder of its own, and with the files embedded in another document. Names are unique. It ignores
+// damage, which reading the document reports.
 func eachAttachment(name string, data []byte, each func(name string, data []byte) error) error {
 	taken := make(map[string]int)
 	add := func(name string, data []byte) error {

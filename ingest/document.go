@@ -8,12 +8,12 @@ import (
 
 // A Root is an ingested folder under a short name.
 type Root struct {
-	// Name is the first element of the id of every document below the
-	// folder: its base name, with "-2", "-3" … appended if that is in use.
+	// Name is the first element of the ID of every document in the folder. It is the base name of
+	// the folder, with "-2", "-3" … appended if that name is in use.
 	Name string `json:"root"`
-	// Path is the folder's absolute path, or the address of a web site; empty for
-	// the root "uploads", and for one that was made for the uploads of a collection
-	// [MadeForUploads] with the name of the folder that each server has for them.
+	// Path is the absolute path of the folder, or the address of a web site. It is empty for the
+	// root "uploads". For the uploads of a collection, it is [MadeForUploads] and the name of the
+	// folder that each server has for them.
 	Path string `json:"path,omitempty"`
 	// Collection is the part of the index that the folder belongs to.
 	Collection string `json:"collection"`
@@ -24,13 +24,13 @@ func IsAddress(path string) bool {
 	return strings.HasPrefix(path, "https://") || strings.HasPrefix(path, "http://")
 }
 
-// MadeForUploads begins the path of a root that was made for uploads.
+// MadeForUploads is the prefix of the path of a root made for uploads.
 const MadeForUploads = "uploads:"
 
-// DefaultCollection is the collection of roots without another.
+// DefaultCollection is the collection of roots that don't name one.
 const DefaultCollection = "default"
 
-// What readers make of files; see [format.Document].
+// Types of the documents that readers return; see [format.Document].
 type (
 	Document  = format.Document
 	Section   = format.Section
@@ -42,25 +42,25 @@ type (
 // ReaderKey is [format.ReaderKey].
 const ReaderKey = format.ReaderKey
 
-// AddressKey is the key in [Document.Meta] of the address that a document was
-// fetched from.
+// AddressKey is the key in [Document.Meta] for the address that a document was fetched from.
 const AddressKey = format.AddressKey
 
-// UnreadKey is the key in [Document.Meta] of what of the file was not read, and why.
+// UnreadKey is the key in [Document.Meta] for the parts of the file that were not read, with the
+// reason.
 const UnreadKey = "unread"
 
-// ModifiedKey is the key in [Document.Meta] of when the file was last changed, or fetched,
-// in the form of RFC 3339. An upload was added then.
+// ModifiedKey is the key in [Document.Meta] for the time, in RFC 3339, when the file was last
+// changed, fetched, or added as an upload.
 const ModifiedKey = "file_modified"
 
-// FormerKey is the key in [Document.Meta] of the ids that the document had before its
-// file was renamed, the latest first: "notes/b.md//notes/a.md".
+// FormerKey is the key in [Document.Meta] for the IDs that the document had before its file was
+// renamed, the latest first: "notes/b.md//notes/a.md".
 const FormerKey = "former_ids"
 
-// maxFormer is how many of them are kept.
+// maxFormer is the number of former IDs that are kept.
 const maxFormer = 8
 
-// FormerIDs returns the ids under [FormerKey]. No id has "//" in it.
+// FormerIDs returns the IDs under [FormerKey]. No ID contains "//".
 func FormerIDs(meta map[string]string) []string {
 	if meta[FormerKey] == "" {
 		return nil
@@ -68,7 +68,7 @@ func FormerIDs(meta map[string]string) []string {
 	return strings.Split(meta[FormerKey], "//")
 }
 
-// setMeta sets an entry of the metadata of a document; an empty one is removed.
+// setMeta sets an entry of a document's metadata. An empty value removes it.
 func setMeta(doc *Document, key, value string) {
 	if delete(doc.Meta, key); value == "" {
 		return
@@ -87,8 +87,7 @@ func Envelope(kind, title, path string) (subject, sent string) {
 	return format.Envelope(kind, title, path)
 }
 
-// A Chunk is a stored piece of a document. Its Text equals
-// Document.Text[Start:End], always.
+// A Chunk is a stored piece of a document. Its Text always equals Document.Text[Start:End].
 type Chunk struct {
 	// ID is the document's id, "#" and the chunk's 1-based ordinal.
 	ID string `json:"id"`
@@ -98,17 +97,17 @@ type Chunk struct {
 	Ordinal int `json:"ordinal"`
 	Start   int `json:"start"`
 	End     int `json:"end"`
-	// Heading is the path of headings over most of the chunk, outermost first, joined
-	// by [HeadingSeparator]; empty when there is none.
+	// Heading is the path of headings over most of the chunk, outermost first, joined by
+	// [HeadingSeparator], or "".
 	Heading string `json:"heading,omitempty"`
-	// Anchor is the fragment that leads to the chunk's place in the original,
-	// without "#": a heading's anchor or, for rows of a table file, what
-	// [RowAnchor] reads; "message=3" for the third of a mailbox.
+	// Anchor is the fragment, without "#", of the chunk's place in the original: a heading's
+	// anchor, an anchor for [RowAnchor] in a table file, or "message=3" for the third message of a
+	// mailbox.
 	Anchor string `json:"anchor,omitempty"`
 	// Page is the 1-based page on which the chunk starts; 0 without pages.
 	Page int `json:"page,omitempty"`
-	// Line is the 1-based line of the file in which the chunk starts; 0 where
-	// no [format.LineCounter] knows it.
+	// Line is the 1-based line of the file in which the chunk starts; 0 if no [format.LineCounter]
+	// gives it.
 	Line int    `json:"line,omitempty"`
 	Text string `json:"text"`
 	// Tokens is CountTokens(Text).
@@ -118,8 +117,8 @@ type Chunk struct {
 // HeadingSeparator separates the headings of a heading path.
 const HeadingSeparator = format.HeadingSeparator
 
-// EmbeddingText returns the text of a chunk for embedders and the lexical index:
-// the document's title and the heading path, then the chunk's own words.
+// EmbeddingText returns the text of a chunk for embedders and the lexical index: the document's
+// title, the heading path, and the text itself.
 func EmbeddingText(title string, c Chunk) string {
 	head := title
 	if c.Heading != "" && c.Heading != title {

@@ -12,34 +12,35 @@ import (
 	"ibid/ingest/format"
 )
 
-// A fileFormat is a kind of file and how it is read.
+// A fileFormat is a file format and its reader.
 type fileFormat struct {
 	name    string   // [Document.Format]
-	title   string   // in messages; empty when another row names it
-	endings []string // of file names, in lower case; "" is not an ending
+	title   string   // in messages; empty if another row gives it
+	endings []string // of file names, in lower case; "" means no ending
 	// read fills in text, sections, pages, title and metadata, and must not retain data.
 	read func(doc *Document, data []byte) error
-	// binary formats are not text.
+	// binary is set if files are not text.
 	binary bool
-	// isolated formats are read in a child process: their parsers may hang or exhaust memory.
+	// isolated formats are read in a child process, since their parsers may hang or exhaust memory.
 	isolated bool
-	// tree formats need up to a hundred times the size of the file: large ones are read in a child.
+	// tree formats need up to a hundred times the size of the file, so large files are read in a
+	// child process.
 	tree bool
-	// data formats hold values or code, whose letters need not be those of a language.
+	// data formats hold values or code, whose letters need not form words.
 	data bool
-	// hasFiles is set for documents that may have files attached or embedded.
+	// hasFiles is set if documents may have attached or embedded files.
 	hasFiles bool
-	// readOutside reads with the help of other programs, instead of read.
+	// readOutside, if set, replaces read. It uses other programs.
 	readOutside func(r *Reader, ctx context.Context, doc *Document, data []byte) error
 }
 
-// formats lists the formats that are read, in the order of messages.
+// formats lists the supported formats in the order used in messages.
 var formats []fileFormat
 
-// byEnding has them by the endings of names.
+// byEnding maps the endings of file names to formats.
 var byEnding = make(map[string]fileFormat)
 
-func init() { // a reader may look at the formats
+func init() { // not in the declaration, since readers use formats
 	formats = []fileFormat{
 		{name: "markdown", title: "Markdown (.md, .mdx)",
 			endings: []string{".md", ".markdown", ".mdown", ".mkd", ".mdx"},
@@ -91,22 +92,22 @@ func init() { // a reader may look at the formats
 		{name: "outlook", endings: []string{".msg"}, read: format.Outlook, binary: true, isolated: true, hasFiles: true},
 		{name: "calendar", title: "calendars and contacts (.ics, .vcf)", endings: []string{".ics", ".vcf"}, read: format.Calendar},
 	}
-	for _, f := range slices.Backward(formats) { // the first with an ending counts
+	for _, f := range slices.Backward(formats) { // the first format with an ending wins
 		for _, ending := range f.endings {
 			byEnding[ending] = f
 		}
 	}
 }
 
-// formatOf returns the format of a file's name.
+// formatOf returns the format of a file name.
 func formatOf(name string) (fileFormat, bool) {
 	f, ok := byEnding[endingOf(name)]
 	return f, ok
 }
 
-// endingOf returns the ending of a file's name, in lower case and with its dot.
-// It is empty if the part after the last dot is none, but a number ("syslog.1",
-// "ibid.8") or the variant of a usual text ("README.Debian").
+// endingOf returns the ending of a file name in lower case, with its dot. It is empty if the part
+// after the last dot is a number ("syslog.1", "ibid.8") or the variant of a usual text
+// ("README.Debian").
 func endingOf(name string) string {
 	ext := path.Ext(name)
 	stem := strings.TrimSuffix(path.Base(name), ext)
@@ -123,7 +124,7 @@ func endingOf(name string) string {
 	return ending
 }
 
-// formatNamed returns the format of a name, which must exist.
+// formatNamed returns the format with the given name, which must exist.
 func formatNamed(name string) fileFormat {
 	return formats[slices.IndexFunc(formats, func(f fileFormat) bool { return f.name == name })]
 }
@@ -133,7 +134,7 @@ func (f fileFormat) readInto(doc *Document, data []byte) error {
 	return callReader(f.name, func() error { return f.read(doc, data) })
 }
 
-// callReader calls a reader. A panic is an error of its file.
+// callReader calls a reader and turns a panic into an error.
 func callReader(reader string, read func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -143,7 +144,7 @@ func callReader(reader string, read func() error) (err error) {
 	return read()
 }
 
-// Formats lists in words which files are read, for messages.
+// Formats returns a list of the supported formats for messages.
 func Formats() string {
 	var said []string
 	for _, f := range formats {
@@ -156,6 +157,5 @@ func Formats() string {
 	return strings.Join(said[:last], ", ") + ", and " + said[last]
 }
 
-// LeftOut names, for messages, the files for which a [Syncer] yields no
-// [Change].
+// LeftOut describes, for messages, the files for which a [Syncer] yields no [Change].
 const LeftOut = "hidden files and folders, and what .gitignore or .ibidignore names"

@@ -8,11 +8,11 @@ import (
 	"ibid/ingest/format"
 )
 
-// GivenKey is the key in [Document.Meta] of the names of metadata that was given with an
-// upload, "author, tags", instead of being read from its file. No reader sets it.
+// GivenKey is the key in [Document.Meta] for the names of the metadata given with an upload instead
+// of read from its file, such as "author, tags". No reader sets it.
 const GivenKey = "given"
 
-// givenMeta returns the metadata that was given to a stored document.
+// givenMeta returns the metadata that was given for a stored document.
 func givenMeta(d Stored) map[string]string {
 	given := map[string]string{}
 	for name := range strings.SplitSeq(d.Meta[GivenKey], ", ") {
@@ -23,7 +23,7 @@ func givenMeta(d Stored) map[string]string {
 	return given
 }
 
-// setGivenMeta sets metadata of a document, over that of its file.
+// setGivenMeta sets given metadata of a document, replacing that of its file.
 func setGivenMeta(doc *Document, given map[string]string) {
 	for name, value := range given {
 		setMeta(doc, name, value)
@@ -31,7 +31,7 @@ func setGivenMeta(doc *Document, given map[string]string) {
 	setMeta(doc, GivenKey, strings.Join(slices.Sorted(maps.Keys(given)), ", "))
 }
 
-// syncer returns a syncer that gives metadata to the documents of an upload, over that stored.
+// syncer returns a syncer that adds meta to the given metadata of an upload's stored documents.
 func (u *Uploads) syncer(stored map[string]Stored, meta map[string]string) *Syncer {
 	given := map[string]string{}
 	for _, d := range stored { // all have the same

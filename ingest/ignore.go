@@ -9,20 +9,20 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// ignoreRules are the patterns of the .gitignore and .ibidignore files from
-// the root down to a folder. The last that matches decides.
+// ignoreRules are the patterns of the .gitignore and .ibidignore files from the root down to a
+// folder. The last matching pattern decides.
 type ignoreRules []ignoreRule
 
 type ignoreRule struct {
-	pattern string // in doublestar's terms, from the root
+	pattern string // in doublestar syntax, from the root
 	negated bool
 	dirOnly bool
 }
 
-// A larger ignore file is not read.
+// maxIgnoreBytes is the largest ignore file that is read.
 const maxIgnoreBytes = 1 << 20
 
-// withFolder adds the rules in a folder. A file that cannot be read has none.
+// withFolder adds the rules of a folder. It skips files that can't be read.
 func (rules ignoreRules) withFolder(fsys fs.FS, dir string) ignoreRules {
 	for _, name := range []string{".gitignore", ".ibidignore"} {
 		p := path.Join(dir, name)
@@ -59,7 +59,8 @@ func parseIgnore(dir, text string) []ignoreRule {
 		if line, r.dirOnly = strings.CutSuffix(line, "/"); line == "" {
 			continue
 		}
-		// A pattern with a slash is anchored here; any other matches at every depth.
+		// A pattern with a slash is anchored to this folder. Any other pattern matches at every
+		// depth.
 		anchored := strings.Contains(line, "/")
 		line = strings.TrimPrefix(line, "/")
 		line = strings.NewReplacer("{", `\{`, "}", `\}`).Replace(line)
@@ -93,7 +94,7 @@ func escapeGlob(s string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "{", `\{`, "}", `\}`).Replace(s)
 }
 
-// matchBelow reports whether the rules name a file, or a folder above it and below top.
+// matchBelow reports whether the rules match a file, or a folder above it and below top.
 func (rules ignoreRules) matchBelow(top, p string) bool {
 	matched := rules.excludes(p, false)
 	for dir := path.Dir(p); !matched && len(dir) > len(top) && dir != "."; dir = path.Dir(dir) {
@@ -102,7 +103,7 @@ func (rules ignoreRules) matchBelow(top, p string) bool {
 	return matched
 }
 
-// excludes reports whether the rules exclude a path, whose folders they do not.
+// excludes reports whether the rules exclude a path in folders that they don't exclude.
 func (rules ignoreRules) excludes(p string, dir bool) bool {
 	out := false
 	for _, r := range rules {

@@ -17,10 +17,9 @@ import (
 	"ibid/ingest/pdf/pdfium"
 )
 
-// RunChild does the work of a child process when getenv says that this is one:
-// it reads files from stdin and writes their documents to stdout. ran is false
-// in every other process. Call it before anything else, in main and in the
-// TestMain of every package that reads documents:
+// RunChild does the work of a child process if getenv shows that this process is one: it reads
+// files from stdin and writes their documents to stdout. In any other process, ran is false. Call
+// it first in main and in the TestMain of every package that reads documents:
 //
 //	if code, ran := ingest.RunChild(os.Getenv, os.Stdin, os.Stdout, os.Stderr); ran {
 //		os.Exit(code)
@@ -29,22 +28,22 @@ func RunChild(getenv func(string) string, stdin io.Reader, stdout, stderr io.Wri
 	return child.Run(getenv, stdin, stdout, stderr, new(childState).handle)
 }
 
-// A childRequest is a request to a child, which goes with the bytes of a file.
+// A childRequest is a request to a child process. The bytes of the file follow it.
 type childRequest struct {
 	Format    string
-	Path      string            // [Document.Path]; its ending may say more than the format
+	Path      string            // [Document.Path]; its ending may be more specific than the format
 	PDF       *pdfJob           `json:",omitempty"` // for a PDF file
-	Container *containerRequest `json:",omitempty"` // for the files in it, instead of reading it
+	Container *containerRequest `json:",omitempty"` // to list or extract the files in it instead of reading it
 }
 
-// A childReply is the document that a child read, or why there is none. Its text goes with it.
+// A childReply is the document that a child process read, or the error. The text follows it.
 type childReply struct {
 	Title, Partial string
 	Sections       []Section
 	Pages          []Page
 	Lines          []Line `json:",omitempty"`
 	Meta           map[string]string
-	Scanned        []int           // pages of a PDF file with a picture and no text
+	Scanned        []int           // PDF pages with a picture and no text
 	Marked         []pdfium.Rect   // on a drawn page
 	Entries        []archive.Entry // files in it
 	Error          string
@@ -52,10 +51,10 @@ type childReply struct {
 	text           string
 }
 
-// isScan reports whether all pages of a PDF file are scanned.
+// isScan reports whether all pages of a PDF file are scans.
 func (reply childReply) isScan() bool { return reply.Error != "" && len(reply.Scanned) > 0 }
 
-// fill fills in a document from the reply.
+// fill copies the reply into a document.
 func (reply childReply) fill(doc *Document) error {
 	switch {
 	case reply.Skip:
@@ -77,14 +76,14 @@ func (r *Reader) readInChild(ctx context.Context, format string, doc *Document, 
 	return reply.fill(doc)
 }
 
-// So many replies are kept for copies of their files, of up to so many bytes each.
+// Limits of the replies kept for copies of their files: their number and the bytes of each.
 const (
 	keptReplies    = 16
 	keptReplyBytes = 2 << 20
 )
 
-// askOnce is askChild for reading a file: equal files are read once, if there are
-// not too many others between them.
+// askOnce is like askChild, but reads identical files once if there are few other files between
+// them.
 func (r *Reader) askOnce(ctx context.Context, request childRequest, digest string, data []byte) (childReply, error) {
 	key := digest + path.Ext(request.Path)
 	r.cachedMu.Lock()
@@ -116,23 +115,22 @@ func (r *Reader) askChild(ctx context.Context, request childRequest, data []byte
 	return reply, err
 }
 
-// A pdfJob tells a child how to read or draw a PDF file.
+// A pdfJob says how a child process reads or draws a PDF file.
 type pdfJob struct {
-	Folder  string              // of PDFium's code
-	Cache   string              // of the compiled code; empty for none
+	Folder  string              // with PDFium's code
+	Cache   string              // folder of the compiled code; empty for none
 	Draw    *pdfium.DrawOptions // draw a page instead of reading
-	Picture bool                // the data is what tesseract found in a picture
-	// Recognised holds what tesseract found on pages without text of their own,
-	// by number.
+	Picture bool                // the data is tesseract's table for a picture
+	// Recognised maps page numbers to tesseract's tables for pages without text.
 	Recognised map[int][]byte `json:",omitempty"`
 }
 
-// pdfPatience is the processor time for the pages of a file. Those left then are named.
+// pdfPatience is the processor time for the pages of a file. The pages that are left are reported.
 const pdfPatience = (child.Seconds - 4) * time.Second
 
-// A childState is the state that a child keeps between files.
+// A childState is the state that a child process keeps between files.
 type childState struct {
-	engine *pdfium.Engine // nil until it is needed
+	engine *pdfium.Engine // nil until needed
 }
 
 // handle is the [child.Handler] of readers.
@@ -195,7 +193,7 @@ func readPDF(doc *Document, job pdfJob, data []byte, reply *childReply) (err err
 	return nil
 }
 
-// draw draws a page. The picture is the text of the reply.
+// draw draws a page. The picture becomes the text of the reply.
 func (w *childState) draw(job pdfJob, data []byte, reply *childReply) error {
 	if w.engine == nil {
 		code, _, err := pdfium.Code(job.Folder)

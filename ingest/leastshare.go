@@ -5,15 +5,14 @@ import (
 	"unicode/utf8"
 )
 
-// LeastShare returns the least share of [CountTokens] that the tokenisers of
-// today's models count, about 1/7 to 2/3: their vocabularies cover more
-// languages than the one that Ibid counts with. A lower count is that of less
-// text.
+// LeastShare returns the least share of [CountTokens], about 1/7 to 2/3, that the tokenisers of
+// today's models count for a text: their vocabularies cover more languages than cl100k_base. A
+// lower count means that part of the text is missing.
 func LeastShare(text string) float64 {
 	least, bytes := asciiShare, 1.
 	for _, r := range text {
 		if unicode.IsLetter(r) || unicode.IsMark(r) {
-			n := float64(utf8.RuneLen(r)) // tokens have about equally many in all scripts
+			n := float64(utf8.RuneLen(r)) // letters of all scripts have about equally many tokens per byte
 			least, bytes = least+n*scriptShare(r), bytes+n
 		}
 	}
@@ -22,9 +21,9 @@ func LeastShare(text string) float64 {
 
 const asciiShare = .65
 
-// scriptShare returns the share for a letter: about three
-// quarters of the tokens of o200k_base per token of cl100k_base in the script,
-// as TestLeastShare measures. A text cut in half is still below it.
+// scriptShare returns the share for a letter: about three quarters of the o200k_base tokens per
+// cl100k_base token in its script, as TestLeastShare measures. The count of a text cut in half is
+// below it.
 func scriptShare(r rune) float64 {
 	switch {
 	case r < 0x80:

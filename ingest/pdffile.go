@@ -12,23 +12,22 @@ import (
 	"ibid/ingest/pdf/pdfium"
 )
 
-// NoOCR as [PDFOptions.Languages] leaves pictures and scans unread.
+// NoOCR as [PDFOptions.Languages] disables reading pictures and scans.
 const NoOCR = "off"
 
-// PDFOptions say what helps Ibid's own reader with PDF files, scans and pictures.
+// PDFOptions configure the programs that help to read PDF files, scans and pictures.
 type PDFOptions struct {
-	// Helped has PDFium draw pages, and tesseract recognise text, where they are
-	// available.
+	// Helped allows PDFium to draw pages, and tesseract to recognise text, if available.
 	Helped bool
-	// Folder is where PDFium's code is looked for, as [pdfium.FileName], and where
-	// the compiled code is kept; empty for none.
+	// Folder is searched for PDFium's code, named [pdfium.FileName], and keeps the compiled code;
+	// empty for none.
 	Folder string
-	// Languages of scans and pictures, as tesseract names them, joined by "+";
-	// empty for its default, [NoOCR] to read none.
+	// Languages of scans and pictures, as tesseract names them, joined by "+". Empty means
+	// tesseract's default, and [NoOCR] disables reading them.
 	Languages string
 }
 
-// OCR returns the path of tesseract; empty when scans and pictures are not read.
+// OCR returns the path of tesseract, or "" if scans and pictures are not read.
 func (o PDFOptions) OCR() string {
 	if !o.Helped || o.Languages == NoOCR {
 		return ""
@@ -36,15 +35,15 @@ func (o PDFOptions) OCR() string {
 	return child.Program("tesseract")
 }
 
-// A pdfPlan is how this machine fulfils the options.
+// A pdfPlan is what this machine offers for the options.
 type pdfPlan struct {
-	job       pdfJob // for children
-	from      string // of PDFium: "part of this program" or a path; empty for none
+	job       pdfJob // for child processes
+	from      string // source of PDFium: "part of this program" or a path; empty for none
 	trouble   string // why PDFium is not in use, or slow
 	tesseract string // a path; empty for none
 }
 
-// find looks for tesseract and PDFium, and compiles PDFium unless that was done.
+// find searches for tesseract and PDFium, and compiles PDFium unless it is compiled already.
 func (o PDFOptions) find() (p pdfPlan) {
 	if !o.Helped {
 		return p
@@ -68,14 +67,14 @@ func (o PDFOptions) find() (p pdfPlan) {
 	if err == nil {
 		err = engine.Close()
 	}
-	if err != nil { // every child compiles it then, in a second or two
+	if err != nil { // every child process then compiles it, in a second or two
 		p.trouble = fmt.Sprintf("the compiled PDFium cannot be kept in %s, so that every process compiles it: %v", p.job.Cache, err)
 		p.job.Cache = ""
 	}
 	return p
 }
 
-// plan returns how this reader reads PDF files. PDFium may be got while it reads.
+// plan returns how this reader reads PDF files. PDFium may be installed while the reader is in use.
 func (r *Reader) plan() pdfPlan {
 	r.planning.Lock()
 	defer r.planning.Unlock()
@@ -85,14 +84,14 @@ func (r *Reader) plan() pdfPlan {
 	return r.pdfs
 }
 
-// PDFium says where PDFium is from, "part of this program" or a path, and why it
-// is not in use or slow; both are empty if there is none.
+// PDFium returns where PDFium was found, "part of this program" or a path, and why it is not in use
+// or slow. Both are empty if PDFium is not installed.
 func (r *Reader) PDFium() (from, trouble string) {
 	p := r.plan()
 	return p.from, p.trouble
 }
 
-// readPDFFile reads a PDF file as the options say.
+// readPDFFile reads a PDF file as configured.
 func (r *Reader) readPDFFile(ctx context.Context, doc *Document, data []byte) error {
 	plan := r.plan()
 	reply, err := r.askOnce(ctx, childRequest{Format: doc.Format, Path: doc.Path, PDF: &plan.job}, doc.Digest, data)
@@ -124,7 +123,7 @@ func (r *Reader) readPDFFile(ctx context.Context, doc *Document, data []byte) er
 	return nil
 }
 
-// askPDF has a child read the file.
+// askPDF has a child process read the file.
 func (r *Reader) askPDF(ctx context.Context, doc *Document, job pdfJob, data []byte) (childReply, error) {
 	return r.askChild(ctx, childRequest{Format: doc.Format, Path: doc.Path, PDF: &job}, data)
 }

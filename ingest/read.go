@@ -19,18 +19,17 @@ import (
 	"ibid/ingest/child"
 )
 
-// DefaultMaxBytes is the default size of the largest file that is read.
+// DefaultMaxBytes is the default size in bytes of the largest file that is read.
 const DefaultMaxBytes = 64 << 20
 
-// largeTree is the size in bytes from which a file of a tree format is read in a child.
+// largeTree is the size in bytes from which a file of a tree format is read in a child process.
 const largeTree = 4 << 20
 
-// A Reader reads files into documents. Its zero value is ready for use, by any
-// number of goroutines.
+// A Reader reads files into documents. Its zero value is ready for use by any number of goroutines.
 type Reader struct {
-	// MaxBytes is the largest file that is read; 0 means [DefaultMaxBytes].
+	// MaxBytes is the size of the largest file that is read; 0 means [DefaultMaxBytes].
 	MaxBytes int64
-	// PDF says how PDF files, scans and pictures are read.
+	// PDF configures reading PDF files, scans and pictures.
 	PDF PDFOptions
 
 	once     sync.Once
@@ -41,18 +40,18 @@ type Reader struct {
 	pdfs     pdfPlan
 }
 
-// Close ends the idle child processes, which otherwise end by themselves after a
-// while. The reader can still be used.
+// Close ends the idle child processes, which otherwise end by themselves after a while. The reader
+// remains usable.
 func (r *Reader) Close() { r.pool().Close() }
 
-// Deaths returns how many child processes a file crashed, or ended at their limit
-// of time or memory.
+// Deaths returns the number of child processes that crashed on a file or reached their limit of
+// time or memory.
 func (r *Reader) Deaths() int64 { return r.pool().Deaths() }
 
 func (r *Reader) pool() *child.Pool {
 	r.once.Do(func() {
 		r.children = child.NewPool("reader")
-		// A reader that was not closed leaves no dead process.
+		// End the processes of a reader that was not closed.
 		runtime.AddCleanup(r, (*child.Pool).Close, r.children)
 	})
 	return r.children
@@ -60,7 +59,7 @@ func (r *Reader) pool() *child.Pool {
 
 func (r *Reader) maxBytes() int64 { return cmp.Or(r.MaxBytes, DefaultMaxBytes) }
 
-// refuse returns why a file of this name and size is not read; nil if it is.
+// refuse returns the reason why a file with this name and size is not read, or nil.
 func (r *Reader) refuse(name string, size int64) error {
 	if _, ok := formatOf(name); !ok && !isContainer(name) {
 		return &SkipError{Reason: fmt.Sprintf("%s files are not read", endingOf(name))}
@@ -74,33 +73,33 @@ func (r *Reader) refuse(name string, size int64) error {
 	return nil
 }
 
-// readerVersion is increased when a file gives a better text or better chunks than
-// before. Stored documents of older versions are read again once.
+// readerVersion is incremented when a file yields better text or chunks than before. Stored
+// documents of older versions are then read again once.
 const readerVersion = 26
 
-// readerName is the value of [ReaderKey] for what is read now.
+// readerName is the value of [ReaderKey] for documents read now.
 func readerName() string { return fmt.Sprintf("go %d", readerVersion) }
 
-// withoutOCR ends the reader's name of a file whose scanned pages were not read.
+// withoutOCR is the suffix of [ReaderKey] for a file whose scanned pages were not read.
 const withoutOCR = " without OCR"
 
-// outdated reports whether a file would be read better now than when it was stored.
+// outdated reports whether reading a file now gives a better result than the stored one.
 func (r *Reader) outdated(reader string) bool {
 	reader, missing := strings.CutSuffix(reader, withoutOCR)
 	_, number, _ := strings.Cut(reader, " ")
 	version, err := strconv.Atoi(number)
-	// The error is that it was stored before readers were noted.
+	// Before readers were recorded, the name is empty, which is not a number.
 	return err != nil || version < readerVersion || missing && r.plan().checkOCR() == nil
 }
 
-// Read reads one file in the format of its name. The caller sets the document's
-// id and root. The error is a [*SkipError] if there is nothing to read in the
-// file; any other describes a fault of the file.
+// Read reads one file in the format that its name implies. The caller sets the document's ID and
+// root. The error is a [*SkipError] if there is nothing to read in the file. Any other error
+// describes a fault of the file.
 func (r *Reader) Read(ctx context.Context, name string, data []byte) (*Document, error) {
 	return r.read(ctx, name, data, false)
 }
 
-// read is Read, on request with every parser of trees in a child process.
+// read is Read, with every parser of trees in a child process if isolated is set.
 func (r *Reader) read(ctx context.Context, name string, data []byte, isolated bool) (*Document, error) {
 	err := r.refuse(name, int64(len(data)))
 	if err != nil {
@@ -153,7 +152,7 @@ func (r *Reader) read(ctx context.Context, name string, data []byte, isolated bo
 	return doc, nil
 }
 
-// refuseGarbled returns why a text in the format is not read; nil if it is.
+// refuseGarbled returns the reason why a text in the format is not read, or nil.
 func (f fileFormat) refuseGarbled(text string) error {
 	letter := text[:1]
 	switch {
@@ -168,11 +167,11 @@ func (f fileFormat) refuseGarbled(text string) error {
 		"save it again with the program that wrote it")
 }
 
-// oneLine makes white space in a title single spaces: several lines could pass for sources.
+// oneLine collapses white space to single spaces: a title of several lines could pass for sources.
 func oneLine(title string) string { return strings.Join(strings.Fields(title), " ") }
 
-// visibleName returns the name of a file with escapes for the characters that break
-// lines, command a terminal or change the reading direction. Joiners stay.
+// visibleName returns the name of a file with escapes for the characters that break lines, command
+// a terminal or change the reading direction. It keeps joiners.
 func visibleName(name string) string {
 	var b strings.Builder
 	for _, r := range name {
@@ -185,10 +184,10 @@ func visibleName(name string) string {
 	return b.String()
 }
 
-// aProgram is skipped, where other binary kinds have a wrong name.
+// aProgram is the only binary kind that is skipped. The other kinds have a wrong name.
 const aProgram = "a program"
 
-// binaryKind names the format that the first bytes of a file show.
+// binaryKind returns the format that the first bytes of a file show.
 func binaryKind(data []byte) string {
 	for _, k := range [...]struct{ magic, name string }{
 		{"%PDF-", "a PDF"}, {"PK\x03\x04", "a zip archive or office file"}, {"\x1f\x8b", "a gzip archive"},

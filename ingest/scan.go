@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"image"
-	_ "image/gif" // for the sizes of pictures
+	_ "image/gif" // to measure pictures
 	_ "image/jpeg"
 	_ "image/png"
 	"time"
@@ -17,11 +17,11 @@ import (
 	"ibid/ingest/pdf/pdfium"
 )
 
-// Limits of the recognition of text.
+// Limits of text recognition.
 const (
-	pageSeconds = 30              // for a page or a picture
-	scanTime    = 5 * time.Minute // for a file
-	maxScan     = 200             // pages of a file
+	pageSeconds = 30              // per page or picture
+	scanTime    = 5 * time.Minute // per file
+	maxScan     = 200             // pages per file
 	maxTable    = 32 << 20        // bytes of the text of a page
 	// leastPicture is the width and height in pixels below which a picture is an icon.
 	leastPicture = 64
@@ -30,7 +30,7 @@ const (
 // errNoOCR is the reason why a scan is not read.
 var errNoOCR = &SkipError{Reason: "no readable text, scanned or garbled by its fonts: install tesseract to read it"}
 
-// checkOCR returns why scans are not read; nil when they are.
+// checkOCR returns the reason why scans are not read, or nil.
 func (p pdfPlan) checkOCR() error {
 	if p.tesseract == "" {
 		return errNoOCR
@@ -41,8 +41,8 @@ func (p pdfPlan) checkOCR() error {
 	return nil
 }
 
-// withScans reads the file again with the text that is recognised on the pages
-// without any. said names those that were not read.
+// withScans reads the file again with text recognised on the pages without any. said describes the
+// pages that were not read.
 func (r *Reader) withScans(
 	ctx context.Context, doc *Document, data []byte, plan pdfPlan, pages []int,
 ) (reply childReply, said string, err error) {
@@ -73,10 +73,10 @@ func (r *Reader) withScans(
 	return reply, said, err
 }
 
-// errNotRecognised is the reason why a scan or a picture without letters is not read.
+// errNotRecognised is the reason why a scan or picture without letters is not read.
 var errNotRecognised error = &SkipError{Reason: "no text was recognised in it"}
 
-// draw has a child draw a page with PDFium.
+// draw has a child process draw a page with PDFium.
 func (r *Reader) draw(ctx context.Context, data []byte, plan pdfPlan, o pdfium.DrawOptions) (childReply, error) {
 	job := plan.job
 	job.Draw = &o
@@ -87,7 +87,7 @@ func (r *Reader) draw(ctx context.Context, data []byte, plan pdfPlan, o pdfium.D
 	return reply, err
 }
 
-// recognise returns the text that tesseract finds in a picture, as a table.
+// recognise returns tesseract's table of the text in a picture.
 func (r *Reader) recognise(ctx context.Context, path string, picture []byte) ([]byte, error) {
 	release, err := r.pool().Acquire(ctx)
 	if err != nil {
@@ -123,12 +123,12 @@ func (r *Reader) readPicture(ctx context.Context, doc *Document, data []byte) er
 	return reply.fill(doc)
 }
 
-// ErrNoDrawing means that pages cannot be drawn without PDFium.
+// ErrNoDrawing means that pages can't be drawn because PDFium is not available.
 var ErrNoDrawing = errors.New("pages are drawn with PDFium only")
 
-// DrawPage draws a page of a PDF file, counted from 1 and width pixels wide, in a
-// child process. It marks the words of the quote, if there is one. The error is
-// [ErrNoDrawing], or an [*UnreadableError] of the file.
+// DrawPage draws a page of a PDF file, numbered from 1, in a child process. The picture is width
+// pixels wide and marks the words of the quote, if any. The error is [ErrNoDrawing], or an
+// [*UnreadableError] for the file.
 func (r *Reader) DrawPage(ctx context.Context, data []byte, page int, quote string, width int) (*pdfium.Drawing, error) {
 	plan := r.plan()
 	if plan.from == "" {

@@ -11,14 +11,13 @@ import (
 	"ibid/cite/sentence"
 )
 
-// A Span is the range of bytes [Start, End) of a text.
+// A Span is the byte range [Start, End) of a text.
 type Span struct{ Start, End int }
 
-// Sentences yields the sentences of a text in order, without surrounding white
-// space, by the Unicode rules (UAX #29). Wrapped lines are joined; list items,
-// table rows, headings and lines of code are separate; common abbreviations end
-// no sentence. Every byte that is not white space is in exactly one span. It
-// takes linear time.
+// Sentences yields the sentences of a text in order, without surrounding white space, by the
+// Unicode rules (UAX #29). Wrapped lines are joined. List items, table rows, headings and lines of
+// code are separate. Common abbreviations don't end a sentence. Every byte except white space is in
+// exactly one span. The running time is linear.
 func Sentences(text string) iter.Seq[Span] {
 	return func(yield func(Span) bool) {
 		for block := range blocks(text) {
@@ -31,7 +30,7 @@ func Sentences(text string) iter.Seq[Span] {
 	}
 }
 
-// blocks yields the ranges inside which a line end is just a space.
+// blocks yields the ranges in which a line end is only a space.
 func blocks(text string) iter.Seq[Span] {
 	return func(yield func(Span) bool) {
 		var cur Span    // the block so far; empty when End == 0
@@ -63,7 +62,8 @@ func blocks(text string) iter.Seq[Span] {
 // maxWrapped is the length in bytes from which a line is a whole paragraph.
 const maxWrapped = 300
 
-// isWrapped reports whether next continues the paragraph of line, of lines up to widest bytes.
+// isWrapped reports whether next continues the paragraph of line. widest is the length of its
+// longest line.
 func isWrapped(line, next string, widest int) bool {
 	if isSeparate(line) && !isListItem(line) || isSeparate(next) || len(line) > maxWrapped || len(next) > maxWrapped {
 		return false
@@ -72,7 +72,7 @@ func isWrapped(line, next string, widest int) bool {
 	if unicode.IsLower(r) {
 		return true
 	}
-	// A line much shorter than the others ends on purpose.
+	// A line much shorter than the longest one ends on purpose.
 	return len(line) >= 40 && len(line)*10 >= widest*6
 }
 
@@ -82,13 +82,13 @@ func isSeparate(line string) bool {
 		strings.HasPrefix(line, "|") || strings.Contains(line, " | ") || isListItem(line)
 }
 
-// isCode reports whether a line is indented as code is, and is not a list item.
+// isCode reports whether a line is indented like code and is not a list item.
 func isCode(line string) bool {
 	return (strings.HasPrefix(line, "    ") || strings.HasPrefix(line, "\t")) && !isListItem(line)
 }
 
-// isListItem reports whether a line begins with a bullet or a number of at
-// most three digits or one letter, in the ways Markdown and plain text do.
+// isListItem reports whether a line begins with a bullet, or with a number of at most three digits
+// or one letter, as in Markdown or plain text.
 func isListItem(line string) bool {
 	s := strings.TrimLeft(line, " \t")
 	if s == "" {
@@ -112,8 +112,8 @@ func blockSentences(text string, block Span) iter.Seq[Span] {
 			yield(Span{block.Start + leadingSpace(line), block.Start + len(strings.TrimSpace(line)) + leadingSpace(line)})
 			return
 		}
-		// The rules end a sentence at every line end; inside a block a line
-		// end is a space. Both are one byte, so offsets stay.
+		// The rules end a sentence at every line end, but inside a block a line end is a space.
+		// Both are one byte, so offsets don't change.
 		flat := text[block.Start:block.End]
 		if strings.IndexByte(flat, '\n') >= 0 {
 			flat = strings.ReplaceAll(flat, "\n", " ")
@@ -150,7 +150,8 @@ func blockSentences(text string, block Span) iter.Seq[Span] {
 
 func leadingSpace(s string) int { return len(s) - len(strings.TrimLeftFunc(s, unicode.IsSpace)) }
 
-// continuesWith reports whether the sentence s continues with next. first is set if s begins the block.
+// continuesWith reports whether the sentence s continues with next. first is set if s begins the
+// block.
 func continuesWith(s, next string, first bool) bool {
 	// A lone closing quote or bracket belongs to the sentence before it.
 	if len(next) <= 4 && strings.Trim(next, `"'”’»)]`) == "" {

@@ -11,21 +11,20 @@ import (
 	"github.com/clipperhouse/uax29/v2/words"
 )
 
-// The tokens of a chunk: it ends at the next good place after the target, and
-// has at most the maximum.
+// Sizes of a chunk in tokens: it ends at the next good place after the target, and before the
+// maximum.
 const (
 	targetTokens = 250
 	maxTokens    = 400
 )
 
-// Split cuts a document into chunks: along headings and pages, then
-// paragraphs, then lines (list items, rows, code), then sentences, and inside
-// words only where one alone exceeds the budget. Small neighbours on a page are
-// packed together, best under one heading. Chunks are in order, without blank
-// space around them, and everything that is not blank lies in one of them.
+// Split cuts a document into chunks along headings and pages, then paragraphs, then lines (list
+// items, rows, code), then sentences. It cuts between words only if a sentence alone exceeds the
+// budget. It packs small neighbours on a page together, preferably under one heading. Chunks are in
+// order and without surrounding white space, and together they contain all other text.
 func Split(doc *Document) []Chunk { return split(context.Background(), doc, targetTokens, maxTokens) }
 
-// split is Split with a size of chunks. When ctx is done, it returns some of them.
+// split is Split with the given sizes in tokens. When ctx is done, it returns only some chunks.
 func split(ctx context.Context, doc *Document, target, most int) []Chunk {
 	s := splitter{doc: doc, target: target, max: most}
 	var parts []part
@@ -53,7 +52,7 @@ type splitter struct {
 	target, max int
 }
 
-// A unit is a piece that a chunk holds whole.
+// A unit is a piece that a chunk contains as a whole.
 type unit struct {
 	Span
 	tokens int
@@ -69,7 +68,7 @@ const (
 	betweenParagraphs
 )
 
-// cutPart cuts one part into those that a chunk can hold.
+// cutPart cuts a part into parts that fit into a chunk.
 func (s *splitter) cutPart(p part) (out []part) {
 	if p.tokens = s.count(p.Span); p.tokens <= s.target {
 		return []part{p}
@@ -79,7 +78,7 @@ func (s *splitter) cutPart(p part) (out []part) {
 		n := s.nextChunkUnits(units)
 		for {
 			p.Span = Span{units[0].Start, units[n-1].End}
-			// The tokens of units need not add up to those of the whole.
+			// The token counts of units need not add up to the count of the whole.
 			if p.tokens = CountTokens(s.doc.Text[p.Start:p.End]); p.tokens <= s.max || n == 1 {
 				break
 			}
@@ -91,7 +90,8 @@ func (s *splitter) cutPart(p part) (out []part) {
 	return out
 }
 
-// nextChunkUnits returns how many units the next chunk holds: up to the strongest break near the target.
+// nextChunkUnits returns the number of units in the next chunk, which ends at the strongest break
+// near the target.
 func (s *splitter) nextChunkUnits(units []unit) int {
 	total := 0
 	for _, a := range units {
@@ -106,8 +106,8 @@ func (s *splitter) nextChunkUnits(units []unit) int {
 	sum := 0
 	for i, a := range units {
 		if i > 0 {
-			// A break here leaves sum tokens in the chunk. Paragraphs may exceed the
-			// target or end early; sentences stay close to it.
+			// A break here leaves sum tokens in the chunk. At paragraphs it may exceed the target
+			// or end early; at sentences it stays close to the target.
 			rank := -1
 			switch {
 			case sum > s.target && a.before < betweenLines:
@@ -175,9 +175,9 @@ func (s *splitter) units(p part) []unit {
 	return spans
 }
 
-// pieces cuts a text between words into ranges of at most limit bytes, and so of
-// at most limit tokens: after a space or a comma if one is near. A word longer
-// than limit is cut between characters.
+// pieces cuts a text between words into ranges of at most limit bytes, and so of at most limit
+// tokens. It prefers to cut after a nearby space or comma, and cuts a word longer than limit
+// between characters.
 func pieces(text string, limit int) []Span {
 	var out []Span
 	cur := Span{}

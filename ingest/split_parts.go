@@ -8,14 +8,14 @@ import (
 	"unicode/utf8"
 )
 
-// A part is a range of the text, with its headings.
+// A part is a range of the text with its headings.
 type part struct {
 	Span
 	path   []string // headings, outermost first
 	anchor string
 	level  int
-	row    int    // of a table, 1-based; 0 elsewhere
-	sheet  string // that the row is of, in a workbook
+	row    int    // 1-based row of a table; 0 elsewhere
+	sheet  string // sheet of the row, in a workbook
 	tokens int
 	bare   bool // nothing but its heading
 }
@@ -53,8 +53,8 @@ func (s *splitter) parts(ctx context.Context) []part {
 	return s.cutAtPages(parts)
 }
 
-// rowOf returns the sheet and the row of an anchor, or the 1-based place in a list
-// that a JSON pointer ends with; 0 for any other.
+// rowOf returns the sheet and row of an anchor, or the 1-based list index that ends a JSON pointer.
+// For other anchors, row is 0.
 func rowOf(anchor string) (sheet string, row int) {
 	sheet, number, ok := RowAnchor(anchor)
 	if !ok && strings.HasPrefix(anchor, "/") {
@@ -67,8 +67,8 @@ func rowOf(anchor string) (sheet string, row int) {
 	return sheet, n + row
 }
 
-// A Trail is a section with those around it, outermost first. The zero value is
-// the place before all sections.
+// A Trail is a section with its ancestors, outermost first. The zero value is the position before
+// all sections.
 type Trail []Section
 
 // Enter moves to the next section of the document.
@@ -80,7 +80,7 @@ func (t *Trail) Enter(s Section) {
 	*t = append(over, s)
 }
 
-// Path returns the headings of the trail, without empty ones.
+// Path returns the non-empty headings of the trail.
 func (t Trail) Path() []string {
 	var path []string
 	for _, s := range t {
@@ -91,7 +91,7 @@ func (t Trail) Path() []string {
 	return path
 }
 
-// count returns the tokens of a range; an estimate for one far over the budget.
+// count returns the tokens of a range, or an estimate if it is far over the budget.
 func (s *splitter) count(r Span) int {
 	if n := r.End - r.Start; n > 12*s.max {
 		return max(n/4, s.max+1)
@@ -99,19 +99,19 @@ func (s *splitter) count(r Span) int {
 	return CountTokens(s.doc.Text[r.Start:r.End])
 }
 
-// Sizes in tokens: below minPart, a part is joined with a neighbour under one
-// heading; below least, with any neighbour on its page.
+// Sizes in tokens: a part below minPart is joined with a neighbour under the same heading, a part
+// below least with any neighbour on its page.
 const (
 	minPart = 40
 	least   = 30
 )
 
-// A table of more rows than this has chunks of the target size, which are fewer; in
-// a smaller one only small rows share a chunk, so that a search finds the row.
+// A table of more rows has chunks of the target size, since these are fewer. In a smaller table
+// only small rows share a chunk, so that a search finds the row.
 const manyRows = 5000
 
-// join joins headings with the text after them, small parts with their neighbours
-// under one heading, and rows.
+// join joins headings with the text after them, small parts with their neighbours under one
+// heading, and rows.
 func (s *splitter) join(parts []part) (out []part) {
 	rows := 0
 	for _, p := range parts {
@@ -139,7 +139,7 @@ func (s *splitter) join(parts []part) (out []part) {
 	return out
 }
 
-// joinSmall joins parts that are still too small with the neighbour nearer by headings.
+// joinSmall joins parts that are still too small with the neighbour that shares more headings.
 func (s *splitter) joinSmall(parts []part) (out []part) {
 	for i, p := range parts {
 		n := len(out)
@@ -155,9 +155,9 @@ func (s *splitter) joinSmall(parts []part) (out []part) {
 
 func nearness(q, p part) int { return len(commonPath(q.path, p.path)) }
 
-// canJoin reports whether two neighbours can be in one chunk, whose place is that of both.
+// canJoin reports whether two neighbours can be in one chunk, with a place that is right for both.
 func (s *splitter) canJoin(q, p part) bool {
-	const slack = 16 // the tokens of parts need not add up to those of the whole
+	const slack = 16 // token counts of parts need not add up to the count of the whole
 	tokens := q.tokens + p.tokens
 	if tokens > s.max-slack {
 		tokens = s.count(Span{q.Start, p.End})
@@ -166,7 +166,7 @@ func (s *splitter) canJoin(q, p part) bool {
 	return tokens <= s.max && (small || s.doc.PageAt(q.Start) == s.doc.PageAt(p.Start)) && placeOf(q) == placeOf(p)
 }
 
-// placeOf returns the sheet or message that a part is of; empty for none.
+// placeOf returns the sheet or message of a part, or "".
 func placeOf(p part) string {
 	if sheet, _, ok := RowAnchor(p.anchor); ok && sheet != "" {
 		return "sheet=" + sheet
@@ -181,7 +181,7 @@ func placeOf(p part) string {
 func (s *splitter) joinParts(q, p part) part {
 	switch {
 	case sameTable(q, p):
-		if _, rows, ok := RowAnchor(p.anchor); ok { // a pointer names the first of them
+		if _, rows, ok := RowAnchor(p.anchor); ok { // a pointer names the first row
 			last := rows[strings.LastIndexByte(rows, '-')+1:]
 			q.anchor = fmt.Sprintf("%s%d-%s", strings.TrimSuffix(p.anchor, rows), q.row, last)
 		}
@@ -195,7 +195,7 @@ func (s *splitter) joinParts(q, p part) part {
 			q.path = p.path
 		}
 		if _, rows, ok := RowAnchor(q.anchor); ok && !strings.Contains(rows, "-") {
-			q.anchor = placeOf(q) // it is not all in one row
+			q.anchor = placeOf(q) // it spans several rows
 		}
 		q.level, q.bare, q.row = min(q.level, p.level), false, 0
 	}
@@ -208,7 +208,7 @@ func sameTable(q, p part) bool {
 	return p.row > 0 && q.row > 0 && p.sheet == q.sheet && p.level == q.level
 }
 
-// areRelated reports whether two parts are under one heading, or both of the outermost level.
+// areRelated reports whether two parts are under one heading, or both at the outermost level.
 func (s *splitter) areRelated(q, p part) bool {
 	return q.row == 0 && p.row == 0 && len(q.path) > 0 && (nearness(q, p) > 0 || q.level == p.level)
 }
@@ -221,7 +221,7 @@ func commonPath(a, b []string) []string {
 	return a[:n]
 }
 
-// cutAtPages cuts parts where a page ends, or the sentence that spans two pages.
+// cutAtPages cuts parts at the end of each page, or at the end of a sentence that spans two pages.
 func (s *splitter) cutAtPages(parts []part) []part {
 	if len(s.doc.Pages) < 2 {
 		return parts
@@ -249,7 +249,8 @@ func (s *splitter) cutAtPages(parts []part) []part {
 	return out
 }
 
-// sentenceEnd returns the end of the sentence around a place, or the place between sentences.
+// sentenceEnd returns the end of the sentence around a position, or the position itself if it is
+// between sentences.
 func (s *splitter) sentenceEnd(at int) int {
 	const window = 600
 	text := s.doc.Text

@@ -13,46 +13,42 @@ import (
 	"syscall"
 )
 
-// A Syncer keeps a [Sink] in step with folders. One that is used again looks
-// only at files whose size or time has changed since.
+// A Syncer keeps a [Sink] in step with folders. When it is used again, it reads only files whose
+// size or modification time has changed.
 type Syncer struct {
 	Sink   Sink
-	Reader *Reader // nil means one with the defaults
-	// Writers is the number of documents stored at a time; 0 means one. With
-	// several, a document may be stored before one that precedes it.
+	Reader *Reader // nil means a default Reader
+	// Writers is the number of documents stored at a time; 0 means one. If there are several,
+	// documents may be stored out of order.
 	Writers int
-	// Include and Exclude are patterns as in a .gitignore file at the root, which
-	// [CheckGlob] checks. Without Include everything is included except hidden
-	// files and those that an ignore file names.
+	// Include and Exclude are patterns as in a .gitignore file at the root; see [CheckGlob]. If
+	// Include is empty, everything is included except hidden files and files excluded by an ignore
+	// file.
 	Include, Exclude []string
 	// Force reads every file again, even if it is stored unchanged.
 	Force bool
-	// GivenMeta, unless it is nil, is metadata that documents get over that of their files,
-	// in place of any that they were given before.
+	// GivenMeta, unless nil, is metadata given to the documents. It takes precedence over the
+	// metadata of their files, and replaces any that they were given before.
 	GivenMeta map[string]string
 
 	remembered stamps
 }
 
-// maxSinkFailures is how many failures in a row end the sync.
+// maxSinkFailures is the number of consecutive failures that end the sync.
 const maxSinkFailures = 3
 
-// Sync reads the files below fsys that changed and updates the sink. It yields
-// the change of each file in order of path, then the removed documents. Only
-// documents of this root are touched.
+// Sync reads the changed files below fsys and updates the sink. It yields the change of each file
+// in path order, then the removed documents. It changes only documents of this root.
 //
-// Files are compared by digest and only changed ones are read; a file whose
-// text is stored under a path that is gone is renamed and keeps its vectors.
-// A file that cannot be read keeps its stored version, and so do the documents
-// below a folder that cannot be listed. [LeftOut] names the files that are not
-// part of the folder. Symbolic links are not followed and special files never
-// opened. Open the folder with [os.Root.FS], so that nothing outside it can be
-// reached.
+// Files are compared by digest, and only changed ones are read. A file whose text is stored under a
+// path that no longer exists counts as renamed and keeps its vectors. A file that can't be read
+// keeps its stored version, and so do the documents below a folder that can't be listed. [LeftOut]
+// describes the files that are ignored. Sync does not follow symbolic links and never opens special
+// files. Open the folder with [os.Root.FS], so that nothing outside it is reachable.
 //
-// The sequence is lazy and single-use. When ctx is done, documents that were read
-// are stored first, then the sequence ends with the context's error; yielded
-// changes are durable. An error ends the sequence; a failure of one file is a
-// [Change] in it.
+// The sequence is lazy and single-use. When ctx is done, documents already read are stored first,
+// and then the sequence ends with the context's error. Yielded changes are durable. An error ends
+// the sequence; a failure of one file is a [Change] in it.
 func (s *Syncer) Sync(ctx context.Context, root Root, fsys fs.FS) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
 		folder, end := s.start(root, fsys)
@@ -65,9 +61,8 @@ func (s *Syncer) Sync(ctx context.Context, root Root, fsys fs.FS) iter.Seq2[Chan
 	}
 }
 
-// SyncFile is Sync for one file, without looking at the others. If there is no
-// such file in the folder, or it is left out of it, the error wraps
-// [fs.ErrNotExist]. An archive or a mail is synced with the files in it.
+// SyncFile is like Sync for one file. An archive or a mail is synced with the files in it. The
+// error wraps [fs.ErrNotExist] if the file does not exist or is ignored.
 func (s *Syncer) SyncFile(ctx context.Context, root Root, fsys fs.FS, name string) (Change, error) {
 	folder, end := s.start(root, fsys)
 	defer end()
@@ -96,7 +91,7 @@ func (s *Syncer) SyncFile(ctx context.Context, root Root, fsys fs.FS, name strin
 	return folder.apply(ctx, f, folder.readFile(ctx, f))
 }
 
-// start prepares a sync of a folder. Call end after it.
+// start prepares a sync of a folder. The caller must call end after the sync.
 func (s *Syncer) start(root Root, fsys fs.FS) (folder *folderSync, end func()) {
 	folder = &folderSync{Syncer: s, root: root, fsys: fsys, reader: s.Reader, first: make(map[string]string)}
 	folder.include, folder.exclude = parseIgnore(".", strings.Join(s.Include, "\n")), parseIgnore(".", strings.Join(s.Exclude, "\n"))
@@ -116,21 +111,21 @@ type folderSync struct {
 	reader           *Reader
 	include, exclude ignoreRules
 
-	files []file // in order of path
-	// The sink's documents by path, and the paths of those whose file is gone by
-	// digest. The workers read both.
+	files []file // in path order
+	// The sink's documents by path, and the paths of documents without a file, by digest. The
+	// workers read both.
 	known   map[string]Stored
 	gone    map[string]string
-	moved   map[string]bool // paths whose document was renamed in this sync
+	moved   map[string]bool // paths of documents renamed in this sync
 	broken  []string        // folders that could not be listed
 	done    int
-	failing int               // failures of the sink in a row
-	read    sync.Map          // digests of the files that were read
-	first   map[string]string // path of the first file, by digest
+	failing int               // consecutive failures of the sink
+	read    sync.Map          // digests of the files read so far
+	first   map[string]string // path of the first file by digest
 }
 
-// changes reads and prepares files ahead and acts on them in order. When ctx is
-// done, it still yields the files that were stored ahead of their turn.
+// changes reads and prepares files ahead and applies them in order. When ctx is done, it still
+// yields the files stored ahead of their turn.
 func (s *folderSync) changes(ctx context.Context) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
 		for r := range s.readAhead(ctx) {
@@ -146,7 +141,7 @@ func (s *folderSync) changes(ctx context.Context) iter.Seq2[Change, error] {
 	}
 }
 
-// apply updates the sink for one file. The error is the sink's.
+// apply updates the sink for one file. The error is a failure of the sink.
 func (s *folderSync) apply(ctx context.Context, f file, r readResult) (Change, error) {
 	c := Change{
 		Document: s.root.Name + "/" + f.path, Root: s.root.Name, Path: f.path,
@@ -156,7 +151,7 @@ func (s *folderSync) apply(ctx context.Context, f file, r readResult) (Change, e
 		c.URL = pages.Address(f.path)
 	}
 	before, stored := s.known[f.path]
-	// A change that was started is finished, however the sync ends.
+	// Finish a change that was started, even if the sync ends.
 	ctx = context.WithoutCancel(ctx)
 	var skip *SkipError
 	switch {
@@ -205,11 +200,11 @@ func (s *folderSync) apply(ctx context.Context, f file, r readResult) (Change, e
 	return c, nil
 }
 
-// rename makes the document of the file from that of doc, whose id is renamed, and
-// records its former ids.
+// rename stores doc under the path of the document from, which is renamed to the ID renamed, and
+// records its former IDs.
 func (s *folderSync) rename(ctx context.Context, from, renamed string, doc *Document) error {
 	meta, id := s.known[from].Meta, s.root.Name+"/"+from
-	setMeta(doc, ReaderKey, meta[ReaderKey]) // whose text it keeps
+	setMeta(doc, ReaderKey, meta[ReaderKey]) // it keeps its text
 	setGivenMeta(doc, givenMeta(s.known[from]))
 	former := slices.DeleteFunc(FormerIDs(meta), func(f string) bool { return f == id || f == renamed })
 	former = append([]string{id}, former...)
@@ -228,7 +223,8 @@ func (s *folderSync) original(path, digest string) string {
 	return path
 }
 
-// sinkFailed makes a failure of the sink one of the file, unless several failed or its disk is full.
+// sinkFailed turns a failure of the sink into a failure of the file, unless several failed or the
+// disk is full.
 func (s *folderSync) sinkFailed(c Change, err error) (Change, error) {
 	if s.failing++; s.failing >= maxSinkFailures || errors.Is(err, syscall.ENOSPC) {
 		return c, fmt.Errorf("storing %s: %w", c.Document, err)
@@ -238,7 +234,7 @@ func (s *folderSync) sinkFailed(c Change, err error) (Change, error) {
 	return c, nil
 }
 
-// removeGone deletes the documents whose files are gone.
+// removeGone deletes the documents whose files no longer exist.
 func (s *folderSync) removeGone(ctx context.Context, yield func(Change, error) bool) {
 	seen := make(map[string]bool, len(s.files))
 	for _, f := range s.files {

@@ -11,32 +11,32 @@ import (
 	"github.com/tiktoken-go/tokenizer/codec"
 )
 
-// Merging byte pairs takes time quadratic in the length of a piece, so longer
-// ones are cut before they are counted. A word, a rule of a table or an
-// indentation of this many bytes hardly occurs; it may count a token more per cut.
+// maxPiece is the length in bytes at which a piece is cut before it is counted, since merging byte
+// pairs needs time quadratic in its length. Words, table rules and indentations are rarely that
+// long. Each cut may add a token to the count.
 const maxPiece = 512
 
-// The vocabulary is cl100k_base rather than o200k_base: half the memory and
-// start-up. In English the two differ by a few percent; in other languages it
-// counts more, up to five times as much (see LeastShare), so a text that fits a
-// window by its count does fit.
+// A vocabulary is cl100k_base. Compared with o200k_base, it needs half the memory and start-up
+// time. In English their counts differ by a few percent. In other languages cl100k_base counts up
+// to five times as many tokens (see LeastShare), so a text that fits a window by this count does
+// fit.
 //
-// It is part of the binary and loaded at the first count. tiktoken-go's own
-// offline loader embeds four vocabularies, 4 MB more; package codec has each in a
-// variable of its own, so that the linker keeps this one.
+// It is part of the binary and loaded at the first count. tiktoken-go's offline loader embeds four
+// vocabularies, 4 MB more. Package codec has each in its own variable, so that the linker keeps
+// only this one.
 type vocabulary struct {
-	ranks map[string]int // of the tokens
+	ranks map[string]int // rank by token
 	bpe   *tiktoken.Tiktoken
 }
 
-// cl100kTokens is the number of ordinary tokens; the special ones come after them.
+// cl100kTokens is the number of ordinary tokens. The special tokens follow them.
 const cl100kTokens = 100256
 
 var cl100k = sync.OnceValue(func() *vocabulary {
 	v := &vocabulary{ranks: make(map[string]int, cl100kTokens)}
-	// The pieces come from pieceLen, so tiktoken-go's pattern takes all of its text.
-	// It keeps the map of ranks, which is filled later so that it makes no reversed
-	// and no sorted copy: they would take most of the time and are for decoding.
+	// pieceLen splits the text, so tiktoken-go's pattern matches any text. Filling the map of ranks
+	// only after this call avoids a reversed and a sorted copy, which would need most of the time
+	// and serve only decoding.
 	bpe, err := tiktoken.NewCoreBPE(v.ranks, nil, `(?s).+`)
 	if err != nil {
 		panic(fmt.Sprintf("unreachable: the pattern: %v", err))
@@ -53,10 +53,9 @@ var cl100k = sync.OnceValue(func() *vocabulary {
 	return v
 })
 
-// CountTokens returns the number of tokens of a text in the vocabulary
-// cl100k_base. It takes time linear in the length of any text, and is exact but
-// for words and runs of spaces or signs of more than 512 bytes, which are counted
-// in parts. Names of special tokens count as the ordinary text they are.
+// CountTokens returns the number of tokens of a text in the vocabulary cl100k_base. Its running
+// time is linear. The result is exact, except that words and runs of spaces or signs longer than
+// 512 bytes are counted in parts. Names of special tokens count as ordinary text.
 func CountTokens(text string) (n int) {
 	v := cl100k()
 	for text != "" {
@@ -107,12 +106,12 @@ func pieceLen(text string) int {
 		return i + 1
 	}
 	if _, last := utf8.DecodeLastRuneInString(text[:end]); end < len(text) && end > last {
-		end -= last // it belongs to the next
+		end -= last // it belongs to the next piece
 	}
 	return end
 }
 
-// contraction returns the length of an English ending, such as 's or 'LL, that text begins with.
+// contraction returns the length of an English ending, such as 's or 'LL, at the start of text.
 func contraction(text string) int {
 	if text[0] != '\'' || len(text) < 2 {
 		return 0
@@ -128,7 +127,7 @@ func contraction(text string) int {
 	return 0
 }
 
-// A runeClass is a set of the classes of characters that the pattern knows.
+// A runeClass is a set of the character classes in the pattern.
 type runeClass uint8
 
 const (
@@ -139,7 +138,7 @@ const (
 	classSign
 )
 
-// runLen returns the length of the run of characters of a class that text begins with.
+// runLen returns the length of the run of characters of a class at the start of text.
 func runLen(text string, class runeClass) (end int) {
 	for end < len(text) {
 		c, n := classAt(text[end:])

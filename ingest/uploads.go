@@ -25,22 +25,21 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Uploads is a folder of the program's own for uploaded files. They are read like
-// those of any other folder.
+// Uploads is the program's own folder of uploaded files. They are read like the files of any other
+// folder.
 type Uploads struct {
 	Dir    *os.Root
 	Root   Root // "uploads"
 	Syncer *Syncer
-	// MaxBytes is the largest file, 0 means [DefaultMaxBytes]; MaxTotal bounds
-	// all files together, 0 means [DefaultMaxUploads].
+	// MaxBytes limits each file; 0 means [DefaultMaxBytes]. MaxTotal limits all files together; 0
+	// means [DefaultMaxUploads].
 	MaxBytes, MaxTotal int64
-	// Files, if not nil, has the files, where all servers of a store find them. Dir then has
-	// only those that are being received.
+	// Files, if not nil, holds the files where all servers of a store find them. Dir then holds
+	// only files being received.
 	Files Files
-	// All are the uploads of all folders, which have one MaxTotal.
+	// All returns the uploads of all folders, which share MaxTotal.
 	All func() []*Uploads
-	// Lock locks an open file until it is closed, exclusively or with others, without
-	// waiting.
+	// Lock locks an open file until it is closed, exclusively or shared, without waiting.
 	Lock func(f *os.File, exclusive bool) error
 
 	mu sync.Mutex // held while a document is stored or removed
@@ -49,30 +48,32 @@ type Uploads struct {
 	failures   []Change
 }
 
-// Files has uploaded files by their ids.
+// Files stores uploaded files by ID.
 type Files interface {
-	// Hold waits until no other process holds the id, and holds it until release is
-	// called. The context that it returns ends only if the hold is lost.
+	// Hold waits until no other process holds the ID, and holds it until release is called. The
+	// returned context is cancelled only if the hold is lost.
 	Hold(ctx context.Context, id string) (held context.Context, release func(), err error)
-	// Put stores a received file, durably and whole. The one with its id remains until Settle.
+	// Put stores a received file durably. The current file of the ID remains until Settle.
 	Put(ctx context.Context, id string, content io.ReadSeeker) error
-	// Settle puts the received file in the place of the one with its id, or discards it.
+	// Settle replaces the current file of the ID with the received one, or discards the received
+	// one.
 	Settle(ctx context.Context, id string, keep bool) error
-	// Read returns a file, or the received one; the error wraps [fs.ErrNotExist] if there is none.
+	// Read returns the current or the received file. The error wraps [fs.ErrNotExist] if it does
+	// not exist.
 	Read(ctx context.Context, id string, received bool) ([]byte, error)
-	// IDs lists the ids of all files, or of those received and not settled.
+	// IDs lists the IDs of all files, or of the files received and not settled.
 	IDs(ctx context.Context, received bool) ([]string, error)
-	// Remove deletes a file if there is one, and the received one.
+	// Remove deletes the current and the received file, if any.
 	Remove(ctx context.Context, id string) error
-	// Size is the size of all files but one, in bytes.
+	// Size returns the size in bytes of all files except one.
 	Size(ctx context.Context, without string) (int64, error)
 }
 
-// DefaultMaxUploads is the default size of all uploads together, in bytes.
+// DefaultMaxUploads is the default limit of all uploads together, in bytes.
 const DefaultMaxUploads = 4 << 30
 
-// Errors of an upload. Others are a [*SkipError] for a format that is not read,
-// and an [*UnreadableError].
+// Errors of an upload. Further errors are a [*SkipError] for an unsupported format and an
+// [*UnreadableError].
 var (
 	ErrUploadPath  = errors.New("the path of the file cannot be used")
 	ErrUploadName  = errors.New("the name of the file cannot be used: give it letters or digits, and the ending of its format")
@@ -82,30 +83,30 @@ var (
 		"differs from another only in upper and lower case")
 )
 
-// ErrElsewhere means that another server of the same store has the file.
+// ErrElsewhere means that the file is on another server of the same store.
 var ErrElsewhere = errors.New("the file of this document is not on this server, " +
 	"but on the one that reads its folder")
 
 // ErrNotUploaded means that a document is not from an upload.
 var ErrNotUploaded = errors.New("the document was not uploaded: change or delete the file in its folder")
 
-// An UnreadableError says why a file cannot be read.
+// An UnreadableError is the reason why a file can't be read.
 type UnreadableError struct{ Reason string }
 
 func (e *UnreadableError) Error() string { return e.Reason }
 
 const (
-	// uploadPrefix begins the hidden name, which a sync ignores, of an upload that is not
-	// stored yet. The process that receives it has locked it.
+	// uploadPrefix is the prefix of the hidden name of an upload not yet stored, which a sync
+	// ignores. The process that receives the upload holds a lock on it.
 	uploadPrefix = ".upload-"
 	maxNameBytes = 200
-	// Limits of a path: the folders in it, and its length.
+	// Limits of a path: its folders and its length.
 	maxUploadFolders = 16
 	maxPathBytes     = 1000
 )
 
-// Sync updates the store from the files, or finishes the uploads in Files, and removes the
-// files of other interrupted ones.
+// Sync updates the store from the files, or finishes the uploads in Files. It removes the files of
+// other interrupted uploads.
 func (u *Uploads) Sync(ctx context.Context) error {
 	if err := u.removeInterrupted(); err != nil {
 		return err
@@ -139,8 +140,8 @@ func (u *Uploads) Sync(ctx context.Context) error {
 	return nil
 }
 
-// OpenUploads opens the folder of uploads at a path, and creates it so that it
-// survives a power cut. The folder above it must exist.
+// OpenUploads opens the folder of uploads at a path. It creates the folder durably if necessary.
+// The parent folder must exist.
 func OpenUploads(path string) (*os.Root, error) {
 	err := os.Mkdir(path, 0o700)
 	if err == nil {
@@ -159,7 +160,7 @@ func OpenUploads(path string) (*os.Root, error) {
 	return dir, nil
 }
 
-// removeInterrupted removes the files of uploads that no process has locked any more.
+// removeInterrupted removes the files of uploads that no process holds a lock on.
 func (u *Uploads) removeInterrupted() error {
 	entries, err := fs.ReadDir(u.Dir.FS(), ".")
 	if err != nil {
@@ -183,8 +184,8 @@ func (u *Uploads) removeInterrupted() error {
 	return nil
 }
 
-// syncAbove makes the names in the folder of a path, and in those above it, durable.
-// Windows does it with their files.
+// syncAbove makes the names in the folder of a path and in its parents durable. On Windows, syncing
+// a file does that.
 func syncAbove(dir *os.Root, name string) error {
 	if runtime.GOOS == "windows" {
 		return nil
@@ -201,8 +202,7 @@ func syncAbove(dir *os.Root, name string) error {
 	}
 }
 
-// Failures returns the files that the last Sync could not read and that have not
-// changed since.
+// Failures returns the files that the last Sync could not read and that have not changed since.
 func (u *Uploads) Failures() []Change {
 	u.failuresMu.Lock()
 	defer u.failuresMu.Unlock()
@@ -216,9 +216,9 @@ func (u *Uploads) clearFailure(name string) {
 	u.failures = slices.DeleteFunc(u.failures, func(c Change) bool { return c.Path == name || strings.HasPrefix(c.Path, name+"/") })
 }
 
-// Add stores a file under a name, or a path with '/', and replaces the one that had it. A file that
-// cannot be read or is interrupted leaves nothing. Metadata is given to its documents as
-// by [Uploads.Reread].
+// Add stores a file under a name or a slash-separated path and replaces any existing file. If the
+// file can't be read or the upload is interrupted, nothing is stored. meta is given to its
+// documents as in [Uploads.Reread].
 func (u *Uploads) Add(ctx context.Context, name string, content io.Reader, meta map[string]string) (c Change, err error) {
 	if name, err = uploadName(name); err != nil {
 		return c, err
@@ -240,7 +240,7 @@ func (u *Uploads) Add(ctx context.Context, name string, content io.Reader, meta 
 	if err := cmp.Or(ctx.Err(), err, u.checkFree(name, others)); err != nil {
 		return c, err
 	}
-	if u.Files != nil { // first, so that no document is without its file
+	if u.Files != nil { // first, so that no document lacks its file
 		if err := u.Files.Put(ctx, u.id(name), file); err != nil {
 			return c, fmt.Errorf("saving the upload: %w", err)
 		}
@@ -249,7 +249,7 @@ func (u *Uploads) Add(ctx context.Context, name string, content io.Reader, meta 
 	if c, err = u.read(ctx, held, name, received, known, meta); err != nil {
 		return c, err
 	}
-	// After a crash here the next sync removes the document, or settles the file.
+	// After a crash here, the next sync removes the document or settles the file.
 	if err := u.storeReceived(held, name, file, temporary); err != nil {
 		return c, fmt.Errorf("saving the upload: %w", err)
 	}
@@ -257,8 +257,8 @@ func (u *Uploads) Add(ctx context.Context, name string, content io.Reader, meta 
 	return c, nil
 }
 
-// finish finishes an upload in Files whose server ended before, or discards it if none of its
-// documents is stored: its metadata is lost, and its client got no reply.
+// finish finishes an upload in Files whose server stopped. It discards the upload if none of its
+// documents is stored, since its metadata is lost and its client got no reply.
 func (u *Uploads) finish(ctx context.Context, name string) error {
 	ctx, held, release, err := u.lockUpload(ctx, name)
 	if err != nil {
@@ -288,8 +288,9 @@ func (u *Uploads) finish(ctx context.Context, name string) error {
 
 func (u *Uploads) id(name string) string { return u.Root.Name + "/" + name }
 
-// lockUpload keeps everything else, on other servers as well, from changing an upload until
-// release is called. The context held ends if that cannot be kept up, reading with ctx too.
+// lockUpload prevents all other changes of an upload, including changes by other servers, until
+// release is called. If the lock is lost, it cancels the contexts held and reading. reading also
+// ends with ctx.
 func (u *Uploads) lockUpload(ctx context.Context, name string) (reading, held context.Context, release func(), err error) {
 	held, end := context.WithoutCancel(ctx), func() {}
 	if u.Files != nil {
@@ -303,8 +304,8 @@ func (u *Uploads) lockUpload(ctx context.Context, name string) (reading, held co
 	return reading, held, func() { u.mu.Unlock(); stop(); cancel(); end() }, nil
 }
 
-// read stores the documents of an upload from the file in a folder. If that fails, those
-// that were known before remain.
+// read stores the documents of an upload from the file in a folder. If that fails, it restores the
+// earlier documents.
 func (u *Uploads) read(
 	ctx, held context.Context, name string, folder fs.FS, known map[string]Stored, meta map[string]string,
 ) (Change, error) {
@@ -315,7 +316,7 @@ func (u *Uploads) read(
 	return c, err
 }
 
-// sync is [Syncer.SyncFile] with an error for a file that cannot be read.
+// sync is like [Syncer.SyncFile], but returns an error for a file that can't be read.
 func (u *Uploads) sync(ctx context.Context, s *Syncer, folder fs.FS, name string) (Change, error) {
 	c, err := s.SyncFile(ctx, u.Root, folder, name)
 	if err == nil && (c.Action == Skipped || c.Action == Failed) {
@@ -324,8 +325,8 @@ func (u *Uploads) sync(ctx context.Context, s *Syncer, folder fs.FS, name string
 	return c, err
 }
 
-// restore stores the documents of the file that an upload should have replaced, and
-// discards the received one. Without that file it deletes the documents that are new.
+// restore stores the documents of the previous file of an upload again, and discards the received
+// file. If there was no previous file, it deletes the new documents.
 func (u *Uploads) restore(ctx context.Context, name string, known map[string]Stored) error {
 	old, err := u.folderOf(ctx, name)
 	if err == nil {
@@ -346,7 +347,7 @@ func (u *Uploads) restore(ctx context.Context, name string, known map[string]Sto
 	return err
 }
 
-// storeReceived puts a received file where the others are, in the place of the one of its name.
+// storeReceived moves a received file to its final place, replacing any previous file of that name.
 func (u *Uploads) storeReceived(ctx context.Context, name string, file *os.File, temporary string) error {
 	if u.Files != nil {
 		return u.Files.Settle(ctx, u.id(name), true)
@@ -358,7 +359,7 @@ func (u *Uploads) storeReceived(ctx context.Context, name string, file *os.File,
 	return errors.Join(err, u.Dir.Rename(temporary, name), syncAbove(u.Dir, name))
 }
 
-// folderOf returns a folder with the file of an upload, if there is one.
+// folderOf returns a folder with the file of an upload.
 func (u *Uploads) folderOf(ctx context.Context, name string) (fs.FS, error) {
 	if u.Files != nil {
 		data, err := u.Files.Read(ctx, u.id(name), false)
@@ -367,7 +368,7 @@ func (u *Uploads) folderOf(ctx context.Context, name string) (fs.FS, error) {
 	return u.Dir.FS(), nil
 }
 
-// checkFree returns an error if the path needs a folder where a file is, or is that of a
+// checkFree returns an error if the path needs a folder where a file is, or names an existing
 // folder, on this server or in the paths of other stored documents.
 func (u *Uploads) checkFree(name string, others map[string]Stored) error {
 	taken := ""
@@ -387,9 +388,9 @@ func (u *Uploads) checkFree(name string, others map[string]Stored) error {
 	return nil
 }
 
-// Reread reads an upload again. The metadata is given to its documents, over that of
-// their files and for as long as they are stored; an empty value ends that. Metadata
-// that they were given before remains.
+// Reread reads an upload again. meta is given to its documents for as long as they are stored, and
+// takes precedence over the metadata of their files. An empty value removes an entry. Metadata
+// given before remains.
 func (u *Uploads) Reread(ctx context.Context, name string, meta map[string]string) (Change, error) {
 	if isPart(name) {
 		return Change{}, fmt.Errorf("reading the upload again: %w", fs.ErrNotExist)
@@ -416,8 +417,8 @@ func (u *Uploads) Reread(ctx context.Context, name string, meta map[string]strin
 	return c, err
 }
 
-// stored returns the documents of an upload by path, its own and those of the files in it,
-// and all others of the root.
+// stored returns the documents of an upload by path, including those of the files in it, and all
+// other documents of the root.
 func (u *Uploads) stored(ctx context.Context, name string) (own, others map[string]Stored, err error) {
 	all, err := u.Syncer.Sink.Known(ctx, u.Root)
 	if err != nil {
@@ -434,7 +435,7 @@ func (u *Uploads) stored(ctx context.Context, name string) (own, others map[stri
 	return own, others, nil
 }
 
-// isPart reports whether a path is that of a file in an upload, which is not an upload itself.
+// isPart reports whether a path names a file inside an upload, which is not an upload itself.
 func isPart(name string) bool {
 	for at := path.Dir(name); at != "." && at != "/"; at = path.Dir(at) {
 		if isContainer(at) {
@@ -444,8 +445,8 @@ func isPart(name string) bool {
 	return false
 }
 
-// Remove deletes an upload and its documents. If there is none, the error wraps
-// [fs.ErrNotExist].
+// Remove deletes an upload and its documents. The error wraps [fs.ErrNotExist] if it does not
+// exist.
 func (u *Uploads) Remove(ctx context.Context, name string) error {
 	info, missing := u.Dir.Lstat(name)
 	if !fs.ValidPath(name) || strings.HasPrefix(name, ".") || isPart(name) || missing == nil && info.IsDir() {
@@ -460,7 +461,7 @@ func (u *Uploads) Remove(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if u.Files != nil { // before its documents: without them nobody could delete it
+	if u.Files != nil { // before its documents: without them, nobody could delete it
 		if err := u.Files.Remove(ctx, u.id(name)); err != nil {
 			return err
 		}
@@ -483,10 +484,10 @@ func (u *Uploads) Remove(ctx context.Context, name string) error {
 		}
 		name = above // the folder was empty
 	}
-	return syncAbove(u.Dir, name) // after a power cut the next sync would add it again
+	return syncAbove(u.Dir, name) // otherwise, after a power cut, the next sync would add it again
 }
 
-// roomFor returns how large a file of this name may be.
+// roomFor returns the largest allowed size of a file with this name.
 func (u *Uploads) roomFor(ctx context.Context, name string) (int64, error) {
 	left := cmp.Or(u.MaxTotal, DefaultMaxUploads)
 	var err error
@@ -509,7 +510,7 @@ func (u *Uploads) roomFor(ctx context.Context, name string) (int64, error) {
 	return min(cmp.Or(u.MaxBytes, DefaultMaxBytes), left), err
 }
 
-// sizeWithout is the size of all uploads of the folder but one, in bytes.
+// sizeWithout returns the size in bytes of all uploads of the folder except one.
 func (u *Uploads) sizeWithout(name string) (size int64, err error) {
 	err = fs.WalkDir(u.Dir.FS(), ".", func(p string, e fs.DirEntry, err error) error {
 		if err == nil && (e.IsDir() || p == name || strings.HasPrefix(p, uploadPrefix)) {
@@ -532,7 +533,7 @@ func (u *Uploads) sizeWithout(name string) (size int64, err error) {
 	return size, nil
 }
 
-// CheckCollection returns [ErrCollection] unless a folder can have the name.
+// CheckCollection returns [ErrCollection] unless the name can be that of a folder.
 func CheckCollection(name string) error {
 	if clean, err := cleanName(name); err != nil || clean != name {
 		return ErrCollection
@@ -540,7 +541,7 @@ func CheckCollection(name string) error {
 	return nil
 }
 
-// receive writes what a client sends to a hidden file.
+// receive writes the client's data to a hidden file.
 func (u *Uploads) receive(ctx context.Context, name string, content io.Reader) (f *os.File, temporary string, err error) {
 	room, err := u.roomFor(ctx, name)
 	if err != nil {
@@ -555,7 +556,7 @@ func (u *Uploads) receive(ctx context.Context, name string, content io.Reader) (
 	return f, temporary, nil
 }
 
-// discard closes and removes a received file, unless it was kept.
+// discard closes and removes a received file unless it was stored.
 func (u *Uploads) discard(f *os.File, temporary string) error {
 	for _, err := range []error{f.Close(), u.Dir.Remove(temporary)} {
 		if err != nil && !errors.Is(err, fs.ErrClosed) && !errors.Is(err, fs.ErrNotExist) {
@@ -576,17 +577,17 @@ func (u *Uploads) create() (f *os.File, name string, err error) {
 	return f, name, err
 }
 
-// write writes at most so many bytes to a locked file, and syncs it.
+// write writes at most most bytes to a locked file, and syncs it.
 func (u *Uploads) write(f *os.File, content io.Reader, most int64) error {
 	n, err := io.Copy(f, io.LimitReader(content, most+1))
 	if err == nil && n > most {
 		err = fmt.Errorf("%w: at most %d bytes are allowed", ErrUploadSize, most)
 	}
-	return cmp.Or(err, f.Sync(), u.Lock(f, false)) // Windows lets others read it then
+	return cmp.Or(err, f.Sync(), u.Lock(f, false)) // let others read it on Windows
 }
 
-// uploadName makes a path of the one that a client sent, which may have folders.
-// Of an absolute path, or one with a backslash and no '/', it takes the last part.
+// uploadName returns a clean path for the one that a client sent, which may have folders. It keeps
+// only the last element of an absolute path, or of a path with backslashes and no slash.
 func uploadName(name string) (string, error) {
 	if strings.HasPrefix(name, "/") || !strings.Contains(name, "/") {
 		return cleanName(name[strings.LastIndexAny(name, `/\`)+1:])
@@ -615,13 +616,13 @@ func uploadName(name string) (string, error) {
 	return name, nil
 }
 
-// cleanName returns a name of a file without characters that some system or terminal cannot show.
+// cleanName returns a file name without characters that some system or terminal can't show.
 func cleanName(name string) (string, error) {
 	name = strings.Map(func(r rune) rune {
 		switch {
 		case r == unicode.ReplacementChar || unicode.IsControl(r) || unicode.Is(unicode.Cf, r):
 			return -1
-		case strings.ContainsRune(`<>:"|?*/\`, r): // no name has them on Windows
+		case strings.ContainsRune(`<>:"|?*/\`, r): // not allowed in names on Windows
 			return '-'
 		}
 		return r

@@ -13,7 +13,7 @@ import (
 	"ibid/ingest/archive"
 )
 
-// A file is an entry found in the folder or in a container.
+// A file is an entry of the folder or of a container.
 type file struct {
 	path      string
 	size      int64
@@ -50,7 +50,7 @@ func (s *folderSync) prepare(ctx context.Context) error {
 	}
 	inFolder := maps.Clone(seen)
 	for _, f := range listed {
-		inFolder[f.path] = true // also archives
+		inFolder[f.path] = true // includes archives
 	}
 	s.remembered.mu.Lock()
 	maps.DeleteFunc(s.remembered.files, func(key [2]string, _ stamp) bool { return key[0] == s.root.Name && !inFolder[key[1]] })
@@ -58,7 +58,7 @@ func (s *folderSync) prepare(ctx context.Context) error {
 	s.gone, s.moved = make(map[string]string), make(map[string]bool)
 	for _, p := range slices.Sorted(maps.Keys(known)) {
 		if !seen[p] && !s.isBelowBroken(p) {
-			// A rename keeps nothing of a document that would be read again.
+			// Renaming a document that would be read again saves nothing.
 			if _, ok := s.gone[known[p].Digest]; !ok && !s.reader.outdated(known[p].Meta[ReaderKey]) {
 				s.gone[known[p].Digest] = p
 			}
@@ -85,7 +85,7 @@ func (s *folderSync) addPages(pages webPages) {
 	}
 }
 
-// walk lists the files below dir. Only the root itself must be readable.
+// walk lists the files below dir. Only the root must be readable.
 func (s *folderSync) walk(ctx context.Context, dir string, rules ignoreRules) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -121,13 +121,13 @@ func (s *folderSync) walk(ctx context.Context, dir string, rules ignoreRules) er
 	return nil
 }
 
-// isLeftOut reports whether a file or a folder is hidden, ignored or excluded.
+// isLeftOut reports whether a file or folder is hidden, ignored or excluded.
 func (s *folderSync) isLeftOut(p string, dir bool, rules ignoreRules) bool {
 	return strings.HasPrefix(path.Base(p), ".") || rules.excludes(p, dir) || s.exclude.excludes(p, dir)
 }
 
-// rulesFor returns the ignore rules for a file. If a walk would not come to it, the
-// error is [fs.ErrNotExist].
+// rulesFor returns the ignore rules for a file. The error is [fs.ErrNotExist] if a walk would not
+// reach the file.
 func (s *folderSync) rulesFor(name string) (rules ignoreRules, err error) {
 	at, parts := ".", strings.Split(name, "/")
 	for i, part := range parts {
@@ -150,7 +150,7 @@ func (s *folderSync) isIncluded(p string) bool {
 	return len(s.Include) == 0 || s.include.matchBelow("", p)
 }
 
-// inspect decides from its entry whether a file is read.
+// inspect decides from its directory entry whether a file is read.
 func (s *folderSync) inspect(p string, e fs.DirEntry) file {
 	f := file{path: p}
 	info, err := e.Info()

@@ -9,26 +9,26 @@ import (
 )
 
 const (
-	// A Watcher looks at its folder every watchPause. If a look needs long, it looks
-	// less often, so that looking needs a hundredth of the time of a processor.
+	// watchPause is the pause between two scans of the folder. After a long scan the pause is
+	// longer, so that scanning needs at most 1/watchShare of a processor's time.
 	watchPause = 2 * time.Second
 	watchShare = 100
-	// watchRescan is the time after which it reports a change in any case: on some
-	// file systems a second change leaves the time of a file as it is.
+	// watchRescan is the time after which a change is reported in any case, since on some file
+	// systems a second change may leave the modification time unchanged.
 	watchRescan = 5 * time.Minute
 )
 
-// A Watcher reports that a folder may have changed; the next sync finds out how. It
-// compares the names, sizes and times of the files, and so works on any file system.
+// A Watcher reports that a folder may have changed; the next sync finds the changes. It compares
+// names, sizes and times of files, so it works on any file system.
 type Watcher struct {
-	Syncer *Syncer // knows which files are of the folder
+	Syncer *Syncer // decides which files belong to the folder
 	Folder fs.FS
 
-	seen uint64 // the state that was reported last
+	seen uint64 // the state last reported
 }
 
-// Wait returns nil when the folder may have changed since the last call, else the
-// error of ctx. The first call always finds a change.
+// Wait returns nil when the folder may have changed since the last call, or the error of ctx. The
+// first call always reports a change.
 func (w *Watcher) Wait(ctx context.Context) error {
 	end := time.Now().Add(watchRescan)
 	changed := false
@@ -44,12 +44,12 @@ func (w *Watcher) Wait(ctx context.Context) error {
 			w.seen = now
 			return nil
 		}
-		changed = now != w.seen // the next look gives an editor time to finish its file
+		changed = now != w.seen // wait one more scan, so that an editor can finish its file
 		pause = min(max(watchPause, watchShare*time.Since(begun)), watchRescan)
 	}
 }
 
-// state returns a digest of the files. A folder that cannot be listed has none.
+// state returns a digest of the files, or a constant if the folder can't be listed.
 func (w *Watcher) state(ctx context.Context) uint64 {
 	folder, end := w.Syncer.start(Root{}, w.Folder)
 	defer end()
