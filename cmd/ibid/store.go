@@ -190,7 +190,7 @@ func (c placeConfig) open(s surroundings) (place library.Place, err error) {
 func (c placeConfig) stateOptions(s surroundings) state.Options {
 	return state.Options{Wait: c.StoreWait,
 		Waiting:   func(err error) { s.say("waiting for %s: %v", c, err) },
-		Repairing: func() { s.say("%s is damaged and is being repaired from its whole rows", c) }}
+		Repairing: func() { s.say("%s is damaged and is being rebuilt from its undamaged rows", c) }}
 }
 
 func errNoData() error {

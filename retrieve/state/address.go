@@ -16,16 +16,15 @@ import (
 )
 
 const (
-	// defaultConnections is how many connections there are at most if the address
-	// has no pool_max_conns.
+	// defaultConnections is the largest number of connections if the address has no pool_max_conns.
 	defaultConnections = 16
-	// defaultSchema has everything if the address has no search_path.
+	// defaultSchema is the schema if the address has no search_path.
 	defaultSchema = "ibid"
 )
 
-// parse reads an address. Its errors never quote it: it may hold a password. A
-// server that does not accept a connection for the time of silence counts as
-// unreachable, unless the address says otherwise.
+// parse reads an address. Its errors never quote the address, which may contain a password. Silence
+// is how long a server may take to accept a connection before it counts as unreachable, unless the
+// address has its own timeout.
 func parse(address string, silence time.Duration) (config *pgxpool.Config, schema string, err error) {
 	const form = "write it as postgres://USER:PASSWORD@HOST:5432/DATABASE"
 	u, err := url.Parse(address)
@@ -42,7 +41,7 @@ func parse(address string, silence time.Duration) (config *pgxpool.Config, schem
 	schema = defaultSchema
 	if q.Has("search_path") {
 		schema = q.Get("search_path")
-		// A pooler refuses to begin a session with it, and no session keeps it.
+		// A pooler refuses to begin a session with this parameter, and no session keeps it.
 		q.Del("search_path")
 	}
 	if schema == "" || len(schema) > 63 || strings.ContainsAny(schema, "\x00,\"") {
@@ -66,14 +65,13 @@ func parse(address string, silence time.Duration) (config *pgxpool.Config, schem
 	if !q.Has("connect_timeout") {
 		config.ConnConfig.ConnectTimeout = silence
 	}
-	// A client that waits for a reply notices within ten seconds that the other
-	// machine has disappeared.
+	// The client notices within ten seconds that the server's machine has disappeared.
 	dialer := net.Dialer{Timeout: config.ConnConfig.ConnectTimeout,
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 4 * time.Second, Interval: 2 * time.Second, Count: 3}}
 	config.ConnConfig.DialFunc = dialer.DialContext
 	if !q.Has("default_query_exec_mode") {
-		// No statement has a name on the server, so that a pooler may give each
-		// transaction another session; those of searches do, as long as that works.
+		// Statements have no names on the server, so that a pooler may assign each transaction to
+		// another session. The statements of searches do, as long as that works.
 		config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
 	}
 	if _, set := config.ConnConfig.RuntimeParams["application_name"]; !set {

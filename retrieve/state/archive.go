@@ -10,8 +10,7 @@ import (
 	"ibid/retrieve"
 )
 
-// recordsLock is held by transactions that store a record, and by those that
-// delete the records of documents.
+// recordsLock is held by transactions that store a record or delete the records of documents.
 const recordsLock = "records"
 
 func (l ledger) KeepRecord(ctx context.Context, r retrieve.Record) error {
@@ -38,8 +37,7 @@ func (l ledger) Finish(ctx context.Context, records []retrieve.Record, jobs []st
 	return stored, err
 }
 
-// keepRecord changes nothing and returns false when one of the record's documents has
-// been deleted.
+// keepRecord changes nothing and returns false if one of the record's documents has been deleted.
 func (t *tx) keepRecord(r retrieve.Record) bool {
 	r.Documents = slices.Compact(slices.Sorted(slices.Values(r.Documents)))
 	t.lock(recordsLock)
@@ -71,14 +69,13 @@ func (t *tx) insertRecord(r retrieve.Record) {
 	t.insert("quoted", quoteColumns, "", quotes...)
 }
 
-// deleteRecords deletes the records for which a condition holds.
+// deleteRecords deletes the records that satisfy a condition.
 func (t *tx) deleteRecords(condition string, args ...any) {
 	t.deleteWhole("records", condition, args, `events WHERE record`, `quoted WHERE record`)
 }
 
-// forgetQuoting deletes the records that quote a document or one below it, or
-// below a root. It deletes all replies too, because they may contain the
-// documents' words.
+// forgetQuoting deletes the records that quote the document or root with the given id, or a
+// document below it. It also deletes all replies, because they may contain the documents' words.
 func (t *tx) forgetQuoting(id string) {
 	t.lock(recordsLock)
 	const quoting = `id IN (SELECT record FROM ibid.quoted WHERE key = ? OR document > ? AND document < ?)`
@@ -86,9 +83,9 @@ func (t *tx) forgetQuoting(id string) {
 	t.deleteReplies()
 }
 
-// renameInRecords gives a document its new id in the records that quote it, in the
-// transaction that renames the document. Records that also quote the document
-// that had the id, and so is deleted, are deleted.
+// renameInRecords gives a document its new id in the records that quote it, in the transaction that
+// renames the document. It deletes records that also quote the document that had the new id,
+// because that document is deleted.
 func (t *tx) renameInRecords(from, to string) {
 	t.lock(recordsLock)
 	const quoting = `id IN (SELECT record FROM ibid.quoted WHERE key = ?)`
@@ -125,7 +122,7 @@ func (l ledger) Record(ctx context.Context, id string) (r retrieve.Record, err e
 			whole = checked(row, &of, &number, &key, &document) == nil && whole
 			r.Documents = append(r.Documents, document)
 		}
-		// Without one of its documents it would outlive that.
+		// A record that lacks one of its documents would outlive that document.
 		if !whole || len(r.Documents) != documents || !r.Expires.After(time.Now()) {
 			check(retrieve.ErrNotFound)
 		}
@@ -159,7 +156,7 @@ func (l ledger) ForgetQuoting(ctx context.Context, document string) error {
 
 func (l ledger) KeepFeedback(ctx context.Context, f retrieve.Feedback) error {
 	return l.s.update(ctx, func(t *tx) {
-		t.lock("feedback") // so that keys are in the order in which others see them
+		t.lock("feedback") // keys must grow in commit order
 		t.exec(`DELETE FROM ibid.feedback WHERE run = ? AND caller = ? AND citation = ?`, f.Run, f.By, f.Citation)
 		f.Key = value[int64](t, `SELECT 1 + coalesce(max(key), 0) FROM ibid.feedback`)
 		t.insertFeedback(f)

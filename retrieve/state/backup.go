@@ -13,19 +13,18 @@ import (
 	"syscall"
 )
 
-// backupPages is how many pages are copied between two looks at the context.
+// backupPages is the number of pages that are copied between two checks of the context.
 const backupPages = 1024
 
 // ErrTarget reports that a backup or a copy cannot be made at the given place.
 var ErrTarget = errors.New("a copy cannot be made there")
 
-// Backup copies a library, as it is at one moment, into a new file, which is the
-// database of a data directory, checks the copy as [Verify] does and reports what it found; a copy
-// with damage is kept. Other processes may go on reading and writing. The file is
-// whole and durable when Backup returns, and gets its name only then. It never
-// overwrites: a file of that name is [os.ErrExist]. Another name that cannot be
-// used is [ErrTarget], and a database that SQLite cannot read [ErrDamaged]. To use
-// a copy, give it the name [FileName] in a folder of its own.
+// Backup copies a library, as it is at one moment, into a new file, which is the database of a data
+// directory, checks the copy like [Verify] and reports the result; a damaged copy is kept. Other
+// processes may read and write meanwhile. The file gets its name only when it is complete and
+// durable. Backup never overwrites: if the name exists, the error is [os.ErrExist]. If the name
+// cannot be used for another reason, the error is [ErrTarget], and if SQLite cannot read the
+// database, it is [ErrDamaged]. To use a copy, name it [FileName] in a folder of its own.
 func Backup(ctx context.Context, address, file string, opts Options, progress func(done, total int)) (r Report, err error) {
 	err = inspect(ctx, address, opts, "writing "+file+", the backup of", func(s *Store) error {
 		r, err = s.backup(ctx, file, progress)
@@ -72,7 +71,7 @@ func (s *Store) backup(ctx context.Context, file string, progress func(done, tot
 	return r, publish(partial.Name(), file)
 }
 
-// withoutLog makes the copy one file.
+// withoutLog merges the log of the copy into its file.
 func (s *Store) withoutLog() error {
 	if err := s.read.Close(); err != nil {
 		return err
@@ -94,7 +93,7 @@ func (s *Store) refuseTarget(file string) error {
 		return fmt.Errorf("%w: there is no folder %s: create it first", ErrTarget, filepath.Dir(file))
 	}
 	if mine, err := os.Stat(s.dir); err == nil && strings.HasPrefix(filepath.Base(file), FileName) && os.SameFile(mine, theirs) {
-		return fmt.Errorf("%w: %s belongs to the library that is to be copied: give another name", ErrTarget, file)
+		return fmt.Errorf("%w: %s belongs to the library to be copied: give another name", ErrTarget, file)
 	}
 	if _, err := os.Lstat(file); err == nil {
 		return fmt.Errorf("%w: give another name", fs.ErrExist)
@@ -104,7 +103,7 @@ func (s *Store) refuseTarget(file string) error {
 	return nil
 }
 
-// beyondCopying says what to do with a database that SQLite cannot read.
+// beyondCopying adds to the error of a database that SQLite cannot read how to recover it.
 func (s *Store) beyondCopying(err error) error {
 	if !isDamage(err) {
 		return err
@@ -113,25 +112,24 @@ func (s *Store) beyondCopying(err error) error {
 		"sets the damaged file aside and saves its undamaged rows; then run the backup again", err, s.dir)
 }
 
-// noRoom adds to the error of a copy how much room it needs.
+// noRoom adds to the error of a copy how much space it needs.
 func (s *Store) noRoom(err error, file string) error {
 	n, unknown := s.size(context.Background())
 	if unknown != nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	megabytes := math.Ceil(float64(n)/1e5) / 10
-	if s.dir != "" && errors.Is(err, syscall.ENOSPC) { // SQLite does not say of which file the disk is
+	if s.dir != "" && errors.Is(err, syscall.ENOSPC) { // SQLite does not say which file's disk is full
 		what := fmt.Sprintf("the disk of %s is full: the copy needs %.1f MB of free space there", filepath.Dir(file), megabytes)
 		return &failure{what: what, full: true, err: err}
 	}
 	return fmt.Errorf("writing the copy failed; it needs %.1f MB of free space in %s: %w", megabytes, filepath.Dir(file), err)
 }
 
-// copyPages copies every page of the database, log included, in one read
-// transaction.
+// copyPages copies every page of the database, including the log, in one read transaction.
 func (s *Store) copyPages(ctx context.Context, to string) error {
 	return s.view(ctx, func(t *tx) {
-		// The transaction sees one state from its first statement on.
+		// The first statement fixes the state that the transaction sees.
 		value[int](t, `SELECT count(*) FROM sqlite_schema`)
 		check(t.conn.Raw(func(driver any) error {
 			b, err := driver.(*fileConn).NewBackup(to)
@@ -168,11 +166,10 @@ func (s *Store) copyRows(ctx context.Context, to string) error {
 	return errors.Join(err, fresh.disconnect())
 }
 
-// Compact reclaims the disk space of deleted documents, and deletes the entries
-// that the ledger need not keep. Other processes may go on reading; those that
-// write wait. It needs free space for a second copy of the database while it
-// runs, and returns how many bytes the database had and has. A crash leaves the
-// database as it was.
+// Compact reclaims the disk space of deleted documents, and deletes expired entries of the ledger.
+// Other processes may read meanwhile; those that write wait. While it runs it needs free space for
+// a second copy of the database. It returns the sizes of the database in bytes before and after. A
+// crash leaves the database unchanged.
 func Compact(ctx context.Context, dir string, opts Options) (before, after int64, err error) {
 	if isServer(dir) {
 		return 0, 0, errors.New("a library on a server is compacted by the server: autovacuum, or VACUUM FULL")
@@ -191,7 +188,7 @@ func (s *Store) compact(ctx context.Context) (before, after int64, err error) {
 	if s.readOnly {
 		return before, before, s.refusal()
 	}
-	if err := s.start(ctx); err != nil { // which repairs nothing
+	if err := s.start(ctx); err != nil { // does not repair
 		return before, before, err
 	}
 	err = s.update(ctx, func(t *tx) {
@@ -215,8 +212,8 @@ func (s *Store) compact(ctx context.Context) (before, after int64, err error) {
 	return before, after, err
 }
 
-// truncateLog moves the log of a file into it. Another process that reads may keep
-// it; its next close moves the rest.
+// truncateLog moves the log of a file into the file. Another process that reads may prevent this;
+// its next close moves what is left.
 func (s *Store) truncateLog(ctx context.Context) error {
 	if s.dir == "" {
 		return nil
@@ -228,11 +225,11 @@ func (s *Store) truncateLog(ctx context.Context) error {
 	return s.explain(err)
 }
 
-// CopyTo copies the library, as it is at one moment, to another address: a data
-// directory or a schema of a server, without a library so far. Everything is
-// copied: documents with their vectors, answers, feedback and keys. The copy is
-// complete or not there at all; then it is verified, and what [Verify] finds is
-// reported. An address with a library is [ErrTarget].
+// CopyTo copies the library, as it is at one moment, to another address: a data directory or a
+// schema of a server, which must not contain a library. Everything is copied: documents with their
+// vectors, answers, feedback and keys. The copy is made completely or not at all; then it is
+// checked like [Verify], and the result is reported. If the address has a library, the error is
+// [ErrTarget].
 func (s *Store) CopyTo(ctx context.Context, address string, opts Options, progress func(done, total int)) (r Report, err error) {
 	if !isServer(address) {
 		if err := os.MkdirAll(address, 0o700); err != nil {
@@ -272,7 +269,7 @@ func (t *tx) copyFrom(from *tx) {
 			t.insertSummed(of.name, strings.Join(of.columns, ", "), "", rows)
 		})
 	}
-	// A name of its own, so that no search index is used for both.
+	// The copy gets its own name, so that no search index is used for both libraries.
 	t.found()
 	t.exec(`UPDATE ibid.clock SET revision = (SELECT coalesce(max(revision), 0) FROM ibid.changes)`)
 	t.exec(`SELECT setval('` + strings.ReplaceAll(t.s.dialect.schema, "'", "''") + `numbers', greatest(1,
@@ -280,7 +277,7 @@ func (t *tx) copyFrom(from *tx) {
 	t.changed(change{})
 }
 
-// batches calls f with the rows of a table, as many at a time as one transaction copies.
+// batches calls f with the rows of a table, in batches that one transaction can copy.
 func (t *tx) batches(of *table, f func(rows [][]any)) {
 	var rows [][]any
 	bytes := 0

@@ -14,11 +14,11 @@ import (
 
 // A change is a row of the table of changes.
 type change struct {
-	document int64 // 0 if the change is about no document
+	document int64 // 0 if the change does not concern a document
 	revision int64 // set when it is written
 	deleted  bool
 	id       string // empty for a deleted document
-	era      int64  // set where changes are listed
+	era      int64  // set when changes are listed
 	aside    bool   // the document is damaged; set by latest
 }
 
@@ -31,10 +31,9 @@ func scanChange(r scanner) (c change, err error) {
 	return c, err
 }
 
-// changed writes the changes of a transaction. It is the last that the
-// transaction does before its commit: in PostgreSQL others who change something
-// wait for that, so that a follower never misses a revision that becomes visible
-// after a higher one.
+// changed writes the changes of a transaction. It must be the last step before the commit: in
+// PostgreSQL other transactions with changes wait from here until the commit, so that a follower
+// never misses a revision that becomes visible after a higher one.
 func (t *tx) changed(changes ...change) {
 	if len(changes) == 0 {
 		return
@@ -47,7 +46,7 @@ func (t *tx) changed(changes ...change) {
 		t.s.era.Store(newEra())
 	}
 	if era := t.s.era.Load(); t.s.begun.Load() != era {
-		t.exec(`DELETE FROM ibid.eras WHERE first > ?`, revision) // of changes that are lost
+		t.exec(`DELETE FROM ibid.eras WHERE first > ?`, revision) // eras of lost changes
 		t.insert("eras", "first, era", "", []any{revision + 1, era})
 		t.began = era
 	}
@@ -64,7 +63,7 @@ func (t *tx) changed(changes ...change) {
 // revision is the statement for the latest revision and its era.
 const revision = `SELECT coalesce(max(revision), 0), coalesce((SELECT era FROM ibid.eras ORDER BY first DESC LIMIT 1), 0) FROM ibid.changes`
 
-// Revision is that of the latest change by any process, with its era.
+// Revision returns the revision and era of the latest change by any process.
 func (s *Store) Revision(ctx context.Context) (n, era int64, err error) {
 	err = within(ctx, s.viewOnce, func(t *tx) { check(t.row(revision).Scan(&n, &era)) }, "reading the revision")
 	if err == nil {
@@ -73,13 +72,13 @@ func (s *Store) Revision(ctx context.Context) (n, era int64, err error) {
 	return n, era, err
 }
 
-// noteRevision notes that a revision was stored.
+// noteRevision records that a revision was stored.
 func (s *Store) noteRevision(n int64) {
 	for latest := s.latest.Load(); n > latest && !s.latest.CompareAndSwap(latest, n); latest = s.latest.Load() {
 	}
 }
 
-// Era is the era of a revision.
+// Era returns the era of a revision.
 func (s *Store) Era(ctx context.Context, revision int64) (era int64, err error) {
 	err = s.viewOnce(ctx, func(t *tx) {
 		for _, e := range t.eras(`WHERE first <= ? ORDER BY first DESC LIMIT 1`, revision) {
@@ -92,8 +91,8 @@ func (s *Store) Era(ctx context.Context, revision int64) (era int64, err error) 
 // A begunEra is a row of the table of eras.
 type begunEra struct{ first, era int64 }
 
-// eras returns rows of the table. One that is damaged has another number, or none, than
-// searchers know, which makes them read all documents again: that does no harm.
+// eras returns the selected rows of the table of eras. A damaged row has a number that no searcher
+// knows, which makes searchers read all documents again; that is harmless.
 func (t *tx) eras(which string, args ...any) []begunEra {
 	whole, damaged := rowsOf(t, func(r scanner) (e begunEra, err error) {
 		err = r.Scan(&e.first, &e.era)
@@ -102,14 +101,14 @@ func (t *tx) eras(which string, args ...any) []begunEra {
 	return append(whole, damaged...)
 }
 
-// How much of the changes is read in one transaction.
+// The largest numbers of changes and chunks that one transaction reads.
 const (
 	changesAtOnce = maxList
 	chunksAtOnce  = 4096
 )
 
-// Changes yields the changes after a revision, in the order of the revisions;
-// see [retrieve.State]. Changes made meanwhile come last.
+// Changes yields the changes after a revision, ordered by revision; see [retrieve.State]. Changes
+// made meanwhile come last.
 func (s *Store) Changes(ctx context.Context, space string, after int64) iter.Seq2[retrieve.Change, error] {
 	return func(yield func(retrieve.Change, error) bool) {
 		list, err := s.listChanges(ctx, space, after)
@@ -141,7 +140,7 @@ func (s *Store) listChanges(ctx context.Context, space string, after int64) (lis
 		t.spaceOf(space)
 		condition := `revision > ? ORDER BY revision`
 		if after == 0 {
-			// The whole table is read in its own order: a damaged index hides nothing.
+			// The whole table is read in its own order, because a damaged index might hide rows.
 			condition = `document >= ? ORDER BY document`
 		}
 		var bad []change
@@ -171,9 +170,8 @@ func (s *Store) listChanges(ctx context.Context, space string, after int64) (lis
 	return list, err
 }
 
-// spaceOf returns a space that has vectors, and whether it is the one in use. If it
-// has none, and documents are stored in another one, the error is a
-// [*retrieve.SpaceError].
+// spaceOf returns a space that has vectors, and whether it is the one in use. If it has no vectors
+// and documents are stored in another space, the error is a [*retrieve.SpaceError].
 func (t *tx) spaceOf(name string) (of space, used bool) {
 	all := t.spaces()
 	if of = all.named(name); of.Number == 0 {
@@ -184,9 +182,9 @@ func (t *tx) spaceOf(name string) (of space, used bool) {
 	return of, of.Number == all.Used
 }
 
-// readChanges reads the first of the listed changes, as many as fit into memory
-// well, and returns how many of them it has dealt with. One whose document has
-// changed again is left out: it is listed again.
+// readChanges reads as many of the first listed changes as fit into memory, and returns the number
+// of listed changes that it has handled. It omits changes to documents that have changed again,
+// because those are listed again.
 func (s *Store) readChanges(ctx context.Context, space string, list []change) (changes []retrieve.Change, n int, err error) {
 	err = s.view(ctx, func(t *tx) {
 		of, used := t.spaceOf(space)
@@ -199,8 +197,8 @@ func (s *Store) readChanges(ctx context.Context, space string, list []change) (c
 	return changes, n, err
 }
 
-// readChanges reads the first of the changes, and calls lacks for chunks without a
-// vector of the space.
+// readChanges reads the first of the changes, and calls lacks for each chunk without a vector of
+// the space.
 func (t *tx) readChanges(space int64, list []change, lacks func(*documentRow, *chunkRow)) (changes []retrieve.Change, n int) {
 	numbers := make([]int64, len(list))
 	for i, c := range list {
@@ -243,8 +241,7 @@ const (
 	unlisted      = "it is missing in the list of changes"
 )
 
-// documents returns up to maxList documents by number, as far as they are stored
-// and whole.
+// documents returns up to maxList documents by number, if they are stored and undamaged.
 func (t *tx) documents(numbers []int64) map[int64]documentRow {
 	documents := make(map[int64]documentRow)
 	list, args := in(numbers)
@@ -258,14 +255,13 @@ func (t *tx) documents(numbers []int64) map[int64]documentRow {
 	return documents
 }
 
-// contents returns the chunks of documents by number, and their vectors by
-// digest.
+// contents returns the chunks of documents by document number, and their vectors by digest.
 func (t *tx) contents(space int64, numbers []int64) (rows map[int64]documentChunks, vectors map[string][]float32) {
 	slices.Sort(numbers)
 	rows = make(map[int64]documentChunks)
 	var digests []string
 	for len(numbers) > 0 {
-		n := 1 // numbers that follow one another are read at once
+		n := 1 // consecutive numbers are read at once
 		for n < len(numbers) && numbers[n] == numbers[n-1]+1 {
 			n++
 		}
@@ -280,8 +276,7 @@ func (t *tx) contents(space int64, numbers []int64) (rows map[int64]documentChun
 	return rows, t.vectors(space, slices.Compact(digests))
 }
 
-// latest returns the latest changes of up to maxList documents, as far as their rows are
-// whole.
+// latest returns the latest changes to up to maxList documents, if their rows are undamaged.
 func (t *tx) latest(numbers []int64) map[int64]change {
 	latest := make(map[int64]change, len(numbers))
 	list, args := in(numbers)
@@ -299,8 +294,7 @@ func (t *tx) latest(numbers []int64) map[int64]change {
 	return latest
 }
 
-// fill adds the document's data for searchers to a change. A damaged document
-// comes as deleted.
+// fill adds the document's data for searchers to a change. A damaged document becomes a deletion.
 func (t *tx) fill(c *retrieve.Change, d *documentRow, chunks documentChunks, vectors map[string][]float32,
 	lacks func(*documentRow, *chunkRow)) {
 	if damaged := chunks.damaged(d); damaged != nil {

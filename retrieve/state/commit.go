@@ -11,15 +11,14 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Every transaction on a server that changes something adds a row of its own. A
-// client that gets no reply to a commit looks for the row: it exists if the rest
-// does. PostgreSQL's own number of the transaction would not do, because a server
-// that recovers from a crash reuses the numbers of which nothing reached the disk.
+// Every transaction on a server that changes something also adds a row with an id. A client that
+// gets no reply to a commit looks for the row, which exists if the transaction was committed.
+// PostgreSQL's own transaction number would not do, because a server that recovers from a crash
+// reuses numbers that did not reach the disk.
 const (
 	// commitsKept is longer than any client looks for a row.
 	commitsKept = time.Hour
-	// pruneEvery is in how many transactions rows are deleted once, on average, and
-	// pruneMost how many then are.
+	// On average, one in pruneEvery transactions deletes old rows, at most pruneMost.
 	pruneEvery = 64
 	pruneMost  = 1024
 )
@@ -44,8 +43,8 @@ func commitServer(t *tx) error {
 	raw := make([]byte, 16)
 	crand.Read(raw) // never fails
 	id := fmt.Sprintf("%x", raw)
-	// A caller that gives up now still wants to know the result: a commit that
-	// continues alone would show up later.
+	// A caller that gives up now still needs the result: a commit that continues alone would show
+	// up later.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), t.s.silence)
 	defer cancel()
 	_, err := t.conn.ExecContext(ctx, t.s.dialect.text(`INSERT INTO ibid.commits (id) VALUES ('`+id+`'); COMMIT`))
@@ -60,8 +59,8 @@ func commitServer(t *tx) error {
 	return &unknownCommit{id, err}
 }
 
-// prune deletes rows of transactions that are older than age. It leaves one that
-// another transaction is deleting to that.
+// prune deletes the rows of transactions that are older than age, except rows that another
+// transaction is deleting.
 func prune(t *tx, age time.Duration) {
 	t.exec(`DELETE FROM ibid.commits WHERE id = ANY (ARRAY (
 		SELECT id FROM ibid.commits WHERE made < clock_timestamp() - ? * interval '1 second' ORDER BY made LIMIT ? FOR UPDATE SKIP LOCKED))`,
@@ -70,8 +69,8 @@ func prune(t *tx, age time.Duration) {
 
 var errAborted = errors.New("the transaction was not committed")
 
-// resolveCommit finds out, for an unknown commit, whether it was made: the error is nil
-// if it was, and one that is tried again if it was not.
+// resolveCommit determines whether an unknown commit was made. It returns nil if so, and otherwise
+// an error that makes the caller try again.
 func (s *Store) resolveCommit(ctx context.Context, err error) error {
 	u := (*unknownCommit)(nil)
 	if !errors.As(err, &u) {
@@ -81,10 +80,10 @@ func (s *Store) resolveCommit(ctx context.Context, err error) error {
 	defer cancel()
 	asking := s.retry(ctx, s.wait, func() error {
 		return s.transact(ctx, s.write, s.dialect.beginUpdate+`; SET LOCAL lock_timeout = '1s'`, func(t *tx) {
-			// Adding a row waits for a transaction that is adding the same one.
+			// This insertion waits for any other transaction that inserts the same row.
 			added, err := t.try(`INSERT INTO ibid.commits (id) VALUES ('` + u.id + `') ON CONFLICT DO NOTHING`)
 			if answer := (*pgconn.PgError)(nil); errors.As(err, &answer) && answer.Code == "42P01" { // undefined_table
-				err = errAborted // the transaction was to create it
+				err = errAborted // the transaction would have created it
 			}
 			if err == nil && added > 0 {
 				err = errAborted

@@ -8,11 +8,10 @@ import (
 	"ibid/retrieve"
 )
 
-// A Damage is something stored that is no longer as it was stored.
+// A Damage is stored data that is lost or has changed.
 type Damage struct {
-	// Document is the id of the document, which is left out of everything until it
-	// is ingested again; empty if the damage is of no one document or the id
-	// cannot be read.
+	// Document is the id of the damaged document, which is hidden until it is ingested again; empty
+	// if the damage concerns no single document or the id cannot be read.
 	Document string `json:"document,omitempty"`
 	Reason   string `json:"reason"`
 }
@@ -27,7 +26,7 @@ type damagedError struct {
 func (d *damagedError) Error() string { return d.reason + ": ingest it again" }
 func (d *damagedError) Unwrap() error { return errRow }
 
-// addLost records damage that no table has, for as long as the store is open.
+// addLost records damage that is in no table, for as long as the store is open.
 func (s *Store) addLost(found ...Damage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -39,8 +38,8 @@ func (s *Store) addLost(found ...Damage) {
 	}
 }
 
-// SetAside leaves the documents that [Verify] found damaged out of everything, so
-// that the next sync stores them again. Their rows stay until then.
+// SetAside hides the documents that [Verify] found damaged, so that the next sync stores them
+// again. Their rows remain until then.
 func (s *Store) SetAside(ctx context.Context, all []Damage) error {
 	var found []*damagedError
 	err := within(ctx, s.view, func(t *tx) {
@@ -61,8 +60,8 @@ func (s *Store) SetAside(ctx context.Context, all []Damage) error {
 	return s.setAside(ctx, found...)
 }
 
-// setAside has damaged documents left out of everything, so that the next sync
-// stores them again. Their rows stay until then.
+// setAside hides damaged documents, so that the next sync stores them again. Their rows remain
+// until then.
 func (s *Store) setAside(ctx context.Context, found ...*damagedError) error {
 	if s.readOnly {
 		for _, d := range found {
@@ -79,8 +78,8 @@ func (s *Store) setAside(ctx context.Context, found ...*damagedError) error {
 	}, "setting a damaged document aside")
 }
 
-// setAside adds a row for a damaged document and returns the change of it, none
-// if it has been set aside before.
+// setAside adds a row for a damaged document and returns the change, or nil if the document was set
+// aside before.
 func (t *tx) setAside(d *damagedError) []change {
 	if value[bool](t, `SELECT EXISTS (SELECT 1 FROM ibid.damage WHERE document = ?)`, d.number) {
 		return nil
@@ -94,8 +93,7 @@ func (t *tx) setAside(d *damagedError) []change {
 	return []change{{document: d.number, id: id}}
 }
 
-// nameOf returns the id of a document from the first of its rows that has it
-// undamaged; empty if none has.
+// nameOf returns the id of a document from the first of its rows that is undamaged, or "".
 func (t *tx) nameOf(number int64) string {
 	if d, err := scanDocument(t.row(`SELECT `+documentColumns+` FROM ibid.documents WHERE number = ?`, number)); err == nil {
 		return d.ID
@@ -107,8 +105,8 @@ func (t *tx) nameOf(number int64) string {
 	return c.id
 }
 
-// Damaged lists the damage that was found in documents that have not been
-// stored again, by document. Finding damage needs reading: see [Verify].
+// Damaged lists the known damage of documents that have not been stored again, by document.
+// [Verify] finds damage.
 func (s *Store) Damaged(ctx context.Context) (all []Damage, err error) {
 	s.mu.Lock()
 	all = slices.Clone(s.lost)

@@ -6,33 +6,32 @@ import (
 	"strings"
 )
 
-// A dialect is what differs between the two databases.
+// A dialect describes how the two databases differ.
 type dialect struct {
 	name string
 	// beginUpdate and beginView are the statements that begin a transaction.
 	beginUpdate, beginView string
 	// schema replaces "ibid." in statements.
 	schema string
-	// numbered parameters are $1, $2 instead of ?.
+	// numbered means that parameters are written $1, $2 instead of ?.
 	numbered bool
 	types    *strings.Replacer
 
 	commit func(*tx) error
-	// lock locks the tables shared and then those alone, in this order.
+	// lock acquires the shared locks and then the exclusive ones, in the given order.
 	lock func(t *tx, shared, alone []string)
 	// lockVectors locks the vectors whose digests are in the list.
 	lockVectors func(t *tx, list string, args []any)
-	// nextNumber is the number of a new document, never given before.
+	// nextNumber selects the number of a new document, which was never used before.
 	nextNumber string
-	// nextRevision adds its parameter to the latest revision and returns it. In
-	// PostgreSQL others wait for the commit afterwards.
+	// nextRevision adds its parameter to the latest revision and returns it. In PostgreSQL other
+	// transactions that do so wait for the commit.
 	nextRevision string
-	// now is an expression for the time in microseconds, by a clock that all
-	// processes share.
+	// now is an expression for the time in microseconds, by a clock that all processes share.
 	now string
 
-	// keepPlan are the driver's options for a query whose plan the database should
-	// keep; nil if planning costs nothing.
+	// keepPlan contains the driver's options for a query whose plan the database should keep; nil
+	// if planning costs nothing.
 	keepPlan []any
 }
 

@@ -12,7 +12,7 @@ import (
 	"ibid/retrieve"
 )
 
-// ordinalBits is how many bits of a chunk's key hold its ordinal.
+// ordinalBits is the number of bits of a chunk's key that contain its ordinal.
 const ordinalBits = 20
 
 // maxChunks is the largest number of chunks of one document.
@@ -20,12 +20,12 @@ const maxChunks = 1<<ordinalBits - 1
 
 func chunkKey(document int64, ordinal int) int64 { return document<<ordinalBits | int64(ordinal) }
 
-// keyRange is the first and the last key that a chunk of the document can have.
+// keyRange returns the first and the last possible key of the document's chunks.
 func keyRange(document int64) (first, last int64) {
 	return document << ordinalBits, (document+1)<<ordinalBits - 1
 }
 
-// A documentRow is a document as its table has it.
+// A documentRow is a document as stored in its table.
 type documentRow struct {
 	retrieve.DocumentInfo
 	key               []byte
@@ -50,7 +50,7 @@ func scanDocument(r scanner) (d documentRow, err error) {
 	return d, err
 }
 
-// decode reads the metadata.
+// decode decodes the metadata.
 func (d *documentRow) decode() error {
 	if err := json.Unmarshal(d.meta, &d.Meta); err != nil {
 		return fmt.Errorf("%w: its metadata: %w", errRow, err)
@@ -66,18 +66,18 @@ func (d *documentRow) describe(doc *ingest.Document) (err error) {
 	return err
 }
 
-// A chunkRow is a chunk as its table has it.
+// A chunkRow is a chunk as stored in its table.
 type chunkRow struct {
 	key    int64
 	digest []byte // of its embedding text
-	place  int    // the page; the line below zero
+	place  int    // the page, or the negated line
 	ingest.Chunk
 	sum int64
 }
 
 const chunkColumns = `key, digest, start, stop, place, tokens, heading, anchor, text, sum`
 
-// scan reads a row and checks it. The document's id is not in it.
+// scan reads a row and checks it. The row does not contain the document's id.
 func (c *chunkRow) scan(r scanner) error {
 	if err := r.Scan(append(c.dest(), &c.sum)...); err != nil {
 		return err
@@ -98,7 +98,7 @@ func (c *chunkRow) at() {
 	c.Page, c.Line, c.Ordinal = max(0, c.place), max(0, -c.place), int(c.key&maxChunks)
 }
 
-// placed sets the columns of an ordinal, and of a page or line.
+// placed sets the columns from the ordinal, and from the page or line.
 func (c *chunkRow) placed(document int64) {
 	c.key, c.place = chunkKey(document, c.Ordinal), c.Page
 	if c.Page == 0 {
@@ -106,13 +106,13 @@ func (c *chunkRow) placed(document int64) {
 	}
 }
 
-// of returns the chunk with the fields of its document.
+// of returns the chunk with its id and its document's.
 func (c *chunkRow) of(document string) *ingest.Chunk {
 	c.Document, c.ID = document, retrieve.ChunkID(document, c.Ordinal)
 	return &c.Chunk
 }
 
-// sumOf is the checksum over the sums of a document's chunks in order.
+// sumOf returns the checksum over the sums of a document's chunks in order.
 func sumOf(sums []int64) int64 {
 	columns := make([]any, len(sums)+1)
 	columns[0] = len(sums)
@@ -122,13 +122,13 @@ func sumOf(sums []int64) int64 {
 	return rowSum(columns...)
 }
 
-// errRow reports that a row is not as it was stored.
+// errRow reports that a row differs from what was stored.
 var errRow = errors.New("its checksum does not match")
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// rowSum is the checksum of a row: CRC-32C over its columns in order, each text
-// after its length. It detects every changed byte.
+// rowSum returns the checksum of a row: CRC-32C over its columns in order, with the length before
+// each text. It detects every changed byte.
 func rowSum(columns ...any) int64 {
 	var sum uint32
 	var buffer [8]byte
@@ -151,8 +151,8 @@ func rowSum(columns ...any) int64 {
 	return int64(sum)
 }
 
-// plain returns the value of a column, or of a pointer to one, as an int64, a
-// string or bytes. It panics at any other type.
+// plain returns the value of a column, or of a pointer to a column, as an int64, a string or bytes.
+// It panics for any other type.
 func plain(v any) any {
 	switch v := v.(type) {
 	case int64, string, []byte:
@@ -185,8 +185,8 @@ func plain(v any) any {
 // A scanner is a row of a result.
 type scanner interface{ Scan(dest ...any) error }
 
-// checked scans a row whose last column is its checksum over the others, which
-// are scanned into dest in order. The error wraps errRow if the sum is another.
+// checked scans a row whose last column is the checksum over the preceding columns, which are
+// scanned into dest in order. If the checksum differs, the error wraps errRow.
 func checked(r scanner, dest ...any) error {
 	var sum int64
 	if err := r.Scan(append(dest[:len(dest):len(dest)], &sum)...); err != nil {

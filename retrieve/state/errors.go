@@ -12,18 +12,17 @@ import (
 )
 
 var (
-	// ErrDamaged reports that a database cannot be read or that its tables
-	// contradict one another.
+	// ErrDamaged reports that a database cannot be read or that its tables contradict each other.
 	ErrDamaged = errors.New("the database is damaged")
-	// ErrLayout reports that another version of Ibid, with other tables, wrote a database.
+	// ErrLayout reports that the database has the tables of another version of Ibid.
 	ErrLayout = errors.New("this version of ibid cannot read it")
 )
 
 // A failure is an error of the database in plain words.
 type failure struct {
 	what string // the whole message
-	// unavailable means that the database was unreachable, busy that another process
-	// was in the way: nothing was done, and it may work when tried again.
+	// unavailable means that the database was unreachable, busy that another process held it. In
+	// both cases nothing was changed, and the operation may be tried again.
 	unavailable, busy bool
 	damaged           bool
 	full              bool  // the disk
@@ -41,7 +40,7 @@ func (f *failure) Is(target error) bool {
 // returned unchanged.
 func (s *Store) explain(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
-		return err // the caller's context says it better
+		return err // the caller's context explains it better
 	}
 	if done := (*failure)(nil); errors.As(err, &done) {
 		return err
@@ -53,26 +52,24 @@ func (s *Store) explain(err error) error {
 	return err
 }
 
-// explainRow has the database repaired if a row was damaged that nothing else can
-// stand in for.
+// explainRow requests a repair if a damaged row cannot be replaced by other data.
 func (s *Store) explainRow(err error) error {
 	explained, document := (*failure)(nil), (*damagedError)(nil)
 	if !errors.Is(err, errRow) || errors.As(err, &explained) || errors.As(err, &document) {
 		return err
 	}
-	what := fmt.Sprintf("%v: %s has a row that is not as it was stored", ErrDamaged, s.place)
+	what := fmt.Sprintf("%v: %s has a row that does not match its checksum", ErrDamaged, s.place)
 	return s.requestRepair(&failure{what: what, damaged: true, err: err})
 }
 
-// isDamage reports whether an error means that stored data is lost or changed.
-// Failures of the disk, missing rights or other processes are not damage.
+// isDamage reports whether an error means that stored data is lost or changed. Failures of the
+// disk, missing permissions and other processes are not damage.
 func isDamage(err error) bool { return errors.Is(err, errRow) || errors.Is(err, ErrDamaged) }
 
-// reportAfter is how long the database is unreachable before that is reported.
+// reportAfter is how long the database is unreachable before the outage is reported.
 const reportAfter = time.Second
 
-// retry calls f again while the database is unreachable or busy, for the time
-// wait.
+// retry calls f again while the database is unreachable or busy, for at most the time wait.
 func (s *Store) retry(ctx context.Context, wait time.Duration, f func() error) error {
 	start := time.Now()
 	wait = min(wait, retrieve.WaitOf(ctx, wait))

@@ -16,9 +16,8 @@ import (
 // lockName is the name of the file that is locked while a data directory is open.
 const lockName = "ibid.lock"
 
-// shareLock locks the data directory as in use, which all processes may do that use
-// it, except while one repairs the database. A folder that cannot be written need
-// not have the file.
+// shareLock locks the data directory as in use. All processes that use it may hold this lock,
+// except while one of them repairs the database. A read-only folder may lack the lock file.
 func (s *Store) shareLock(ctx context.Context) error {
 	path, flags := filepath.Join(s.dir, lockName), os.O_RDWR|os.O_CREATE
 	if s.readOnly {
@@ -47,13 +46,13 @@ func (s *Store) shareLock(ctx context.Context) error {
 	return nil
 }
 
-// publish gives a whole and closed file its name, and never overwrites: an
-// existing one is [fs.ErrExist].
+// publish gives a complete and closed file its name. It never overwrites: if the name exists, the
+// error is [fs.ErrExist].
 func publish(partial, name string) error {
 	if err := syncFile(partial); err != nil {
 		return err
 	}
-	// A link, unlike a renaming, never overwrites; some file systems have none.
+	// A link, unlike a rename, never overwrites, but some file systems have no links.
 	if err := os.Link(partial, name); errors.Is(err, fs.ErrExist) {
 		return err
 	} else if err != nil {
@@ -67,8 +66,7 @@ func publish(partial, name string) error {
 	return disk.SyncDir(filepath.Dir(name))
 }
 
-// removeDatabase removes a file and those that SQLite keeps with it, if they
-// exist.
+// removeDatabase removes a file and the files that SQLite keeps with it, if they exist.
 func removeDatabase(path string) error {
 	return removeFiles(path, path+"-wal", path+"-shm", path+"-journal")
 }
@@ -92,8 +90,8 @@ func syncFile(path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// removeUnfinished removes what interrupted repairs left in a data
-// directory that no other process uses.
+// removeUnfinished removes the files of interrupted repairs from a data directory that no other
+// process uses.
 func (s *Store) removeUnfinished() error {
 	names, err := fs.Glob(os.DirFS(s.dir), FileName+".*.new*")
 	for _, name := range names {
@@ -102,16 +100,15 @@ func (s *Store) removeUnfinished() error {
 	return err
 }
 
-// networkKinds are the kinds of network file systems, those of FUSE included.
+// networkKinds are the types of network file systems, including FUSE.
 var networkKinds = []string{
 	"nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "ceph", "coda", "lustre", "ocfs2", "gfs2",
 	"sshfs", "rclone", "s3fs", "goofys", "gcsfuse", "glusterfs", "davfs", "curlftpfs",
 	"juicefs", "seaweedfs", "mount-s3", "blobfuse", "blobfuse2",
 }
 
-// refuseNetwork refuses a directory on a network file system: SQLite's shared
-// memory and locks do not work across machines, and data would be lost. Without
-// /proc nothing is known of it.
+// refuseNetwork refuses a directory on a network file system: SQLite's shared memory and locks do
+// not work across machines, and data would be lost. It checks nothing if the system has no /proc.
 func refuseNetwork(dir string) error {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -126,8 +123,8 @@ func refuseNetwork(dir string) error {
 	return nil
 }
 
-// kindOf returns the kind of the file system of a directory, by the table of
-// mounts in the form of proc_pid_mountinfo(5); without "fuse.".
+// kindOf returns the type of a directory's file system without "fuse.", from a table of mounts in
+// the format of proc_pid_mountinfo(5).
 func kindOf(mounts, dir string) (kind string) {
 	longest := 0
 	for line := range strings.Lines(mounts) {

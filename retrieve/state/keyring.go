@@ -15,7 +15,7 @@ func (s *Store) Keyring() retrieve.Keyring { return keyring{s} }
 type keyring struct{ s *Store }
 
 const (
-	// settingRing is the setting of the keyring's revision.
+	// settingRing is the name of the setting that has the keyring's revision.
 	settingRing = "keyring"
 	// ringLock is held while keys and sessions are changed.
 	ringLock = "keyring"
@@ -29,8 +29,7 @@ func (t *tx) ringRevision() (revision int64) {
 	return revision
 }
 
-// change runs f alone among all changes of the keyring, and makes the change
-// known.
+// change runs f, which changes the keyring, under the keyring's lock, and increments its revision.
 func (k keyring) change(ctx context.Context, f func(*tx)) error {
 	return k.s.update(ctx, func(t *tx) {
 		t.lock(ringLock)
@@ -39,7 +38,7 @@ func (k keyring) change(ctx context.Context, f func(*tx)) error {
 	})
 }
 
-// ringChanged makes a change of the keyring known.
+// ringChanged increments the keyring's revision.
 func (t *tx) ringChanged() { t.set(settingRing, fmt.Sprint(t.ringRevision()+1)) }
 
 func (k keyring) Revision(ctx context.Context) (revision int64, err error) {
@@ -52,7 +51,7 @@ const (
 	sessionColumns = "digest, key, started"
 )
 
-// permits are the permissions in the bits of the column write.
+// permits returns the permissions in the order of the bits of the column write.
 func permits(key *retrieve.Key) [4]*bool {
 	return [4]*bool{&key.Write, &key.Relay, &key.Settings, &key.Public}
 }
@@ -100,7 +99,7 @@ func (k keyring) Add(ctx context.Context, key retrieve.Key) error {
 	})
 }
 
-// insertKey stores a key, or when it was used if it is stored.
+// insertKey stores a key. If the key exists, it only updates the time of its last use.
 func (t *tx) insertKey(key retrieve.Key) {
 	collections, err := json.Marshal(key.Collections)
 	check(err)
@@ -116,9 +115,9 @@ func (t *tx) insertKey(key retrieve.Key) {
 
 func (k keyring) Used(ctx context.Context, id string, at time.Time) error {
 	return within(ctx, k.s.update, func(t *tx) {
-		t.lock(ringLock) // it may be being revoked
+		t.lock(ringLock) // another process may be revoking it
 		key, err := scanKey(t.row(`SELECT `+keyColumns+`, sum FROM ibid.keys WHERE id = ?`, id))
-		if err == nil && at.After(key.Used) { // neither gone nor damaged
+		if err == nil && at.After(key.Used) { // neither revoked nor damaged
 			key.Used = at
 			t.insertKey(key)
 		}

@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// layoutNumber is the number of the layout of the tables, which a library has too.
+// layoutNumber is the version of the layout of the tables. A library stores the version of its own.
 const layoutNumber = 6
 
 //go:embed schema.sql
 var schema string
 
-// checkLayout refuses a library of another layout with an [ErrLayout].
+// checkLayout returns an [ErrLayout] if a library has another layout.
 func checkLayout(number int) error {
 	switch {
 	case number > layoutNumber:
@@ -37,13 +37,13 @@ func (t *tx) layOut() {
 // A table is the definition of a table in the schema.
 type table struct {
 	name    string
-	columns []string // without a SERIAL
+	columns []string // without SERIAL columns
 	bytes   []bool   // whether each column holds bytes, not a number
 	// numbered means that the first column is the number of the row.
 	numbered bool
-	// serial means that rows have a number which is not in columns.
+	// serial means that rows have a number that is not in columns.
 	serial bool
-	// sum is the index of the column sum, -1 without one.
+	// sum is the index of the column sum, or -1 if the table has no such column.
 	sum int
 }
 
@@ -74,8 +74,7 @@ func tables() (all []table) {
 	return all
 }
 
-// intact reports whether the values of a row have the types of the table and the
-// checksum that is among them.
+// intact reports whether the values of a row have the table's types and match its checksum.
 func (t *table) intact(values []any) bool {
 	if t.sum < 0 || len(values) != len(t.columns) {
 		return false

@@ -15,7 +15,7 @@ func (s *Store) Ledger() retrieve.Ledger { return ledger{s} }
 
 type ledger struct{ s *Store }
 
-// limits are how much the ledger keeps.
+// limits are the largest numbers and total sizes of the entries that the ledger keeps.
 type limits struct {
 	runs, records, feedback int
 	runBytes, recordBytes   int64
@@ -28,7 +28,7 @@ const (
 	replyColumns = "job, key, size, reply"
 )
 
-// sought turns the error of a row that is missing into [retrieve.ErrNotFound].
+// sought replaces the error of a missing row by [retrieve.ErrNotFound].
 func sought(err error) error {
 	if errors.Is(err, sql.ErrNoRows) {
 		return retrieve.ErrNotFound
@@ -36,9 +36,8 @@ func sought(err error) error {
 	return err
 }
 
-// makeRoom calls drop with the ids of rows, from the least in an order, until
-// the rows of a table are at most so many and their sizes at most so many bytes.
-// The row of the id own stays.
+// makeRoom calls drop with the ids of a table's rows, in the given order, until the table has at
+// most the given numbers of rows and bytes. It never drops the row with the id own.
 func (t *tx) makeRoom(table, order, own string, most int, bytes int64, drop func(id string)) {
 	var n int
 	var size int64
@@ -74,13 +73,13 @@ func (l ledger) Begin(ctx context.Context, j retrieve.Job) error {
 	}, "storing the run %s", j.ID)
 }
 
-// deleteJobs deletes the jobs for which a condition holds, with their replies.
+// deleteJobs deletes the jobs that satisfy a condition, with their replies.
 func (t *tx) deleteJobs(condition string, args ...any) {
 	t.deleteWhole("jobs", condition, args, `specs WHERE job`, `replies WHERE job`)
 }
 
-// deleteWhole deletes the rows of a table for which a condition holds, with those
-// of other tables that a column assigns to them.
+// deleteWhole deletes the rows of a table that satisfy a condition, with the rows that other tables
+// assign to them.
 func (t *tx) deleteWhole(table, condition string, args []any, assigned ...string) {
 	for _, id := range column[string](t, `DELETE FROM ibid.`+table+` WHERE `+condition+` RETURNING id`, args...) {
 		for _, rows := range assigned {
@@ -95,8 +94,7 @@ func (t *tx) forgetOld() {
 	t.deleteRecords(`expires <= ?`, time.Now().UnixMicro())
 }
 
-// mendLedger makes the rows of jobs whose specs and replies were copied from
-// another database.
+// mendLedger creates the rows of jobs whose specs and replies were copied from another database.
 func (t *tx) mendLedger() {
 	t.exec(`INSERT INTO ibid.jobs (id, kind, started, touched, size, worker, until)
 		SELECT job, kind, started, started, length(spec) + (SELECT coalesce(sum(r.size), 0) FROM ibid.replies AS r WHERE r.job = s.job),
@@ -142,7 +140,7 @@ func (l ledger) Reply(ctx context.Context, job, key string) (reply []byte, ok bo
 
 func (l ledger) Keep(ctx context.Context, job, worker, key string, reply []byte) error {
 	return within(ctx, l.s.update, func(t *tx) {
-		// First, so that the claim does not change before the commit.
+		// This comes first, so that the claim does not change before the commit.
 		t.exec(`UPDATE ibid.jobs SET touched = `+t.s.dialect.now+`, size = size + ? WHERE id = ?`, len(reply), job)
 		holder, left := t.claim(job)
 		// The last holder may continue after its claim has expired.
@@ -155,8 +153,8 @@ func (l ledger) Keep(ctx context.Context, job, worker, key string, reply []byte)
 	}, "storing a reply of the run %s", job)
 }
 
-// deleteReplies deletes the replies of all jobs: they may contain words of a
-// document that is deleted. The jobs stay, and make their calls again.
+// deleteReplies deletes the replies of all jobs, because they may contain words of a document that
+// is being deleted. The jobs remain and repeat their calls.
 func (t *tx) deleteReplies() {
 	t.exec(`UPDATE ibid.jobs SET size = coalesce((SELECT length(s.spec) FROM ibid.specs AS s WHERE s.job = id), 0)`)
 	t.exec(`DELETE FROM ibid.replies`)
@@ -166,13 +164,13 @@ func (l ledger) End(ctx context.Context, id string) error {
 	return l.s.update(ctx, func(t *tx) { t.deleteJobs(`id = ?`, id) })
 }
 
-// claim returns the worker that claimed a job last and has not released it, and
-// the time until its claim expires; 0 if it has expired or the worker has died.
+// claim returns the worker that claimed a job last and has not released it, and the time until its
+// claim expires, or 0 if the claim has expired or the worker has died.
 func (t *tx) claim(job string) (worker string, left time.Duration) {
 	var micros int64
 	check(sought(t.row(`SELECT worker, until - `+t.s.dialect.now+` FROM ibid.jobs WHERE id = ?`, job).Scan(&worker, &micros)))
 	left = time.Duration(micros) * time.Microsecond
-	// A longer claim is damaged, or was made before the clock was set back.
+	// A claim that lasts longer is damaged, or was made before the clock was set back.
 	if left < 0 || left > retrieve.MaxClaim || worker == "" || retrieve.HasDied(worker) {
 		left = 0
 	}

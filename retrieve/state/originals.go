@@ -11,12 +11,12 @@ import (
 	"ibid/retrieve"
 )
 
-// Originals are the uploaded files of a library on a server, by the id of the document or
-// the archive that each is, so that every process that uses the library has them.
+// Originals stores the uploaded files of a library on a server, by the id of the document or
+// archive, so that every process that uses the library can read them.
 type Originals struct{ s *Store }
 
-// Originals returns those of the library; nil for one in a data directory, which has them
-// as files.
+// Originals returns the library's uploaded files, or nil for a data directory, which stores them as
+// files.
 func (s *Store) Originals() *Originals {
 	if s.dir != "" {
 		return nil
@@ -24,12 +24,12 @@ func (s *Store) Originals() *Originals {
 	return &Originals{s}
 }
 
-// originalPart is how many bytes of a file a row has at most. Parts of a received file that
-// is not settled have the numbers -1, -2 and so on.
+// originalPart is the largest number of bytes in a row. The parts of a received file that is not
+// settled yet have the numbers -1, -2 and so on.
 const originalPart = 1 << 20
 
-// layOutOriginals creates the table of the originals in a schema without it. It is in no
-// copy in a data directory, and its rows are compared with the digests of their documents.
+// layOutOriginals creates the table of originals in a schema if it is missing. Copies in a data
+// directory do not have the table. Its rows are verified by the digests of their documents.
 func (t *tx) layOutOriginals() {
 	if value[bool](t, `SELECT EXISTS (SELECT 1 FROM pg_tables
 		WHERE schemaname = convert_from(?, 'UTF8') AND tablename = 'originals')`, t.s.schema) {
@@ -45,8 +45,8 @@ func (t *tx) layOutOriginals() {
 	t.exec(`ALTER TABLE ibid.originals ALTER COLUMN data SET STORAGE EXTERNAL`)
 }
 
-// Hold waits until no other process holds the id, and holds it until release is called.
-// The returned context ends early only if the hold is lost.
+// Hold waits until no other process holds the id, and holds it until release is called. The
+// returned context ends early only if the hold is lost.
 func (o *Originals) Hold(ctx context.Context, id string) (_ context.Context, release func(), err error) {
 	return retrieve.Hold(ctx, context.WithoutCancel(ctx), o.s.Ledger(), "upload "+id, "upload", nil)
 }
@@ -74,7 +74,8 @@ func (o *Originals) Put(ctx context.Context, id string, content io.ReadSeeker) e
 	}, "storing the file of %s", id)
 }
 
-// Settle puts the received file in the place of the one with its id, or discards it.
+// Settle replaces the stored file with the received one if keep is set, and otherwise discards the
+// received file.
 func (o *Originals) Settle(ctx context.Context, id string, keep bool) error {
 	return within(ctx, o.s.update, func(t *tx) {
 		t.lock("original " + id)
@@ -90,7 +91,7 @@ func (o *Originals) Settle(ctx context.Context, id string, keep bool) error {
 	}, "storing the file of %s", id)
 }
 
-// IDs lists the ids of the stored files, or of those received and not settled.
+// IDs lists the ids of the stored files, or of received files that are not settled.
 func (o *Originals) IDs(ctx context.Context, received bool) (ids []string, err error) {
 	err = within(ctx, o.s.view, func(t *tx) {
 		ids = column[string](t, `SELECT id FROM ibid.originals WHERE part = CASE WHEN ? <> 0 THEN -1 ELSE 0 END ORDER BY id`, received)
@@ -98,8 +99,8 @@ func (o *Originals) IDs(ctx context.Context, received bool) (ids []string, err e
 	return ids, err
 }
 
-// Find returns the first of the ids whose file is stored or received; the error wraps
-// [fs.ErrNotExist] if there is none.
+// Find returns the first of the ids whose file is stored or received. If there is no such file, the
+// error wraps [fs.ErrNotExist].
 func (o *Originals) Find(ctx context.Context, ids ...string) (found string, err error) {
 	err = o.s.view(ctx, func(t *tx) {
 		for _, id := range ids {
@@ -113,8 +114,8 @@ func (o *Originals) Find(ctx context.Context, ids ...string) (found string, err 
 	return found, err
 }
 
-// Read returns a stored file, or the received one; the error wraps [fs.ErrNotExist] if
-// there is none.
+// Read returns a stored file, or the received one. If there is no such file, the error wraps
+// [fs.ErrNotExist].
 func (o *Originals) Read(ctx context.Context, id string, received bool) (data []byte, err error) {
 	err = within(ctx, o.s.view, func(t *tx) {
 		data = nil
@@ -130,14 +131,14 @@ func (o *Originals) Read(ctx context.Context, id string, received bool) (data []
 	return data, err
 }
 
-// Remove deletes a file if it is stored, and the received one.
+// Remove deletes the stored and the received file with the id, if they exist.
 func (o *Originals) Remove(ctx context.Context, id string) error {
 	return within(ctx, o.s.update, func(t *tx) {
 		t.exec(`DELETE FROM ibid.originals WHERE key = ?`, retrieve.DigestOf(id))
 	}, "deleting the file of %s", id)
 }
 
-// Size is the size of all files but one, in bytes.
+// Size returns the total size in bytes of all files except one.
 func (o *Originals) Size(ctx context.Context, without string) (bytes int64, err error) {
 	err = within(ctx, o.s.view, func(t *tx) {
 		bytes = value[int64](t, `SELECT coalesce(sum(octet_length(data)), 0)::bigint FROM ibid.originals WHERE key <> ?`,

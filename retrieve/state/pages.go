@@ -11,16 +11,16 @@ import (
 	"os"
 )
 
-// A pageReader reads the rows of a damaged file of SQLite from its leaf pages,
-// without its schema, its indexes and the pages that lead to the leaves. The
-// format is that of https://www.sqlite.org/fileformat2.html.
+// A pageReader reads the rows of a damaged SQLite file from its leaf pages, without using the
+// schema, the indexes or interior pages. https://www.sqlite.org/fileformat2.html describes the
+// format.
 type pageReader struct{ *os.File }
 
-// sqliteHeader is how many bytes the header of a file of SQLite has.
+// sqliteHeader is the size of the header of an SQLite file in bytes.
 const sqliteHeader = 100
 
-// withLog copies a damaged file with its log, and has SQLite move the log into the copy.
-// SQLite reads no file with a damaged header: the copy gets that of a whole one.
+// withLog copies a damaged file with its log and makes SQLite move the log into the copy. SQLite
+// does not read a file with a damaged header, so the copy gets the header of an undamaged file.
 func withLog(ctx context.Context, damaged, whole, to string) error {
 	for _, name := range []string{"", "-wal"} {
 		if err := copyFile(damaged+name, to+name); err != nil {
@@ -39,7 +39,7 @@ func withLog(ctx context.Context, damaged, whole, to string) error {
 	if err := errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	// With a schema that may be written SQLite also opens a file whose schema is damaged.
+	// With a writable schema SQLite also opens a file whose schema is damaged.
 	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: to}).EscapedPath(),
 		RawQuery: url.Values{"_pragma": {"writable_schema(ON)"}}.Encode()}).String())
 	if err != nil {
@@ -62,7 +62,7 @@ func copyFile(from, to string) error {
 	return errors.Join(err, in.Close())
 }
 
-// page reads a page, from 1; nil if there is none.
+// page returns a page, or nil if it does not exist. The first page has the number 1.
 func (p pageReader) page(n uint32) ([]byte, error) {
 	if n == 0 {
 		return nil, nil
@@ -78,8 +78,8 @@ func (p pageReader) page(n uint32) ([]byte, error) {
 	return b, nil
 }
 
-// rows calls f with the number and the values of every row of the leaf pages of
-// tables. What cannot be read as a row is left out.
+// rows calls f with the number and the values of every row of the tables' leaf pages. It skips data
+// that cannot be read as a row.
 func (p pageReader) rows(f func(number int64, values []any) error) error {
 	for n := uint32(1); ; n++ {
 		b, err := p.page(n)
@@ -114,10 +114,10 @@ func (p pageReader) rows(f func(number int64, values []any) error) error {
 	}
 }
 
-// maxRow is more than any row has in bytes.
+// maxRow is larger than any row, in bytes.
 const maxRow = 1 << 30
 
-// cell reads a cell of a leaf page; the payload is nil if it cannot be read.
+// cell reads a cell of a leaf page. The payload is nil if the cell cannot be read.
 func (p pageReader) cell(b []byte, at int) (number int64, payload []byte, err error) {
 	if at >= len(b) {
 		return 0, nil, nil
@@ -128,7 +128,7 @@ func (p pageReader) cell(b []byte, at int) (number int64, payload []byte, err er
 		return 0, nil, nil
 	}
 	at += n + m
-	// How much of a row is on its leaf page.
+	// The size of the part of a row that is on its leaf page.
 	const most, least = pageSize - 35, (pageSize-12)*32/255 - 23
 	local := int(size)
 	if local > most {
@@ -157,7 +157,7 @@ func (p pageReader) cell(b []byte, at int) (number int64, payload []byte, err er
 	return int64(rowid), payload, nil
 }
 
-// rowValues returns the values of a row: int64, []byte or nil.
+// rowValues returns the values of a row, each an int64, a []byte or nil.
 func rowValues(b []byte) (values []any, ok bool) {
 	size, n := varint(b)
 	if n == 0 || size < uint64(n) || size > uint64(len(b)) {
@@ -177,7 +177,7 @@ func rowValues(b []byte) (values []any, ok bool) {
 		case kind == 8, kind == 9:
 		case kind >= 12:
 			width = int(min((kind-12)/2, maxRow))
-		default: // a float, which no table has
+		default: // a float, which occurs in no table
 			return nil, false
 		}
 		if width > len(body) {
@@ -205,8 +205,8 @@ func columnValue(kind uint64, b []byte) any {
 	return n
 }
 
-// varint reads a number of 1 to 9 bytes, most significant first; n is 0 if it is
-// cut off.
+// varint reads a number of 1 to 9 bytes, most significant first. It returns n = 0 if the number is
+// incomplete.
 func varint(b []byte) (v uint64, n int) {
 	for i := range min(9, len(b)) {
 		if i == 8 {

@@ -19,14 +19,14 @@ import (
 )
 
 const (
-	// serverWait is how long to wait for a server by default, and openWait for
-	// one that is being opened: its address may be wrong.
+	// serverWait is the default time to wait for a server, and openWait the time when the library
+	// is opened: its address may be wrong.
 	serverWait = 5 * time.Minute
 	openWait   = 10 * time.Second
-	// maxSilence allows for a pooler, which lets a transaction wait for a session.
+	// maxSilence allows for a pooler that makes a transaction wait for a session.
 	maxSilence = 30 * time.Second
-	// maxPlanAge is how long a session is used, and with it the plans that it keeps:
-	// they were made for tables of the size of that time.
+	// maxPlanAge limits the life of a session and thus of the plans that it keeps, which were made
+	// for the tables' sizes at the time.
 	maxPlanAge = 5 * time.Minute
 	// leastServer is the oldest version of PostgreSQL that is tested.
 	leastServer = 130000
@@ -36,10 +36,9 @@ func postgresDialect(schema string) *dialect {
 	quoted := pgx.Identifier{schema}.Sanitize() + "."
 	return &dialect{
 		name: "postgres", schema: quoted, numbered: true,
-		// A commit is durable when it returns, whatever the server's settings; one
-		// that waits for more keeps its own. A transaction that writes looks up
-		// single rows by their keys, and must not read whole tables because the
-		// server has not counted them yet.
+		// A commit is durable when it returns, whatever the server's settings; a stricter setting
+		// is kept. A transaction that writes looks up single rows by their keys, and must not read
+		// whole tables because the server has no statistics yet.
 		beginUpdate: `BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
 			SET LOCAL jit = off; SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off;
 			SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'`,
@@ -56,7 +55,7 @@ func postgresDialect(schema string) *dialect {
 			}{{"pg_advisory_xact_lock_shared", shared}, {"pg_advisory_xact_lock", alone}} {
 				for _, name := range l.names {
 					calls = append(calls, l.call+"(hashtextextended(encode(?, 'hex'), 0))")
-					args = append(args, t.s.schema+" "+name) // libraries in one database do not wait for each other
+					args = append(args, t.s.schema+" "+name) // libraries in one database do not block each other
 				}
 			}
 			t.exec("SELECT "+strings.Join(calls, ", "), args...)
@@ -89,7 +88,7 @@ func openServer(ctx context.Context, address string, opts Options) (*Store, erro
 	s.encrypted = config.ConnConfig.TLSConfig != nil &&
 		!slices.ContainsFunc(config.ConnConfig.Fallbacks, func(f *pgconn.FallbackConfig) bool { return f.TLSConfig == nil })
 	s.era.Store(newEra())
-	s.planned.Store(config.ConnConfig.DefaultQueryExecMode != pgx.QueryExecModeCacheDescribe) // the address says how
+	s.planned.Store(config.ConnConfig.DefaultQueryExecMode != pgx.QueryExecModeCacheDescribe) // the address overrides the mode
 	if s.wait <= 0 {
 		s.wait = serverWait
 	}
@@ -103,8 +102,8 @@ func openServer(ctx context.Context, address string, opts Options) (*Store, erro
 	return s, nil
 }
 
-// noteServer begins an era if a new session is not on the server of the earlier ones,
-// by the time when it started: it may have been restored, or be a standby.
+// noteServer begins an era if a new session is on another server than the earlier sessions, as its
+// start time shows: the server may have been restored, or be a standby.
 func (s *Store) noteServer(ctx context.Context, c *pgx.Conn) error {
 	var started int64
 	err := c.QueryRow(ctx, `SELECT (1e6 * extract(epoch FROM pg_postmaster_start_time()))::bigint`).Scan(&started)
@@ -114,13 +113,13 @@ func (s *Store) noteServer(ctx context.Context, c *pgx.Conn) error {
 	return err
 }
 
-// layOutServer lays out an empty schema, and refuses one of another layout.
+// layOutServer creates the tables in an empty schema, and refuses a schema with another layout.
 func (s *Store) layOutServer(ctx context.Context) error {
 	return s.update(ctx, func(t *tx) {
 		if version := value[int](t, `SELECT current_setting('server_version_num')::int`); version < leastServer {
 			check(fmt.Errorf("%s: it is PostgreSQL %d, and %d or newer is needed", s.place, version/10000, leastServer/10000))
 		}
-		t.lock("layout") // servers that start together wait for the first
+		t.lock("layout") // servers that start at the same time wait for the first
 		if !value[bool](t, `SELECT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = convert_from(?, 'UTF8'))`, s.schema) {
 			t.exec(`CREATE SCHEMA ` + strings.TrimSuffix(s.dialect.schema, "."))
 		}
@@ -141,7 +140,7 @@ func (s *Store) layOutServer(ctx context.Context) error {
 }
 
 func (s *Store) serverLayout(t *tx) (number int) {
-	// Other programs have tables of this name with other columns.
+	// Other programs may have a table migrations with other columns.
 	err := caught(func() {
 		number = value[int](t, `SELECT coalesce(max(number), 0) FROM (SELECT number, applied FROM ibid.migrations) AS own`)
 	})
@@ -157,9 +156,9 @@ func (s *Store) foreign(why string) error {
 	return fmt.Errorf("%s: the schema %q has tables of another program (%s): name another schema with search_path", s.place, s.schema, why)
 }
 
-// classifyPostgres says what an error of the server or of the connection means.
+// classifyPostgres interprets an error of the server or of the connection.
 func (s *Store) classifyPostgres(err error) *failure {
-	// The address is not repeated for each of a host's addresses.
+	// The message would repeat the address for each of the host's addresses.
 	says := func(text string) string { return s.place + ": " + strings.Join(strings.Fields(text), " ") }
 	answer := (*pgconn.PgError)(nil)
 	if !errors.As(err, &answer) {
@@ -179,7 +178,7 @@ func (s *Store) classifyPostgres(err error) *failure {
 	case answer.Code == "40001", answer.Code == "40P01", answer.Code == "55P03": // serialization, deadlock, lock
 		f.busy = true
 	case answer.Code == "26000", answer.Code == "42P05": // invalid_sql_statement_name, duplicate_prepared_statement
-		f.busy = true // a pooler has given us another session
+		f.busy = true // a pooler has assigned another session
 		s.planned.Store(true)
 	case answer.Code == "53300": // too_many_connections
 		f.unavailable = true
@@ -206,13 +205,13 @@ func (s *Store) classifyPostgres(err error) *failure {
 	return f
 }
 
-// broken reports whether the server said that it ends the connection.
+// broken reports whether the server announced that it ends the connection.
 func broken(answer *pgconn.PgError) bool {
 	return strings.HasPrefix(answer.Code, "57P0") || strings.HasPrefix(answer.Code, "08")
 }
 
-// encryption says why there is no encryption; empty if the connection failed otherwise,
-// at least to one of the hosts.
+// encryption describes why encryption failed. It returns "" if the connection to any of the hosts
+// failed for another reason.
 func encryption(err error) string {
 	var network net.Error
 	switch text := err.Error(); {

@@ -16,8 +16,7 @@ import (
 // whole is the condition that a document has not been found damaged.
 const whole = `NOT EXISTS (SELECT 1 FROM ibid.damage WHERE damage.document = documents.number)`
 
-// document returns the row of a document; without one, the error is
-// [retrieve.ErrNotFound].
+// document returns the row of a document. If it is missing, the error is [retrieve.ErrNotFound].
 func (t *tx) document(id string) *documentRow {
 	d, err := scanDocument(t.row(`SELECT `+documentColumns+` FROM ibid.documents WHERE key = ? AND `+whole, retrieve.DigestOf(id)))
 	if errors.Is(err, sql.ErrNoRows) {
@@ -35,7 +34,7 @@ func (s *Store) Document(ctx context.Context, id string) (doc *ingest.Document, 
 	return doc, err
 }
 
-// textOf returns the document of a row with its text, checked.
+// textOf returns a document with its text, after checking it.
 func (t *tx) textOf(d *documentRow) *ingest.Document {
 	var number, outlineSum, sum int64
 	var stored []byte
@@ -55,7 +54,7 @@ func (t *tx) textOf(d *documentRow) *ingest.Document {
 	return &doc
 }
 
-// Excerpts returns an excerpt for each span, in their order.
+// Excerpts returns an excerpt for each span, in order.
 func (s *Store) Excerpts(ctx context.Context, spans []retrieve.Span) ([]retrieve.Excerpt, error) {
 	found := make([]retrieve.Excerpt, len(spans))
 	var values []string
@@ -63,7 +62,7 @@ func (s *Store) Excerpts(ctx context.Context, spans []retrieve.Span) ([]retrieve
 	for i, p := range spans {
 		if p.Outline || p.Start < p.End {
 			row := "(?, ?, ?, ?, ?, ?)"
-			if values == nil { // it gives the columns their types
+			if values == nil { // the first row determines the types of the columns
 				row = "(CAST(? AS bigint), CAST(? AS bigint), CAST(? AS bigint), CAST(? AS integer), CAST(? AS integer), CAST(? AS integer))"
 			}
 			values = append(values, row)
@@ -99,8 +98,8 @@ func (s *Store) Excerpts(ctx context.Context, spans []retrieve.Span) ([]retrieve
 	return found, nil
 }
 
-// where returns a condition that every document which the filter matches
-// fulfils; exact means that no other does.
+// where returns a condition that holds for every document that the filter matches. If exact is
+// true, it holds for no other document.
 func where(f retrieve.Filter) (condition string, args []any, exact bool) {
 	parts := []string{whole}
 	add := func(part string, values ...any) {
@@ -129,7 +128,7 @@ func where(f retrieve.Filter) (condition string, args []any, exact bool) {
 	return strings.Join(parts, " AND "), args, exact
 }
 
-// eachDocument calls f for each whole document that the filter matches.
+// eachDocument calls f for each undamaged document that the filter matches.
 func (t *tx) eachDocument(filter retrieve.Filter, f func(*retrieve.DocumentInfo)) {
 	condition, args, exact := where(filter)
 	for r := range t.rows(`SELECT `+documentColumns+` FROM ibid.documents WHERE `+condition, args...) {
@@ -162,19 +161,19 @@ func (s *Store) Documents(ctx context.Context, f retrieve.Filter) (list []retrie
 	return list, nil
 }
 
-// unfound reports a document that is in the list and was not found by its key: the
-// index of the file is damaged.
+// unfound reports a document that is listed but was not found by its key: the file's index is
+// damaged.
 func (s *Store) unfound(id string) error {
 	return s.requestRepair(&failure{what: fmt.Sprintf("%v: %s is stored and cannot be found by its key", ErrDamaged, id), damaged: true})
 }
 
-// Holds reports whether Documents would list any.
+// Holds reports whether Documents would list any document.
 func (s *Store) Holds(ctx context.Context, f retrieve.Filter) (bool, error) {
 	documents, _, err := s.Count(ctx, f)
 	return documents > 0, err
 }
 
-// Count counts what Documents would list, and its chunks.
+// Count returns the number of documents that Documents would list, and of their chunks.
 func (s *Store) Count(ctx context.Context, f retrieve.Filter) (documents, chunks int, err error) {
 	condition, args, exact := where(f)
 	err = s.view(ctx, func(t *tx) {
@@ -189,8 +188,7 @@ func (s *Store) Count(ctx context.Context, f retrieve.Filter) (documents, chunks
 	return documents, chunks, err
 }
 
-// DocumentChunks returns all chunks of a document with their vectors of the space
-// in use.
+// DocumentChunks returns all chunks of a document with their vectors of the space in use.
 func (s *Store) DocumentChunks(ctx context.Context, id string) (chunks []ingest.Chunk, vectors [][]float32, err error) {
 	err = within(ctx, s.view, func(t *tx) {
 		chunks, vectors = nil, nil
@@ -220,7 +218,7 @@ func digestsOf(rows []chunkRow) []string {
 	return digests
 }
 
-// chunks returns the chunks of a document in order, checked. Their document is
+// chunks returns the chunks of a document in order, after checking them. Their field Document is
 // not set.
 func (t *tx) chunks(d *documentRow) []chunkRow {
 	found := t.chunksBetween(d.Number, d.Number)[d.Number]
@@ -230,13 +228,13 @@ func (t *tx) chunks(d *documentRow) []chunkRow {
 	return found.rows
 }
 
-// documentChunks are the chunks of a document as they were read.
+// documentChunks are the chunks of a document as read from the table.
 type documentChunks struct {
 	rows []chunkRow
-	bad  bool // one is damaged
+	bad  bool // a chunk is damaged
 }
 
-// damaged returns the damage of a document's chunks; nil if they are whole.
+// damaged describes the damage of a document's chunks, or returns nil.
 func (c documentChunks) damaged(d *documentRow) *damagedError {
 	sums := make([]int64, len(c.rows))
 	for i := range c.rows {
@@ -248,8 +246,7 @@ func (c documentChunks) damaged(d *documentRow) *damagedError {
 	return nil
 }
 
-// chunksBetween returns the chunks of the documents whose numbers are from first
-// to last.
+// chunksBetween returns the chunks of the documents numbered first to last.
 func (t *tx) chunksBetween(first, last int64) map[int64]documentChunks {
 	found := make(map[int64]documentChunks)
 	from, _ := keyRange(first)
@@ -265,8 +262,7 @@ func (t *tx) chunksBetween(first, last int64) map[int64]documentChunks {
 	return found
 }
 
-// vectors returns the vectors of a space by digest, without those that are
-// missing or damaged.
+// vectors returns the vectors of a space by digest. It omits vectors that are missing or damaged.
 func (t *tx) vectors(space int64, digests []string) map[string][]float32 {
 	found := make(map[string][]float32, len(digests))
 	for part := range slices.Chunk(digests, maxList) {
@@ -284,8 +280,7 @@ func (t *tx) vectors(space int64, digests []string) map[string][]float32 {
 	return found
 }
 
-// Vectors returns the stored vector of the space for each digest, nil where there
-// is none.
+// Vectors returns the stored vector of the space for each digest, or nil if it is not stored.
 func (s *Store) Vectors(ctx context.Context, name string, digests []retrieve.Digest) ([][]float32, error) {
 	vectors := make([][]float32, len(digests))
 	keys := make([]string, len(digests))
@@ -306,7 +301,7 @@ func (s *Store) Vectors(ctx context.Context, name string, digests []retrieve.Dig
 	return vectors, err
 }
 
-// Chunks returns the chunks of the hits, in their order.
+// Chunks returns the chunks of the hits, in order.
 func (s *Store) Chunks(ctx context.Context, hits []retrieve.Hit) ([]retrieve.Candidate, error) {
 	rows := make(map[retrieve.Hit]retrieve.Candidate, len(hits))
 	for part := range slices.Chunk(hits, maxList) {
@@ -331,12 +326,12 @@ func (s *Store) Chunks(ctx context.Context, hits []retrieve.Hit) ([]retrieve.Can
 	return found, err
 }
 
-// qualified returns columns with the name of their table.
+// qualified prefixes columns with the name of their table.
 func qualified(table, columns string) string {
 	return table + "." + strings.ReplaceAll(columns, ", ", ", "+table+".")
 }
 
-// candidates adds the chunks of hits, of the generation that is stored, in one statement.
+// candidates adds the chunks of those hits whose generation is still stored, in one statement.
 func (t *tx) candidates(hits []retrieve.Hit, into map[retrieve.Hit]retrieve.Candidate) {
 	keys := make([]int64, len(hits))
 	for i, h := range hits {
@@ -363,7 +358,7 @@ func (t *tx) candidates(hits []retrieve.Hit, into map[retrieve.Hit]retrieve.Cand
 	}
 }
 
-// vanished looks for documents of hits that should be stored and lack a row.
+// vanished marks documents that should be stored but lack a row as damaged.
 func (t *tx) vanished(hits []retrieve.Hit) {
 	for part := range slices.Chunk(hits, maxList) {
 		numbers := make([]int64, len(part))

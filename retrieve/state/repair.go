@@ -15,9 +15,9 @@ import (
 	"ibid/retrieve/disk"
 )
 
-// marker is the name of the file by which a process that found the file damaged has
-// the next start repair it. It is empty, or has the names of the repaired file and
-// of the one to which the damaged file is moved, each on a line.
+// marker is the name of the file that requests a repair by the next start. It is empty, or
+// contains, one per line, the names of the repaired file and of the file to which the damaged one
+// is moved.
 const marker = "ibid.damaged"
 
 func (s *Store) marked() bool {
@@ -25,8 +25,8 @@ func (s *Store) marked() bool {
 	return s.dir != "" && err == nil
 }
 
-// requestRepair has the next start repair the damage that an error reports, and
-// adds that to the error.
+// requestRepair makes the next start repair the damage that an error reports, and says so in the
+// error.
 func (s *Store) requestRepair(f *failure) *failure {
 	if !f.damaged || !s.started || s.readOnly {
 		return f
@@ -38,7 +38,7 @@ func (s *Store) requestRepair(f *failure) *failure {
 	return f
 }
 
-// mark has the next start repair the file, or finish that.
+// mark makes the next start repair the file, or finish an interrupted repair.
 func (s *Store) mark(names string) error {
 	if names == "" && s.marked() {
 		return nil
@@ -50,11 +50,11 @@ func (s *Store) mark(names string) error {
 	return errors.Join(syncFile(file), disk.SyncDir(s.dir))
 }
 
-// finishRepair finishes a repair that was interrupted when the new file was whole.
+// finishRepair finishes a repair that was interrupted after the new file was complete.
 func (s *Store) finishRepair() error {
 	text, err := os.ReadFile(filepath.Join(s.dir, marker))
-	if s.readOnly || err != nil || strings.Count(string(text), "\n") != 2 { // it was not written to the end
-		return nil // what else is wrong is found when the library is opened
+	if s.readOnly || err != nil || strings.Count(string(text), "\n") != 2 { // the marker is incomplete
+		return nil // other errors appear when the library is opened
 	}
 	if err := disk.Lock(s.lock, true); err != nil {
 		return fmt.Errorf("its repair was interrupted and other processes use it: stop them, and start again: %w", err)
@@ -66,8 +66,8 @@ func (s *Store) finishRepair() error {
 	return nil
 }
 
-// exchange puts the new file in the place of the damaged one, as the marker says.
-// After an interruption it goes on.
+// exchange replaces the damaged file with the new one, as the marker says. It can resume after an
+// interruption.
 func (s *Store) exchange() error {
 	text, err := os.ReadFile(filepath.Join(s.dir, marker))
 	names := strings.Split(string(text), "\n")
@@ -76,11 +76,12 @@ func (s *Store) exchange() error {
 	}
 	fresh, aside := filepath.Join(s.dir, names[0]), filepath.Join(s.dir, names[1])
 	if _, err := os.Lstat(fresh); err == nil {
-		// The log first: SQLite would apply one that is left to the new file.
+		// The log is moved first: SQLite would apply a log that stays to the new file.
 		if err := os.Rename(s.place+"-wal", aside+"-wal"); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		// A link, so that a file has the name at all times; some file systems have none.
+		// A link keeps the file's name in existence at all times, but some file systems have no
+		// links.
 		if err := os.Link(s.place, aside); err != nil && !errors.Is(err, fs.ErrExist) {
 			if err := os.Rename(s.place, aside); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
@@ -95,8 +96,8 @@ func (s *Store) exchange() error {
 	return errors.Join(disk.SyncDir(s.dir), removeFiles(filepath.Join(s.dir, marker)))
 }
 
-// repair sets a damaged file aside, moves every row that is whole into a new one,
-// and starts with that. Lost documents are among [Store.Damaged].
+// repair moves every undamaged row of the damaged file into a new one, sets the damaged file aside
+// and starts with the new one. [Store.Damaged] lists the lost documents.
 func (s *Store) repair(ctx context.Context, cause error) error {
 	if s.readOnly {
 		return fmt.Errorf("%w; it cannot be written, so it is not repaired: %s", cause, s.place)
@@ -125,7 +126,7 @@ func (s *Store) repair(ctx context.Context, cause error) error {
 	return disk.Lock(s.lock, false)
 }
 
-// rebuild makes the new file and puts it in the place of the damaged one.
+// rebuild creates the new file and replaces the damaged one with it.
 func (s *Store) rebuild(ctx context.Context) (lost []Damage, aside string, err error) {
 	aside = filepath.Join(s.dir, "damaged-"+time.Now().UTC().Format("20060102-150405.000000")+".db")
 	fresh, err := s.newFile(ctx)
@@ -145,7 +146,7 @@ func (s *Store) rebuild(ctx context.Context) (lost []Damage, aside string, err e
 	return lost, aside, s.exchange()
 }
 
-// How much one transaction of a salvage moves.
+// The most rows and bytes that one transaction of a salvage moves.
 const (
 	salvageBatch = 5000 // rows
 	salvageBytes = 32 << 20
@@ -168,9 +169,8 @@ func (s *Store) merge(ctx context.Context) error {
 	return errors.Join(s.disconnect(), syncFile(s.place))
 }
 
-// salvage moves the whole rows of a damaged file into this one, which is empty,
-// and returns the lost documents. A row belongs to the table whose columns it
-// has and whose checksum it matches.
+// salvage moves the undamaged rows of a damaged file into this one, which is empty, and returns the
+// lost documents. A row belongs to the table whose columns it has and whose checksum it matches.
 func (s *Store) salvage(ctx context.Context, from string) (lost []Damage, err error) {
 	if log, failed := os.Stat(from + "-wal"); failed == nil && log.Size() > 0 {
 		to := s.place + ".log"
@@ -212,7 +212,7 @@ func (s *Store) salvage(ctx context.Context, from string) (lost []Damage, err er
 		return flush()
 	})
 	if err == nil && whole == 0 && other > len(all)*4 {
-		return nil, fmt.Errorf("%s has %d rows, and none is of this version's tables: "+
+		return nil, fmt.Errorf("%s has %d rows, but none belongs to the tables of this version: "+
 			"move the file away and ingest the folders again", from, other)
 	}
 	if err == nil {
@@ -224,14 +224,14 @@ func (s *Store) salvage(ctx context.Context, from string) (lost []Damage, err er
 	return lost, err
 }
 
-// A savedRow is a whole row of a damaged file.
+// A savedRow is an undamaged row of a damaged file.
 type savedRow struct {
 	table  *table
 	values []any
 }
 
-// of returns the values of a row's columns in order: those that are the
-// number of the row are not stored twice.
+// of returns the values of a row's columns in order. SQLite does not store columns that equal the
+// number of the row a second time.
 func (t *table) of(number int64, values []any) []any {
 	if t.serial && len(values) > 0 && values[0] == nil {
 		return values[1:]
@@ -242,26 +242,25 @@ func (t *table) of(number int64, values []any) []any {
 	return values
 }
 
-// rebuilt is the reason of what was lost with its name.
-const rebuilt = "the database was damaged and has been rebuilt from its whole rows: " +
-	"ingest the folders again, because documents may be lost whose names cannot be read either"
+// rebuilt is the reason given for losses that include the documents' names.
+const rebuilt = "the database was damaged and has been rebuilt from its undamaged rows: " +
+	"ingest the folders again, because more documents may be lost, whose names are lost too"
 
-// repairRows makes the salvaged rows consistent, and returns the lost
-// documents. The library gets a new name, so that no searcher follows it from
-// where it was.
+// repairRows makes the salvaged rows consistent and returns the lost documents. The library gets a
+// new name, so that searchers do not continue from their old revisions.
 func (t *tx) repairRows() (lost []Damage) {
-	// Rows of both tables of settings were restored to the first.
+	// Rows of both tables of settings were restored to the first table.
 	t.exec(`INSERT OR REPLACE INTO settings_copy SELECT * FROM settings`)
 	var all spaces
 	if err := caught(func() { all = t.spaces() }); !isDamage(err) {
 		check(err)
 	}
 	if all.Used == 0 && t.any("documents") {
-		// Vectors whose space is unknown cannot be compared with any.
+		// Vectors of an unknown space cannot be compared.
 		lost = append(lost, Damage{Reason: "the embedding model of the stored documents can no longer be read, and they are lost: " +
 			"ingest the folders again"})
 	}
-	names := make(map[int64]string) // ids by number, as far as any row has them
+	names := make(map[int64]string) // ids by number, from any row that has them
 	for r := range t.rows(`SELECT document, id FROM ibid.changes WHERE deleted = 0 AND document <> 0
 		UNION SELECT number, id FROM ibid.documents`) {
 		var number int64

@@ -13,13 +13,13 @@ import (
 	"ibid/retrieve"
 )
 
-// maxRootName is the longest name of a root in bytes: an index has it.
+// maxRootName is the longest name of a root in bytes, because it is in an index.
 const maxRootName = 1024
 
 const rootColumns = "name, path, collection"
 
-// AddRoot returns the root stored for the absolute folder path or web address,
-// and creates it under a free name if there is none. The collection of an existing root stays.
+// AddRoot returns the root stored for the absolute folder path or web address, and creates it under
+// a free name if it does not exist. The collection of an existing root does not change.
 func (s *Store) AddRoot(ctx context.Context, path, collection string) (root ingest.Root, err error) {
 	if path != "" && !filepath.IsAbs(path) && !ingest.IsAddress(path) && !strings.HasPrefix(path, ingest.MadeForUploads) {
 		return ingest.Root{}, fmt.Errorf("adding a root: the path %q is not absolute", path)
@@ -38,7 +38,7 @@ func (s *Store) AddRoot(ctx context.Context, path, collection string) (root inge
 		if root.Name == "" || len(root.Name) > maxRootName {
 			check(fmt.Errorf("the name of a root has 1 to %d bytes, and this has %d", maxRootName, len(root.Name)))
 		}
-		for _, r := range damaged { // their names are free for their folders again
+		for _, r := range damaged { // makes their names available to their folders again
 			t.exec(`DELETE FROM ibid.roots WHERE name = ?`, r.Name)
 		}
 		t.insert("roots", rootColumns, "", []any{root.Name, root.Path, root.Collection})
@@ -47,7 +47,7 @@ func (s *Store) AddRoot(ctx context.Context, path, collection string) (root inge
 	return root, err
 }
 
-// roots lists the roots by name, and those whose rows are damaged.
+// roots lists the undamaged roots by name, and the damaged ones.
 func (t *tx) roots() (roots, damaged []ingest.Root) {
 	return rowsOf(t, scanRoot, `SELECT `+rootColumns+`, sum FROM ibid.roots ORDER BY name`)
 }
@@ -75,9 +75,9 @@ func (t *tx) collectionOf(root string) string {
 	return r.Collection
 }
 
-// DeleteRoot removes a root and all its documents in one step, with the records that
-// quote them unless those are kept, and returns how many documents there were. An
-// unknown name is [retrieve.ErrNotFound].
+// DeleteRoot deletes a root and all its documents in one step, with the records that quote them
+// unless keepRecords is set, and returns the number of documents. If the name is unknown, the error
+// is [retrieve.ErrNotFound].
 func (s *Store) DeleteRoot(ctx context.Context, name string, keepRecords bool) (documents int, err error) {
 	err = s.update(ctx, func(t *tx) {
 		t.lock("library")
@@ -105,12 +105,12 @@ func (s *Store) DeleteRoot(ctx context.Context, name string, keepRecords bool) (
 	if err != nil {
 		return 0, err
 	}
-	return documents, s.truncateLog(ctx) // it has the deleted words
+	return documents, s.truncateLog(ctx) // the log contains the deleted words
 }
 
-// RenameCollection gives the roots and documents of a collection, and the keys for
-// it, another name. It returns [retrieve.ErrNotFound] if no root is in the
-// collection, and [retrieve.ErrTaken] if one is in a collection with the new name.
+// RenameCollection renames a collection in the roots, documents and keys that belong to it. If no
+// root is in the collection, the error is [retrieve.ErrNotFound]; if a root is in a collection with
+// the new name, it is [retrieve.ErrTaken].
 func (s *Store) RenameCollection(ctx context.Context, from, to string) error {
 	return within(ctx, s.update, func(t *tx) {
 		t.lock("library")
@@ -140,13 +140,13 @@ func (t *tx) replaceRoot(r ingest.Root) {
 	t.insert("roots", rootColumns, "", []any{r.Name, r.Path, r.Collection})
 }
 
-// TakeFromKeys takes a collection, which is deleted, from the keys for it, and revokes
-// those for it alone: they would be for a later collection of its name.
+// TakeFromKeys removes a deleted collection from its keys, and revokes keys for it alone. Otherwise
+// they would give access to a later collection with its name.
 func (s *Store) TakeFromKeys(ctx context.Context, collection string) error {
 	return within(ctx, s.update, func(t *tx) { t.renameInKeys(collection, "") }, "taking the collection %s from the keys", collection)
 }
 
-// renameInKeys gives keys a collection in place of another; "" is none.
+// renameInKeys replaces a collection of keys by another, or removes it if to is "".
 func (t *tx) renameInKeys(from, to string) {
 	t.lock(ringLock)
 	keys, _ := rowsOf(t, scanKey, `SELECT `+keyColumns+`, sum FROM ibid.keys`)
@@ -162,15 +162,15 @@ func (t *tx) renameInKeys(from, to string) {
 		t.exec(`DELETE FROM ibid.keys WHERE id = ?`, key.ID)
 		if len(key.Collections) > 0 {
 			t.insertKey(key)
-		} else { // which would be for all
+		} else { // without a collection the key would permit all
 			t.exec(`DELETE FROM ibid.sessions WHERE key = ?`, key.ID)
 		}
 	}
 	t.ringChanged()
 }
 
-// moveDocuments puts the documents of a collection into another. Those with a damaged
-// row stay, as damaged keys do: [Verify] names them.
+// moveDocuments moves the documents of a collection to another. Documents with a damaged row
+// remain, as damaged keys do: [Verify] names them.
 func (t *tx) moveDocuments(from, to string) {
 	rows, _ := rowsOf(t, scanDocument, `SELECT `+documentColumns+` FROM ibid.documents WHERE collection = ? AND `+whole, from)
 	changes := []change{{}}
@@ -182,7 +182,7 @@ func (t *tx) moveDocuments(from, to string) {
 	t.changed(changes...)
 }
 
-// replaceRow stores the row of a document in place of that with its number.
+// replaceRow stores the row of a document in place of the row with the same number.
 func (t *tx) replaceRow(d *documentRow) {
 	t.exec(`DELETE FROM ibid.documents WHERE number = ?`, d.Number)
 	t.insert("documents", documentValues, "", d.dest())

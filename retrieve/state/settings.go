@@ -14,18 +14,17 @@ const (
 	settingSpaces  = "spaces"  // see space
 )
 
-// found fills an empty layout.
+// found initialises an empty layout.
 func (t *tx) found() { t.set(settingLibrary, crand.Text()) }
 
-// set stores a setting, and its copy.
+// set stores a setting and its copy.
 func (t *tx) set(name, value string) {
 	for _, table := range []string{"settings", "settings_copy"} {
 		t.insert(table, "name, value", "ON CONFLICT (name) DO UPDATE SET value = excluded.value, sum = excluded.sum", []any{name, value})
 	}
 }
 
-// setting returns a setting, from the copy if the first is damaged; empty if it
-// has not been set.
+// setting returns a setting, from the copy if the original is damaged, or "" if it is not set.
 func (t *tx) setting(name string) string { return t.kept("settings", "?", name) }
 
 func (t *tx) kept(table, parameter, name string) (value string) {
@@ -47,14 +46,14 @@ func (t *tx) kept(table, parameter, name string) (value string) {
 	return ""
 }
 
-// Library returns the random name that the library got when it was created. A search
-// index keeps it, so as not to follow another library.
+// Library returns the random name that the library got when it was created. A search index stores
+// it, so that it does not follow another library.
 func (s *Store) Library(ctx context.Context) (name string, err error) {
 	err = s.view(ctx, func(t *tx) { name = t.setting(settingLibrary) })
 	return name, err
 }
 
-// Note returns what [Store.SetNote] stored under a name; empty for nothing.
+// Note returns the note that [Store.SetNote] stored under a name, or "".
 func (s *Store) Note(ctx context.Context, name string) (note string, err error) {
 	err = s.view(ctx, func(t *tx) { note = t.setting("note " + name) })
 	return note, err

@@ -21,17 +21,17 @@ type space struct {
 	Dimensions int    `json:"dimensions,omitempty"` // 0 before the first vector
 }
 
-// spaces is the setting of that name.
+// spaces is the value of settingSpaces.
 type spaces struct {
-	Used int64   `json:"used,omitempty"` // number of the space in use; 0 if none has been set
-	Last int64   `json:"last,omitempty"` // number given last: none is given twice
+	Used int64   `json:"used,omitempty"` // number of the space in use; 0 if not set
+	Last int64   `json:"last,omitempty"` // the last number assigned; numbers are not reused
 	All  []space `json:"all,omitempty"`
 }
 
 // used returns the space in use, or the zero value.
 func (s *spaces) used() space { return s.find(func(x space) bool { return x.Number == s.Used }) }
 
-// named returns the space of a name, or the zero value.
+// named returns the space with the given name, or the zero value.
 func (s *spaces) named(name string) space {
 	return s.find(func(x space) bool { return x.Name == name })
 }
@@ -43,7 +43,7 @@ func (s *spaces) find(is func(space) bool) space {
 	return space{}
 }
 
-// add returns the space of a name, which is added if there is none.
+// add returns the space with the given name, and adds it if it does not exist.
 func (s *spaces) add(name string) *space {
 	if s.named(name) == (space{}) {
 		s.Last++
@@ -68,8 +68,8 @@ func (t *tx) setSpaces(all spaces) {
 	t.set(settingSpaces, string(text))
 }
 
-// spaceFor returns the space of a name, which is added if there is none. Its
-// vectors have these dimensions, or get them.
+// spaceFor returns the space with the given name, and adds it if it does not exist. The space must
+// have the given dimensions, which are set with its first vectors.
 func (t *tx) spaceFor(name string, dimensions int) space {
 	all := t.spaces()
 	if known := all.named(name); known.Dimensions == dimensions {
@@ -83,18 +83,18 @@ func (t *tx) spaceFor(name string, dimensions int) space {
 		t.setSpaces(all)
 	}
 	if of.Dimensions != dimensions {
-		check(fmt.Errorf("its vectors have %d dimensions, and those stored for %s have %d", dimensions, name, of.Dimensions))
+		check(fmt.Errorf("its vectors have %d dimensions, but the stored vectors of %s have %d", dimensions, name, of.Dimensions))
 	}
 	return *of
 }
 
-// Space is the embedding space in use; empty while no document is stored.
+// Space returns the name of the embedding space in use, or "" while no document is stored.
 func (s *Store) Space(ctx context.Context) (name string, err error) {
 	err = s.view(ctx, func(t *tx) { name = t.spaceOfDocuments() })
 	return name, err
 }
 
-// Spaces are the embedding spaces with vectors.
+// Spaces returns the names of the embedding spaces with vectors.
 func (s *Store) Spaces(ctx context.Context) (names []string, err error) {
 	err = s.view(ctx, func(t *tx) {
 		for _, x := range t.spaces().All {
@@ -112,8 +112,8 @@ func (t *tx) spaceOfDocuments() string {
 	return all.used().Name
 }
 
-// useSpace makes the space of a name the one in use. If documents are stored in
-// another one, the error is a [*retrieve.SpaceError].
+// useSpace makes the named space the one in use. If documents are stored in another space, the
+// error is a [*retrieve.SpaceError].
 func (t *tx) useSpace(name string) {
 	if name == "" {
 		check(errors.New("its embedding space has no name"))
@@ -130,8 +130,8 @@ func (t *tx) useSpace(name string) {
 	t.setSpaces(all)
 }
 
-// Unembedded gives the texts of stored chunks that have no vector of the space
-// yet, each once, up to n at a time, those of the latest documents first.
+// Unembedded yields the texts of stored chunks that have no vector of the space yet, each once, up
+// to n at a time, beginning with the latest documents.
 func (s *Store) Unembedded(ctx context.Context, space string, n int) iter.Seq2[[]retrieve.ChunkText, error] {
 	return func(yield func([]retrieve.ChunkText, error) bool) {
 		for last := int64(math.MaxInt64); ; {
@@ -144,17 +144,17 @@ func (s *Store) Unembedded(ctx context.Context, space string, n int) iter.Seq2[[
 	}
 }
 
-// unembedded returns texts of chunks before a key, and the key of the last.
+// unembedded returns the texts of up to n chunks before a key, and the key of the last.
 func (t *tx) unembedded(space string, before int64, n int) (texts []retrieve.ChunkText, last int64) {
 	all := t.spaces()
 	seen := make(map[retrieve.Digest]bool)
 	last = before
-	// Subqueries, because PostgreSQL would read whole tables for a join.
+	// PostgreSQL would read whole tables for a join, so these are subqueries.
 	for r := range t.rows(`SELECT c.key, c.digest, c.heading, c.text, (SELECT d.title FROM ibid.documents d WHERE d.number = c.key >> 20)
 		FROM ibid.chunks c WHERE c.key < ? AND (SELECT count(*) FROM ibid.vectors v WHERE v.digest = c.digest AND v.space = ?) = 0
 		ORDER BY c.key DESC LIMIT ?`, before, all.named(space).Number, n) {
 		var c chunkRow
-		var title []byte // of a missing row, nil
+		var title []byte // nil if the row is missing
 		check(r.Scan(&c.key, &c.digest, &c.Heading, &c.Text, &title))
 		last = c.key
 		digest := retrieve.Digest(append(c.digest, make([]byte, len(retrieve.Digest{}))...))
@@ -166,7 +166,7 @@ func (t *tx) unembedded(space string, before int64, n int) (texts []retrieve.Chu
 	return texts, last
 }
 
-// Embedded counts the chunks that have a vector of the space, and all.
+// Embedded returns the number of chunks that have a vector of the space, and of all chunks.
 func (s *Store) Embedded(ctx context.Context, space string) (done, total int, err error) {
 	err = s.view(ctx, func(t *tx) {
 		all := t.spaces()
@@ -176,7 +176,7 @@ func (s *Store) Embedded(ctx context.Context, space string) (done, total int, er
 	return done, total, err
 }
 
-// AddVectors stores vectors of a space next to those in use.
+// AddVectors stores vectors of a space in addition to those in use.
 func (s *Store) AddVectors(ctx context.Context, name string, digests []retrieve.Digest, vectors [][]float32) error {
 	if len(digests) != len(vectors) {
 		return fmt.Errorf("there are %d chunks and %d vectors", len(digests), len(vectors))
@@ -200,11 +200,11 @@ func (s *Store) AddVectors(ctx context.Context, name string, digests []retrieve.
 	})
 }
 
-// covered returns a change for each document that has one of the chunks, and a vector
-// of the space for all of its chunks: those who follow the changes read it again. It
-// is the last that a transaction does before it writes the changes.
+// covered returns a change for each document that contains one of the chunks and whose chunks all
+// have a vector of the space, so that followers read it again. It must be the last step before the
+// transaction writes its changes.
 func (t *tx) covered(name string, digests []string) (changes []change) {
-	value[int64](t, t.s.dialect.nextRevision, 0) // others who change something now wait in PostgreSQL
+	value[int64](t, t.s.dialect.nextRevision, 0) // in PostgreSQL other transactions with changes wait from here
 	all := t.spaces()
 	numbers := make(map[int64]bool)
 	for part := range slices.Chunk(digests, maxList) {
@@ -226,8 +226,8 @@ func (t *tx) covered(name string, digests []string) (changes []change) {
 	return changes
 }
 
-// stillUsed returns the vectors whose digests any chunk has. They are locked
-// until the transaction ends.
+// stillUsed returns the vectors whose digests any chunk has. It locks them until the transaction
+// ends.
 func (t *tx) stillUsed(rows map[string][]any) map[string][]any {
 	used := make(map[string][]any, len(rows))
 	for part := range slices.Chunk(slices.Sorted(maps.Keys(rows)), maxList) {
@@ -240,8 +240,7 @@ func (t *tx) stillUsed(rows map[string][]any) map[string][]any {
 	return used
 }
 
-// SwitchSpace makes the space the one in use and deletes the vectors of all
-// others.
+// SwitchSpace makes the space the one in use and deletes the vectors of all other spaces.
 func (s *Store) SwitchSpace(ctx context.Context, name string) (switched bool, err error) {
 	var kept space
 	err = s.update(ctx, func(t *tx) {
@@ -265,12 +264,12 @@ func (s *Store) SwitchSpace(ctx context.Context, name string) (switched bool, er
 	return switched && err == nil, err
 }
 
-// vectorsAtOnce is how many vectors one transaction deletes.
+// vectorsAtOnce is the number of vectors that one transaction deletes.
 const vectorsAtOnce = 5000
 
-// dropSpaces deletes the vectors of all spaces but one, in several transactions.
-// What an interruption leaves is deleted the next time, or by Compact; no space
-// gets a number again.
+// dropSpaces deletes the vectors of all spaces except one, in several transactions. If it is
+// interrupted, the next call or Compact deletes the remaining vectors. The numbers of spaces are
+// not reused.
 func (s *Store) dropSpaces(ctx context.Context, kept int64) error {
 	for from, last := int64(0), int64(1); from < last; from += vectorsAtOnce {
 		err := s.update(ctx, func(t *tx) {

@@ -24,10 +24,10 @@ import (
 // FileName is the name of the database in its data directory.
 const FileName = "ibid.db"
 
-// pageSize of the database, SQLite's default.
+// pageSize is the page size of the database in bytes, SQLite's default.
 const pageSize = 4096
 
-// fileWait is how long to wait for other processes by default.
+// fileWait is the default time to wait for other processes.
 const fileWait = time.Minute
 
 func sqliteDialect() *dialect {
@@ -40,7 +40,7 @@ func sqliteDialect() *dialect {
 		commit: func(t *tx) error {
 			_, err := t.try("COMMIT")
 			if err != nil {
-				_ = t.rollback() // a commit that was refused leaves the transaction open
+				_ = t.rollback() // a refused commit leaves the transaction open
 			}
 			return err
 		},
@@ -52,26 +52,26 @@ func sqliteDialect() *dialect {
 	}
 }
 
-// pragmas of every connection. Synchronous FULL makes a commit durable before it
-// returns; secure_delete leaves no deleted words in free pages. The log grows
-// to 16 MB before its pages are moved into the file.
+// pragmas are set on every connection. Synchronous FULL makes a commit durable before it returns;
+// secure_delete leaves no deleted words in free pages. The log grows to 16 MB before its pages are
+// moved into the file.
 var pragmas = []string{"busy_timeout(5000)", "synchronous(FULL)", "secure_delete(ON)", "cell_size_check(ON)", "trusted_schema(OFF)",
 	"wal_autocheckpoint(4000)"}
 
-// The caches of connections, in KiB. Several read at a time.
+// The sizes of the connections' caches in KiB. Several connections read at a time.
 const (
 	writeCache = 8000
 	readCache  = 2000
 )
 
-// A fileMode is how a connection uses the file.
+// A fileMode says how a connection uses the file.
 type fileMode int
 
 const (
 	writing fileMode = iota
 	reading
-	// sealed reads a file in a folder where nothing can be written: there is no
-	// log, and no other process.
+	// sealed reads a file in a folder that cannot be written: it has no log, and no other process
+	// uses it.
 	sealed
 )
 
@@ -80,7 +80,7 @@ func dataSource(path string, mode fileMode) string {
 	cache := readCache
 	if mode == writing {
 		cache = writeCache
-		// The file keeps the mode, and one that names another is changed.
+		// The file stores the journal mode; a file in another mode is changed.
 		q.Add("_pragma", "journal_mode(WAL)")
 	} else {
 		q.Set("_query_only", "1")
@@ -127,7 +127,7 @@ func openDirectory(ctx context.Context, dir string, opts Options) (*Store, error
 	return s, nil
 }
 
-// fileStore returns the store of a file that is not open yet.
+// fileStore returns the store of a file, without opening the file.
 func fileStore(path string, opts Options) *Store {
 	s := &Store{place: path, dialect: sqliteDialect(), wait: opts.Wait, silence: math.MaxInt64, maxPause: 100 * time.Millisecond,
 		report: opts.Waiting, limits: allLimits, dir: filepath.Dir(path)}
@@ -173,9 +173,9 @@ func isReadOnly(dir, file string) (bool, error) {
 	return false, err
 }
 
-// lockSafely chooses locks that belong to an open file. Otherwise any other
-// reader of the file in this process, such as a sync of a folder around the data
-// directory, would drop SQLite's locks.
+// lockSafely chooses locks that belong to an open file. With ordinary locks, any other reader of
+// the file in this process, such as a sync of a folder around the data directory, would release
+// SQLite's locks.
 func lockSafely() error {
 	_, err := sqlite.OFDLocking(true)
 	if errors.Is(err, sqlite.ErrOFDLockingUnavailable) || errors.Is(err, sqlite.ErrOFDLockingTooLate) {
@@ -184,7 +184,7 @@ func lockSafely() error {
 	return err
 }
 
-// start opens the database, and creates it if there is none.
+// start opens the database, and creates it if it does not exist.
 func (s *Store) start(ctx context.Context) error {
 	if err := s.found(ctx); err != nil {
 		return err
@@ -206,8 +206,8 @@ func (s *Store) start(ctx context.Context) error {
 	return s.checkFile(ctx)
 }
 
-// checkPlace returns an error if the database has been removed or replaced since it
-// was opened: the open one would be read, and changes to it lost.
+// checkPlace returns an error if the database has been removed or replaced since it was opened: the
+// removed file would still be read, and changes to it would be lost.
 func (s *Store) checkPlace() error {
 	opened := s.file.Load()
 	if opened == nil {
@@ -220,22 +220,21 @@ func (s *Store) checkPlace() error {
 	return &failure{what: s.place + " has been removed or replaced since it was opened: put it back, or stop ibid and start it again"}
 }
 
-// filled reports a file without a page as damaged. To SQLite it is a new
-// database, and it would remove the log.
+// filled reports a file without a page as damaged. SQLite would treat it as a new database and
+// remove its log.
 func (s *Store) filled() error {
 	if s.dir == "" {
 		return nil
 	}
 	info, err := os.Stat(s.place)
 	if err == nil && info.Size() < pageSize {
-		err = fmt.Errorf("%w: there is nothing in %s", ErrDamaged, s.place)
+		err = fmt.Errorf("%w: the file %s is empty", ErrDamaged, s.place)
 	}
 	return err
 }
 
-// checkFile reports a file as damaged that would not do: one without settings,
-// or with a header by which SQLite would overwrite pages of tables, because it
-// reads them as its own list of pages.
+// checkFile reports as damaged a file that lacks settings, or whose header would make SQLite
+// overwrite pages of tables because it takes them for its own list of pages.
 func (s *Store) checkFile(ctx context.Context) error {
 	return s.view(ctx, func(t *tx) {
 		if value[int](t, `PRAGMA auto_vacuum`) != 0 {
@@ -245,8 +244,8 @@ func (s *Store) checkFile(ctx context.Context) error {
 	})
 }
 
-// found creates a database if there is none. It gets its name when it is laid
-// out, so that a file without tables has lost them.
+// found creates a database if it does not exist. The file gets its name only when it has its
+// tables, so that a file without tables is known to be damaged.
 func (s *Store) found(ctx context.Context) (err error) {
 	if _, err := os.Lstat(s.place); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -265,7 +264,7 @@ func (s *Store) found(ctx context.Context) (err error) {
 	if err := publish(fresh.place, s.place); !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return nil // another process was first
+	return nil // another process created it first
 }
 
 // newFile returns the store of a new file in the same folder.
@@ -280,8 +279,8 @@ func (s *Store) newFile(ctx context.Context) (*Store, error) {
 	return s.laidOut(ctx, f.Name())
 }
 
-// laidOut lays out the tables in an empty file. SQLite would create a file that
-// everyone may read.
+// laidOut creates the tables in an empty file, which the caller creates because SQLite would make
+// it readable by everyone.
 func (s *Store) laidOut(ctx context.Context, path string) (*Store, error) {
 	fresh := fileStore(path, Options{Wait: s.wait})
 	err := fresh.connect()
@@ -294,7 +293,7 @@ func (s *Store) laidOut(ctx context.Context, path string) (*Store, error) {
 	return fresh, nil
 }
 
-// connect sets up the connections; they are made when they are needed.
+// connect sets up the pools of connections, which are opened on demand.
 func (s *Store) connect() (err error) {
 	if s.readOnly {
 		if _, err := s.readOnlyMode(); err != nil {
@@ -302,16 +301,17 @@ func (s *Store) connect() (err error) {
 		}
 		s.read = sql.OpenDB(fileConnector{s, reading})
 		s.read.SetMaxOpenConns(8)
-		// Another process may begin to write, and then the file is read otherwise.
+		// Another process may begin to write, and then the file must be read in another mode.
 		s.read.SetMaxIdleConns(0)
 		return nil
 	}
 	s.write = sql.OpenDB(fileConnector{s, writing})
 	s.write.SetMaxOpenConns(1)
-	// Only a connection that may write can turn the write-ahead log on.
+	// Only a connection that may write can turn on the write-ahead log.
 	err = s.retry(context.Background(), s.wait, func() error { return s.explain(s.write.Ping()) })
 	if errors.Is(err, syscall.ENOSPC) {
-		// There is no room for the file that processes share. A library that was closed can be read.
+		// There is no space for the shared-memory file. A library that was closed can still be
+		// read.
 		err = s.write.Close()
 		s.write, s.full, s.readOnly = nil, true, true
 		return errors.Join(err, s.connect())
@@ -325,7 +325,7 @@ func (s *Store) connect() (err error) {
 	return nil
 }
 
-// readOnlyMode finds out how a file that cannot be written can be read.
+// readOnlyMode determines how a file that cannot be written can be read.
 func (s *Store) readOnlyMode() (fileMode, error) {
 	log, err := os.Stat(s.place + "-wal")
 	if errors.Is(err, fs.ErrNotExist) || err == nil && log.Size() == 0 {
@@ -341,7 +341,7 @@ func (s *Store) readOnlyMode() (fileMode, error) {
 	return reading, nil
 }
 
-// layout returns the number of the file's layout.
+// layout returns the version of the library's layout.
 func (s *Store) layout(t *tx) (number int) {
 	if s.dir == "" {
 		return s.serverLayout(t)
@@ -361,7 +361,7 @@ func (s *Store) layout(t *tx) (number int) {
 	return number
 }
 
-// setLayout sets the number of the layout, where all versions look for it.
+// setLayout stores the version of the layout in the place where all versions of Ibid look for it.
 func (s *Store) setLayout(t *tx, number int) {
 	if s.dir == "" {
 		t.exec(`INSERT INTO ibid.migrations (number) VALUES (?)`, number)
@@ -374,7 +374,7 @@ func (s *Store) setLayout(t *tx, number int) {
 	}
 }
 
-// classifySQLite says what an error of SQLite means.
+// classifySQLite interprets an error of SQLite.
 func (s *Store) classifySQLite(err error) *failure {
 	var own *sqlite.Error
 	if !errors.As(err, &own) {
@@ -387,7 +387,7 @@ func (s *Store) classifySQLite(err error) *failure {
 	switch own.Code() & 0xff {
 	case sqlite3.SQLITE_FULL:
 		return full
-	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL: // the last when several open it, for ten seconds
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL: // PROTOCOL if several processes open it for ten seconds
 		return &failure{what: s.place + " is locked by another process", busy: true}
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH, sqlite3.SQLITE_CANTOPEN:
 		return &failure{what: s.place + " cannot be opened or written: check that it exists, its permissions and those of its folder"}
@@ -395,7 +395,7 @@ func (s *Store) classifySQLite(err error) *failure {
 		if own.Code() == sqlite3.SQLITE_IOERR_SHORT_READ {
 			return damaged(s.place + " ends too early")
 		}
-		// With no room for the file ibid.db-shm the error does not say so.
+		// If there is no space for the file ibid.db-shm, the error does not say so.
 		if free, err := disk.Free(filepath.Dir(s.place)); err == nil && free < 32<<10 {
 			return full
 		}

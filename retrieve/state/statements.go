@@ -31,7 +31,7 @@ func (f fileConnector) Connect(context.Context) (driver.Conn, error) {
 	return &fileConn{conn.(sqliteConn), map[string]driver.Stmt{}}, nil
 }
 
-// sqliteConn is what database/sql and copying a database use of the driver's connection.
+// sqliteConn is the part of the driver's connection that database/sql and backups use.
 type sqliteConn interface {
 	driver.Conn
 	driver.ExecerContext
@@ -42,21 +42,21 @@ type sqliteConn interface {
 	NewBackup(to string) (*sqlite.Backup, error)
 }
 
-// A fileConn keeps the statements that it has prepared: to prepare one takes SQLite
-// longer than to execute most. The rows of one must be closed before it is used again.
+// A fileConn keeps its prepared statements: preparing a statement takes SQLite longer than
+// executing most. The rows of a statement must be closed before it is used again.
 type fileConn struct {
 	sqliteConn
 	kept map[string]driver.Stmt
 }
 
-// How many statements a connection keeps, and how long they are: longer ones, which
-// insert many rows, hardly come again.
+// The number of statements that a connection keeps, and the size of the longest. Longer statements
+// insert many rows and are hardly ever repeated.
 const (
 	maxKept      = 100
 	maxKeptBytes = 1000
 )
 
-// prepare returns the statement of a query, nil for one that is not kept.
+// prepare returns the statement of a query, or nil if statements of its length are not kept.
 func (c *fileConn) prepare(query string) (driver.Stmt, error) {
 	if s, ok := c.kept[query]; ok || len(query) > maxKeptBytes {
 		return s, nil

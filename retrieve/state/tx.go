@@ -17,28 +17,27 @@ import (
 	"ibid/retrieve"
 )
 
-// A tx runs statements in one transaction. They are written once for both
-// dialects: parameters are "?", tables are named ibid.NAME, strings are stored as
-// bytes and booleans as 0 and 1. A statement that fails ends the transaction: its
-// error, in plain words, is that of [Store.update] or [Store.view].
+// A tx runs statements in one transaction. Statements are written once for both dialects:
+// parameters are "?", tables are named ibid.NAME, strings are stored as bytes and booleans as 0 and
+// 1. A statement that fails ends the transaction; [Store.update] or [Store.view] returns its error,
+// in plain words.
 //
-// A tx is not safe for concurrent use, and rows must be closed before the next
-// statement.
+// A tx is not safe for concurrent use, and rows must be closed before the next statement.
 type tx struct {
 	ctx  context.Context // of the transaction
 	conn *sql.Conn
 	s    *Store
-	// busy is whether rows are being read. SQLite would run another statement
-	// meanwhile, and PostgreSQL would not.
+	// busy is set while rows are being read. Meanwhile SQLite would run another statement, but
+	// PostgreSQL would not.
 	busy bool
-	// options are those of the driver, before the arguments of each query.
+	// options are the driver's options, which precede the arguments of each query.
 	options []any
 	damaged []*damagedError // see markDamaged
-	began   int64           // the era that the transaction began; 0 for none
-	written int64           // the last revision that it wrote; 0 for none
+	began   int64           // the era that the transaction began, or 0
+	written int64           // the last revision that it wrote, or 0
 }
 
-// An ended is what a transaction that cannot go on panics with.
+// An ended is the panic value of a transaction that cannot continue.
 type ended struct{ err error }
 
 // check ends the transaction if there is an error.
@@ -48,7 +47,7 @@ func check(err error) {
 	}
 }
 
-// caught calls f and returns the error by which [check] ended it.
+// caught calls f and returns the error with which [check] ended it.
 func caught(f func()) (err error) {
 	defer func() {
 		switch r := recover().(type) {
@@ -63,8 +62,8 @@ func caught(f func()) (err error) {
 	return nil
 }
 
-// markDamaged notes that a document is damaged. It is set aside after the transaction,
-// if that is view or viewOnce.
+// markDamaged records that a document is damaged. After the transaction, view and viewOnce set it
+// aside.
 func (t *tx) markDamaged(number int64, reason string) {
 	t.damaged = append(t.damaged, &damagedError{number, "", reason})
 }
@@ -85,7 +84,7 @@ func (t *tx) try(query string, args ...any) (rows int64, err error) {
 	return r.RowsAffected()
 }
 
-// exec is try, except that an error ends the transaction.
+// exec is like try, except that an error ends the transaction.
 func (t *tx) exec(query string, args ...any) (rows int64) {
 	rows, err := t.try(query, args...)
 	check(err)
@@ -101,7 +100,7 @@ func (t *tx) rows(query string, args ...any) iter.Seq[row] {
 		t.busy = true
 		defer func() {
 			t.busy = false
-			_ = rows.Close() // if the loop was left: nothing more is wanted
+			_ = rows.Close() // the loop may have been left early
 		}()
 		for rows.Next() {
 			if !yield(row{rows}) {
@@ -112,17 +111,17 @@ func (t *tx) rows(query string, args ...any) iter.Seq[row] {
 	}
 }
 
-// row returns the first row of a query; scanning it without one is
+// row returns the first row of a query. If the query returns no row, scanning it returns
 // [sql.ErrNoRows].
 func (t *tx) row(query string, args ...any) scanner { return firstRow{t, query, args} }
 
-// A row is the current one of a result.
+// A row is the current row of a result.
 type row struct{ *sql.Rows }
 
-// Scan reports a value that is not of its column's type as a damaged row.
+// Scan reports a value with the wrong type for its column as a damaged row.
 func (r row) Scan(dest ...any) error {
 	if err := r.Rows.Scan(dest...); err != nil {
-		return errRow // the driver's words help nobody
+		return errRow // the driver's message does not help
 	}
 	return nil
 }
@@ -162,8 +161,8 @@ func value[T any](t *tx, query string, args ...any) (v T) {
 	return v
 }
 
-// rowsOf returns the rows of a query as scan reads them. Those of which scan says
-// errRow are apart, as far as they could be read.
+// rowsOf returns the rows of a query as scan reads them. Rows for which scan returns errRow are
+// returned separately, as far as they could be read.
 func rowsOf[T any](t *tx, scan func(scanner) (T, error), query string, args ...any) (whole, damaged []T) {
 	for r := range t.rows(query, args...) {
 		v, err := scan(r)
@@ -187,12 +186,12 @@ func anyRow(r scanner, n int) []any {
 	return values
 }
 
-// maxParameters is how many parameters a statement has at most. SQLite accepts
-// 32,766 and PostgreSQL 65,535.
+// maxParameters is the largest number of parameters of a statement. SQLite accepts 32,766 and
+// PostgreSQL 65,535.
 const maxParameters = 4096
 
-// insert stores rows with the named columns, and the checksum of each in the
-// column sum. The conflict is an ON CONFLICT clause or empty.
+// insert stores rows with the named columns, and the checksum of each row in the column sum.
+// Conflict is an ON CONFLICT clause or empty.
 func (t *tx) insert(table, columns, conflict string, rows ...[]any) {
 	summed := make([][]any, len(rows))
 	for i, r := range rows {
@@ -201,7 +200,7 @@ func (t *tx) insert(table, columns, conflict string, rows ...[]any) {
 	t.insertSummed(table, columns+", sum", conflict, summed)
 }
 
-// insertSummed is insert of rows that have all the named columns.
+// insertSummed is like insert, for rows that already include their checksums.
 func (t *tx) insertSummed(table, columns, conflict string, rows [][]any) {
 	values := "(" + marks(strings.Count(columns, ",")+1) + ")"
 	for part := range slices.Chunk(rows, maxParameters/strings.Count(values, "?")) {
@@ -213,11 +212,11 @@ func (t *tx) insertSummed(table, columns, conflict string, rows [][]any) {
 // marks returns n parameters of a statement, separated by commas.
 func marks(n int) string { return strings.Repeat("?, ", n-1) + "?" }
 
-// maxList is how many values [in] accepts.
+// maxList is the largest number of values that [in] accepts.
 const maxList = 512
 
-// in returns the parameters and arguments of "IN (…)" for 1 to maxList values.
-// The last is repeated up to a power of two, to have few different statements.
+// in returns the parameters and arguments of "IN (…)" for 1 to maxList values. It repeats the last
+// value up to a power of two, so that there are few different statements.
 func in[T any](values []T) (list string, args []any) {
 	n := 1
 	for n < len(values) {
@@ -229,14 +228,14 @@ func in[T any](values []T) (list string, args []any) {
 	return "(" + marks(n) + ")", args
 }
 
-// lock keeps others that lock the same name from continuing until the
-// transaction ends. In SQLite a transaction that writes is alone anyway.
+// lock waits until no other transaction has locked the name and locks it until the transaction
+// ends. In SQLite a transaction that writes is alone anyway.
 func (t *tx) lock(name string) { t.s.dialect.lock(t, nil, []string{name}) }
 
-// lockShared is lock, except that it does not keep out others with lockShared.
+// lockShared is like lock, except that several transactions may share the lock.
 func (t *tx) lockShared(name string) { t.s.dialect.lock(t, []string{name}, nil) }
 
-// bound returns arguments as they are stored.
+// bound returns arguments in the form in which they are stored.
 func bound(args []any) []any {
 	out := make([]any, len(args))
 	for i, a := range args {
@@ -258,8 +257,8 @@ func bound(args []any) []any {
 	return out
 }
 
-// update runs f in one durable transaction. It may run f several times, but
-// commits once. f must not keep data that it read in a run that failed.
+// update runs f in one durable transaction. It may run f several times, but commits once. After a
+// failed run f must not use data that the run read.
 func (s *Store) update(ctx context.Context, f func(*tx)) error {
 	if s.readOnly {
 		return s.refusal()
@@ -286,7 +285,7 @@ func (s *Store) update(ctx context.Context, f func(*tx)) error {
 // newEra returns a random number.
 func newEra() int64 { return 1 + rand.Int64N(math.MaxInt64) }
 
-// refusal is the error of a change to a library that is open for reading.
+// refusal returns the error of a change to a library that is open for reading.
 func (s *Store) refusal() error {
 	if err := s.CheckRoom(); err != nil {
 		return fmt.Errorf("%w: %w", retrieve.ErrReadOnly, err)
@@ -294,16 +293,15 @@ func (s *Store) refusal() error {
 	return fmt.Errorf("%w: %s cannot be written: check its permissions and those of its folder", retrieve.ErrReadOnly, s.place)
 }
 
-// view runs f in a transaction that changes nothing and sees one state of the
-// database. It may run f several times. Documents that f found damaged, or one of
-// which its error says so, are set aside afterwards.
+// view runs f in a read-only transaction that sees one state of the database. It may run f several
+// times. Documents that f marked as damaged, or that its error reports as damaged, are set aside
+// afterwards.
 func (s *Store) view(ctx context.Context, f func(*tx)) error {
-	// There is nothing to commit, and a commit fails if a page that was read is
-	// damaged.
+	// There is nothing to commit, and a commit fails if a page that was read is damaged.
 	return s.look(ctx, s.dialect.beginView, f, func(t *tx) error { return t.rollback() })
 }
 
-// viewOnce is view for an f with one statement: that sees one state of the database
+// viewOnce is like view, for an f with only one statement, which sees one state of the database
 // without a transaction.
 func (s *Store) viewOnce(ctx context.Context, f func(*tx)) error {
 	return s.look(ctx, "", f, func(*tx) error { return nil })
@@ -330,8 +328,8 @@ func (s *Store) look(ctx context.Context, begin string, f func(*tx), end func(*t
 	return s.explainRow(err)
 }
 
-// planOptions returns the driver's options for a query that every search sends:
-// planning it takes longer than executing it.
+// planOptions returns the driver's options for a query that every search sends and whose planning
+// takes longer than its execution.
 func (s *Store) planOptions() []any {
 	if s.planned.Load() {
 		return nil
@@ -339,8 +337,7 @@ func (s *Store) planOptions() []any {
 	return s.dialect.keepPlan
 }
 
-// within runs f in a transaction by view or update; its error names the
-// operation.
+// within runs f in a transaction with view or update. Its error names the operation.
 func within(ctx context.Context, by func(context.Context, func(*tx)) error, f func(*tx), format string, args ...any) error {
 	if err := by(ctx, f); err != nil {
 		return fmt.Errorf(format+": %w", append(args, err)...)
@@ -348,14 +345,14 @@ func within(ctx context.Context, by func(context.Context, func(*tx)) error, f fu
 	return nil
 }
 
-// transact runs f between the begin statement, if there is one, and end.
+// transact runs f between the begin statement, unless that is empty, and end.
 func (s *Store) transact(ctx context.Context, db *sql.DB, begin string, f func(*tx), end func(*tx) error) (err error) {
 	if err := s.checkPlace(); err != nil {
 		return err
 	}
 	conn, err := db.Conn(ctx)
 	if err == nil {
-		defer conn.Close() // gives it back
+		defer conn.Close() // returns it to the pool
 	}
 	if s.closed.Load() {
 		err = errors.New("the library has been closed")
@@ -367,7 +364,7 @@ func (s *Store) transact(ctx context.Context, db *sql.DB, begin string, f func(*
 	open := begin != ""
 	defer func() {
 		if open {
-			_ = t.rollback() // the error that led here says more
+			_ = t.rollback() // the error that led here is more useful
 		}
 	}()
 	if open {
@@ -382,8 +379,8 @@ func (s *Store) transact(ctx context.Context, db *sql.DB, begin string, f func(*
 	return end(t)
 }
 
-// begin begins the transaction. A server that does not reply for the time of
-// silence counts as unreachable.
+// begin begins the transaction. A server that does not reply within t.s.silence counts as
+// unreachable.
 func (t *tx) begin(statement string) error {
 	ctx, cancel := context.WithTimeout(t.ctx, t.s.silence)
 	defer cancel()
@@ -394,8 +391,7 @@ func (t *tx) begin(statement string) error {
 	return t.s.explain(err)
 }
 
-// rollback ends a transaction that changes nothing. If that fails, its
-// connection is closed.
+// rollback ends a transaction that changes nothing. If that fails, it closes the connection.
 func (t *tx) rollback() error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), time.Second)
 	defer cancel()
@@ -405,5 +401,5 @@ func (t *tx) rollback() error {
 	return nil
 }
 
-// discard closes the connection instead of giving it back.
+// discard closes the connection instead of returning it to the pool.
 func (t *tx) discard() { _ = t.conn.Raw(func(any) error { return driver.ErrBadConn }) }

@@ -14,22 +14,21 @@ import (
 	"ibid/retrieve"
 )
 
-// A Report is what [Verify] found.
+// A Report is the result of [Verify].
 type Report struct {
-	Documents int      `json:"documents"` // whole ones
-	Chunks    int      `json:"chunks"`    // of these documents
+	Documents int      `json:"documents"` // undamaged documents
+	Chunks    int      `json:"chunks"`    // chunks of these documents
 	Bytes     int64    `json:"bytes"`     // size of the database file, or of the schema on a server
-	Damaged   []Damage `json:"damaged"`   // empty if everything is as it was stored
+	Damaged   []Damage `json:"damaged"`   // empty if all data is undamaged
 
 	broken bool // the pages of the file are damaged, or a table cannot be read
 }
 
-// Verify reads a whole library, compares every row with its checksum and with the
-// rows that depend on it, and changes nothing. If the pages of the file or its
-// tables are damaged, the next start repairs it. Other processes may go on reading
-// and writing; one state of the database is checked. Progress, if it is not nil,
-// is called after each document. A directory without a database is
-// [os.ErrNotExist].
+// Verify reads a whole library and compares every row with its checksum and with the rows that
+// depend on it, without changing any row. If the pages of the file or its tables are damaged, the
+// next start repairs it. Other processes may read and write meanwhile; one state of the database is
+// checked. Progress, if not nil, is called after each document. If the directory has no database,
+// the error is [os.ErrNotExist].
 func Verify(ctx context.Context, address string, opts Options, progress func(done, total int)) (r Report, err error) {
 	err = inspect(ctx, address, opts, "verifying", func(s *Store) error {
 		if r, err = s.verify(ctx, progress); err == nil && r.broken && s.dir != "" && !s.readOnly {
@@ -40,8 +39,8 @@ func Verify(ctx context.Context, address string, opts Options, progress func(don
 	return r, err
 }
 
-// inspect calls f with an existing library, which is neither repaired nor
-// changed; its error names the operation.
+// inspect calls f with an existing library, without repairing or changing it. Its error names the
+// operation.
 func inspect(ctx context.Context, address string, opts Options, doing string, f func(*Store) error) error {
 	s, err := openAsIs(ctx, address, opts)
 	if err == nil {
@@ -71,7 +70,8 @@ func isServer(address string) bool {
 	return strings.HasPrefix(address, "postgres://") || strings.HasPrefix(address, "postgresql://")
 }
 
-// named is an address for messages: that of a server may hold a password.
+// named returns an address for messages. The address of a server may contain a password and is
+// omitted.
 func named(address string) string {
 	if isServer(address) {
 		return "the store"
@@ -109,8 +109,8 @@ func (s *Store) verify(ctx context.Context, progress func(done, total int)) (Rep
 	return v.report, err
 }
 
-// A verifier checks everything in one transaction. Damage in one part does not
-// keep it from the next.
+// A verifier checks a library in one transaction. Damage in one part does not prevent it from
+// checking the next.
 type verifier struct {
 	s        *Store
 	t        *tx
@@ -131,7 +131,7 @@ func (v *verifier) all() {
 	}
 	parts := []part{{"the pages of the file", v.pages}}
 	for _, table := range tables() {
-		// Documents are checked with their rows in all tables.
+		// The check of the documents covers these tables.
 		if !slices.Contains([]string{"documents", "texts", "chunks", "vectors", "changes"}, table.name) && table.sum >= 0 {
 			parts = append(parts, part{"the table " + table.name, func() { v.rows(&table) }})
 		}
@@ -149,7 +149,7 @@ func (v *verifier) all() {
 	}
 }
 
-// pages has SQLite check its own structures, index pages included.
+// pages makes SQLite check its own structures, including index pages.
 func (v *verifier) pages() {
 	if v.s.dir == "" {
 		return
@@ -170,8 +170,8 @@ func (v *verifier) rows(of *table) {
 		}
 	}
 	if n > 0 {
-		v.found("", "%d rows of the table %s are not as they were stored", n, of.name)
-		v.report.broken = v.report.broken || of.name == "eras" // the next start makes them again
+		v.found("", "%d rows of the table %s do not match their checksums", n, of.name)
+		v.report.broken = v.report.broken || of.name == "eras" // the next start rebuilds them
 	}
 }
 
@@ -183,8 +183,7 @@ func (v *verifier) readRoots() {
 	}
 }
 
-// documents checks every document with its text, chunks and vectors, and the
-// table of changes.
+// documents checks every document with its text, chunks and vectors, and the table of changes.
 func (v *verifier) documents() {
 	changes, damaged := rowsOf(v.t, scanChange, `SELECT `+changeColumns+`, sum FROM ibid.changes`)
 	for _, c := range damaged {
@@ -236,8 +235,7 @@ func (v *verifier) document(number, space int64, changed bool) {
 	v.report.Documents, v.report.Chunks = v.report.Documents+1, v.report.Chunks+d.Chunks
 }
 
-// examine checks all rows of a document, and returns the reason if one is
-// damaged.
+// examine checks all rows of a document. It returns a reason if a row is damaged.
 func (t *tx) examine(number, space int64) (d documentRow, reason string) {
 	d, err := scanDocument(t.row(`SELECT `+documentColumns+` FROM ibid.documents WHERE number = ?`, number))
 	if err != nil {
@@ -276,12 +274,12 @@ func (t *tx) examine(number, space int64) (d documentRow, reason string) {
 func (v *verifier) orphans() {
 	for _, o := range orphans {
 		if n := value[int](v.t, `SELECT count(*) `+o.rows); n > 0 {
-			v.found("", "%d rows of the table %s belong to nothing that is stored: 'ibid compact' removes them", n, o.table)
+			v.found("", "%d rows of the table %s belong to no stored document: 'ibid compact' removes them", n, o.table)
 		}
 	}
 }
 
-// orphans are the rows whose document or chunk is missing.
+// orphans selects the rows whose document or chunk is missing.
 var orphans = []struct{ table, rows string }{
 	{"texts", `FROM ibid.texts WHERE NOT EXISTS (SELECT 1 FROM ibid.documents WHERE documents.number = texts.number)`},
 	{"chunks", `FROM ibid.chunks WHERE NOT EXISTS (SELECT 1 FROM ibid.documents WHERE documents.number = chunks.key >> 20)`},
@@ -294,7 +292,7 @@ func (t *tx) deleteOrphans() {
 	}
 }
 
-// vectors checks those that are not in use.
+// vectors checks the vectors that are not in use.
 func (v *verifier) vectors() {
 	_, damaged := rowsOf(v.t, func(r scanner) (none struct{}, err error) {
 		var space int64
@@ -302,12 +300,11 @@ func (v *verifier) vectors() {
 		return none, checked(r, &space, &digest, &vector)
 	}, `SELECT space, digest, vector, sum FROM ibid.vectors WHERE space <> ?`, v.t.spaces().Used)
 	if n := len(damaged); n > 0 {
-		v.found("", "%d vectors that searches do not need are damaged: the encoder makes its own again, 'ibid reembed' the others", n)
+		v.found("", "%d vectors that searches do not need are damaged: the encoder will make its vectors again, and 'ibid reembed' all others", n)
 	}
 }
 
-// Inspect returns what an operator of a server asks first: its version, and the layout
-// and the size of the schema.
+// Inspect returns the version of the server, and the layout and size of the schema, for operators.
 func (s *Store) Inspect(ctx context.Context) (server, schema string, err error) {
 	var number int
 	err = within(ctx, s.view, func(t *tx) {
@@ -320,7 +317,7 @@ func (s *Store) Inspect(ctx context.Context) (server, schema string, err error) 
 	return fmt.Sprintf("%s, PostgreSQL %s", s.place, server), fmt.Sprintf("%s, layout %d, %.1f MB", s.schema, number, float64(bytes)/1e6), err
 }
 
-// size is that of the database file with its log, or of the schema on a server.
+// size returns the size in bytes of the database file with its log, or of the schema on a server.
 func (s *Store) size(ctx context.Context) (n int64, err error) {
 	if s.dir == "" {
 		err = s.view(ctx, func(t *tx) {

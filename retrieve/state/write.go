@@ -13,14 +13,14 @@ import (
 	"ibid/retrieve"
 )
 
-// A prepared document is checked and encoded before its transaction begins.
+// A prepared document has been checked and encoded before its transaction begins.
 type prepared struct {
 	doc     *ingest.Document
 	row     documentRow // without number, collection and sums
 	outline []byte
 	chunks  []chunkRow       // without keys
-	vectors map[string][]any // by digest: digest, vector; without space
-	// dimensions of the vectors, 0 without chunks.
+	vectors map[string][]any // digest and vector by digest; without space
+	// dimensions of the vectors, or 0 without chunks
 	dimensions int
 }
 
@@ -51,7 +51,7 @@ func prepare(doc *ingest.Document, chunks []ingest.Chunk, vectors [][]float32) (
 	return p, err
 }
 
-// Replace stores one whole document in place of the one with its id.
+// Replace stores a document in place of the one with the same id.
 func (s *Store) Replace(ctx context.Context, space string, doc *ingest.Document, chunks []ingest.Chunk, vectors [][]float32) error {
 	p, err := prepare(doc, chunks, vectors)
 	if err != nil {
@@ -82,12 +82,11 @@ func (t *tx) replace(name string, p *prepared) {
 	t.changed(append(changes, change{document: row.Number, id: row.ID})...)
 }
 
-// insertChunks stores the chunks of a document, and returns the checksum over
-// their sums.
+// insertChunks stores the chunks of a document, and returns the checksum over their sums.
 func (t *tx) insertChunks(document int64, chunks []chunkRow) int64 {
 	rows, sums := make([][]any, len(chunks)), make([]int64, len(chunks))
 	for i := range chunks {
-		c := chunks[i] // the transaction may run again
+		c := chunks[i] // a copy, because the transaction may run again
 		c.placed(document)
 		rows[i] = c.dest()
 		sums[i] = rowSum(rows[i]...)
@@ -96,13 +95,13 @@ func (t *tx) insertChunks(document int64, chunks []chunkRow) int64 {
 	return sumOf(sums)
 }
 
-// insertVectors stores vectors of a space by their digests. One that is stored is
-// replaced if it differs. In PostgreSQL this locks it in any case, so that no
-// other transaction deletes it with the chunk that it thinks is the last.
+// insertVectors stores vectors of a space by their digests. It replaces a stored vector if it
+// differs. In PostgreSQL this always locks the vector, so that no other transaction deletes it with
+// its last known chunk.
 func (t *tx) insertVectors(space string, dimensions int, vectors map[string][]any) {
 	of := t.spaceFor(space, dimensions)
 	rows := make([][]any, 0, len(vectors))
-	for _, digest := range slices.Sorted(maps.Keys(vectors)) { // in one order, so that no two wait for each other
+	for _, digest := range slices.Sorted(maps.Keys(vectors)) { // in one order, to avoid deadlocks
 		rows = append(rows, append([]any{of.Number}, vectors[digest]...))
 	}
 	t.insert("vectors", "space, digest, vector",
@@ -110,20 +109,20 @@ func (t *tx) insertVectors(space string, dimensions int, vectors map[string][]an
 		WHERE vectors.sum <> excluded.sum OR vectors.vector <> excluded.vector`, rows...)
 }
 
-// lockDocuments keeps others from changing the documents, and from changing roots
+// lockDocuments prevents other transactions from changing the documents, and from changing roots
 // and spaces, until the transaction ends.
 func (t *tx) lockDocuments(ids ...string) {
 	names := make([]string, len(ids))
 	for i, id := range ids {
 		names[i] = "document " + id
 	}
-	slices.Sort(names) // in one order, so that no two wait for each other
+	slices.Sort(names) // in one order, to avoid deadlocks
 	t.s.dialect.lock(t, []string{"library"}, slices.Compact(names))
 }
 
-// eraseID removes the document of an id with all its rows, except vectors that
-// are still needed. It returns the changes that the caller must write: one for
-// each number that had the id. There are two only if the row of one is damaged.
+// eraseID removes the document with the given id and all its rows, except vectors that are still
+// needed. It returns the changes that the caller must write, one for each number with that id.
+// There are two numbers only if the row of one is damaged.
 func (t *tx) eraseID(id string, needed map[string][]any) (changes []change) {
 	for _, number := range column[int64](t, `SELECT number FROM ibid.documents WHERE key = ?
 		UNION SELECT document FROM ibid.damage WHERE id = ?`, retrieve.DigestOf(id), id) {
@@ -145,15 +144,15 @@ func (t *tx) erase(number int64, needed map[string][]any) {
 	slices.Sort(digests)
 	for part := range slices.Chunk(slices.Compact(digests), maxList) {
 		list, args := in(part)
-		// Another transaction may be adding a chunk with one of them.
+		// Another transaction may be adding a chunk with one of these vectors.
 		t.s.dialect.lockVectors(t, list, args)
 		t.exec(`DELETE FROM ibid.vectors WHERE digest IN `+list+`
 			AND NOT EXISTS (SELECT 1 FROM ibid.chunks WHERE chunks.digest = vectors.digest)`, args...)
 	}
 }
 
-// Rename gives the stored document from the id, root, path and metadata of to.
-// The document that had the new id is replaced.
+// Rename gives the stored document named from the id, root, path and metadata of to, and replaces
+// the document that had the new id.
 func (s *Store) Rename(ctx context.Context, from string, to *ingest.Document) error {
 	return within(ctx, s.update, func(t *tx) { t.rename(from, to) }, "renaming %s to %s", from, to.ID)
 }
@@ -165,7 +164,7 @@ func (t *tx) rename(from string, to *ingest.Document) {
 	t.lockDocuments(from, to.ID)
 	row := t.document(from)
 	if row.Digest != to.Digest {
-		check(errors.New("the file has another content"))
+		check(errors.New("the content of the file differs"))
 	}
 	if row.Title != to.Title {
 		check(errors.New("the document has another title"))
@@ -181,12 +180,12 @@ func (t *tx) rename(from string, to *ingest.Document) {
 	t.changed(append(changes, change{document: row.Number, id: row.ID})...)
 }
 
-// Delete removes a document. The records that quote it remain.
+// Delete deletes a document. The records that quote it remain.
 func (s *Store) Delete(ctx context.Context, document string) error {
 	return s.update(ctx, func(t *tx) {
 		t.lockDocuments(document)
 		changes := t.eraseID(document, nil)
-		// If it is in the list all the same, the index of the file has lost the row.
+		// If it is listed nevertheless, the file's index has lost the row.
 		if len(changes) == 0 && value[bool](t, `SELECT EXISTS (SELECT 1 FROM ibid.documents WHERE id = ?)`, document) {
 			check(t.s.unfound(document))
 		}

@@ -1,5 +1,4 @@
-// Package statetest gives tests places of their own on a real PostgreSQL
-// server.
+// Package statetest gives each test its own schema or database on a real PostgreSQL server.
 package statetest
 
 import (
@@ -14,8 +13,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Env names the environment variable that holds the address of a server on which
-// tests may make schemas.
+// Env names the environment variable with the address of a server on which tests may create
+// schemas.
 const Env = "IBID_TEST_POSTGRES"
 
 // Server returns the address of the server, or skips the test.
@@ -28,8 +27,7 @@ func Server(t testing.TB) string {
 	return server
 }
 
-// Schema gives the address of an empty schema of the test's own, which is
-// dropped when the test ends.
+// Schema returns the address of a new, empty schema, which is dropped when the test ends.
 func Schema(t testing.TB) string {
 	t.Helper()
 	server := Server(t)
@@ -46,9 +44,9 @@ func Schema(t testing.TB) string {
 	return u.String()
 }
 
-// Database gives the address of an empty database of this name, which is dropped
-// when the test ends. One that is there is dropped first: whoever wants the name
-// for a test has the server for himself.
+// Database returns the address of an empty database with the given name, which is dropped when the
+// test ends. It drops an existing database with that name first, so the test needs a server for
+// itself.
 func Database(t testing.TB, name string) string {
 	t.Helper()
 	server := Server(t)
@@ -67,7 +65,7 @@ func Database(t testing.TB, name string) string {
 // Exec runs a statement on a server.
 func Exec(t testing.TB, server, statement string) {
 	t.Helper()
-	ctx := context.Background() // the test's may have ended
+	ctx := context.Background() // the test's context may have ended
 	conn, err := pgx.Connect(ctx, server)
 	if err == nil {
 		_, err = conn.Exec(ctx, statement)
