@@ -10,8 +10,7 @@ import (
 	"ibid/retrieve"
 )
 
-// section returns a document of one section without an anchor, split into chunks
-// that are separated by blank lines.
+// section returns a document of one section without an anchor, split at blank lines into chunks.
 func section(path string, texts ...string) (*ingest.Document, []ingest.Chunk) {
 	doc, chunks := document("a", path, "", texts...)
 	doc.Text = strings.Join(texts, "\n\n")
@@ -82,7 +81,7 @@ func TestJoinedTakesOnePlace(t *testing.T) {
 	}
 }
 
-// A table is found by its best row, with its title, however many other rows it has.
+// A table is found by its best row and its title, however many other rows it has.
 func TestTablesAreFoundByTheirRows(t *testing.T) {
 	x := newRoot(t)
 	var rows strings.Builder
@@ -96,7 +95,7 @@ func TestTablesAreFoundByTheirRows(t *testing.T) {
 	}
 }
 
-// Copies are one passage; what differs in one word, number or sign is two.
+// Copies are one passage; texts that differ in one word, number or sign are two.
 func TestCopies(t *testing.T) {
 	const text = "The kestrel fund had 30 crowns in May and 60 crowns in June, and it paid for the voles of the whole meadow in both of " +
 		"the years, so that nobody had to go without."
@@ -126,9 +125,8 @@ func TestCopies(t *testing.T) {
 	}
 }
 
-// TestAlsoIn checks that of equal files the first has the passage, and that the others are
-// named, in the collections of
-// the key alone, whatever the question's own filter.
+// TestAlsoIn checks that the first of several equal files has the passage and that it names the
+// other files in the key's collections, whatever filter the question has.
 func TestAlsoIn(t *testing.T) {
 	x := newIndex(t, openState(t, t.TempDir()), testSpace)
 	for _, name := range []string{"a", "b", "c"} {
@@ -162,7 +160,7 @@ func TestAlsoIn(t *testing.T) {
 	}
 }
 
-// However many copies of one text there are, other documents come into view.
+// Many copies of one text do not keep other documents from the result.
 func TestManyCopies(t *testing.T) {
 	x := newRoot(t)
 	for i := range 120 {
@@ -174,8 +172,8 @@ func TestManyCopies(t *testing.T) {
 	}
 }
 
-// A title is embedded with each chunk, so a document whose file name is its
-// title is embedded again when that changes.
+// A title is embedded with each chunk, so a document whose file name is its title is embedded again
+// if the name changes.
 func TestRenamedTitle(t *testing.T) {
 	x := newRoot(t)
 	doc, chunks := document("a", "p.txt", "p", "Stripes are for hiding.", "Hooves are for running.")
@@ -202,7 +200,7 @@ func TestRenamedTitle(t *testing.T) {
 	}
 }
 
-// TestRowsLeaveRoom: rows of one table, which all match, do not take every place.
+// TestRowsLeaveRoom: rows of one table that all match do not take every place.
 func TestRowsLeaveRoom(t *testing.T) {
 	x := newRoot(t)
 	var rows []string

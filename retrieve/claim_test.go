@@ -16,7 +16,7 @@ import (
 	"ibid/retrieve"
 )
 
-// claims answers each claim by a script, and notes when it was made.
+// claims answers each claim from a script, and records its time.
 type claims struct {
 	retrieve.Claims
 	start  time.Time
@@ -35,8 +35,8 @@ func (c *claims) Claim(_ context.Context, run, worker string, d time.Duration) e
 	return nil
 }
 
-// A claim is prolonged well before it runs out, and asked for again where the
-// ledger does not answer; it is lost when the ledger says so, once.
+// A claim is prolonged well before it expires, and again if the ledger does not answer. It is lost,
+// once, when the ledger says so.
 func TestProlong(t *testing.T) {
 	away := errors.New("the ledger is away")
 	held := &retrieve.HeldError{Run: "r", Worker: "v", Left: time.Second}
@@ -86,8 +86,7 @@ func TestWhoIs(t *testing.T) {
 	}
 }
 
-// The process of a worker has died if its number is free, or belongs to a later
-// process.
+// The process of a worker has died if its number is unused, or belongs to a later process.
 func TestHasDied(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux says which numbering a process number is from")

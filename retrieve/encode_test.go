@@ -14,7 +14,7 @@ import (
 	"ibid/retrieve/state"
 )
 
-// A lengthEncoder takes long texts for the most relevant ones, and notes the texts.
+// A lengthEncoder ranks long texts first, and records the texts.
 type lengthEncoder struct {
 	mu    sync.Mutex
 	seen  []string
@@ -56,8 +56,8 @@ func (e *lengthEncoder) Knows(language string) bool {
 	return slices.Contains(strings.Fields(e.knows), language)
 }
 
-// TestEncoder checks how the encoder's scores are used: only of known languages,
-// each text once, and never at the expense of the search itself.
+// TestEncoder checks that the encoder's scores are used only for known languages, that each text is
+// encoded once, and that failures do not affect the search itself.
 func TestEncoder(t *testing.T) {
 	e := openState(t, t.TempDir())
 	q := retrieve.Query{Text: "When is the harbour office open?"}
@@ -114,9 +114,8 @@ func encodedIndex(t *testing.T, s *state.Store, m retrieve.Encoder) *retrieve.In
 	return encodedIndexOf(t, s, s, testSpace, m)
 }
 
-// TestEncode checks that the dense search runs on the encoder's vectors once all
-// chunks have one, that nothing is encoded twice, and that a document is found
-// before it is encoded.
+// TestEncode checks that the dense search uses the encoder's vectors once all chunks have one, that
+// nothing is encoded twice, and that a document is found before it is encoded.
 func TestEncode(t *testing.T) {
 	s := openState(t, t.TempDir())
 	harbourIn(t, s)
@@ -158,8 +157,8 @@ func TestEncode(t *testing.T) {
 	check(x, longest, seen)
 }
 
-// TestChangeEncoder checks that an encoder that is changed while chunks are encoded goes on
-// with them, and orders the passages of the next search.
+// TestChangeEncoder checks that an encoder that is set while chunks are encoded continues with
+// them, and orders the passages of the next search.
 func TestChangeEncoder(t *testing.T) {
 	s := openState(t, t.TempDir())
 	harbourIn(t, s)
@@ -188,8 +187,8 @@ func TestChangeEncoder(t *testing.T) {
 	}
 }
 
-// TestPartlyEncoded checks that new chunks, which are not encoded yet, leave the dense
-// search on the vectors of the others, and that Encode then begins with what searches
+// TestPartlyEncoded checks that new chunks without encoder vectors do not keep the dense search
+// from using the vectors of other chunks, and that Encode begins with the chunks that searches
 // found most often.
 func TestPartlyEncoded(t *testing.T) {
 	s := openState(t, t.TempDir())
@@ -226,8 +225,8 @@ func TestPartlyEncoded(t *testing.T) {
 	}
 }
 
-// TestWarnOfLanguage asks English documents. An encoder that knows both languages
-// makes the warning needless when it has encoded all of them.
+// TestWarnOfLanguage searches English documents. The warning stops when an encoder that knows both
+// languages has encoded all of them.
 func TestWarnOfLanguage(t *testing.T) {
 	s := openState(t, t.TempDir())
 	harbourIn(t, s)

@@ -29,7 +29,7 @@ type dataset struct {
 	entries map[string]string // by chunk, once it is indexed
 }
 
-// readDataset reads a set, or skips the test when the sets are absent.
+// readDataset reads a set, or skips the test if the sets are missing.
 func readDataset(t testing.TB, name string) *dataset {
 	t.Helper()
 	dir := datatest.Sets(t, filepath.FromSlash(name))
@@ -38,8 +38,8 @@ func readDataset(t testing.TB, name string) *dataset {
 	return &dataset{Set: set, name: name, queries: set.Judged()}
 }
 
-// index stores every entry as a chunk, many to a document, with its title for
-// a heading: titles and headings are searched alike.
+// index stores every entry as a chunk, with many entries per document and each title as a heading,
+// because titles and headings are searched alike.
 func (d *dataset) index(t testing.TB, m retrieve.Embedder) *state.Store {
 	t.Helper()
 	e := openState(t, t.TempDir())
@@ -64,7 +64,7 @@ func (d *dataset) index(t testing.TB, m retrieve.Embedder) *state.Store {
 	return e
 }
 
-// search gives the passages of every query, so many of each.
+// search returns k passages for every query.
 func (d *dataset) search(t testing.TB, x *retrieve.Index, k int) [][]retrieve.Passage {
 	t.Helper()
 	out := make([][]retrieve.Passage, len(d.queries))
@@ -76,7 +76,7 @@ func (d *dataset) search(t testing.TB, x *retrieve.Index, k int) [][]retrieve.Pa
 	return out
 }
 
-// ndcg is the mean nDCG@10 of the rankings.
+// ndcg returns the mean nDCG@10 of the rankings.
 func (d *dataset) ndcg(found [][]retrieve.Passage) float64 {
 	values := make([]float64, len(d.queries))
 	for i, q := range d.queries {
@@ -89,17 +89,17 @@ func (d *dataset) ndcg(found [][]retrieve.Passage) float64 {
 	return eval.Mean(values)
 }
 
-// evaluationSets are those on which the figures of the package are measured,
-// and the weight of fusion is learned.
+// evaluationSets are the sets on which the figures of the package are measured and the weight of
+// fusion is learned.
 var evaluationSets = []string{"cranfield", "scifact-train", "anthropic-docs", "squad2-a", "clapnq-a"}
 
-// languageFloors are nDCG@10 figures of a plain BM25 on questions and
-// paragraphs in other languages, from the description of the sets.
+// languageFloors are nDCG@10 figures of a plain BM25 on questions and paragraphs in other
+// languages, from the description of the sets.
 var languageFloors = map[string]float64{
 	"en": .9639, "de": .9329, "es": .9578, "ru": .8881, "ar": .8848, "hi": .9542, "th": .9125, "zh": .9667,
 }
 
-// embedded is the embedder that Ibid carries.
+// embedded is the built-in embedder.
 func embedded(t testing.TB) retrieve.Embedder {
 	t.Helper()
 	m, err := embed.New()
@@ -107,8 +107,8 @@ func embedded(t testing.TB) retrieve.Embedder {
 	return m
 }
 
-// TestRetrievalQuality measures each mode on each set: fusion must not be worse than
-// BM25 alone. TestSpansQuality searches one of the sets by default.
+// TestRetrievalQuality measures each mode on each set: fusion must not be worse than BM25 alone.
+// TestSpansQuality searches one of the sets by default.
 func TestRetrievalQuality(t *testing.T) {
 	datatest.CampaignOnly(t)
 	m := embedded(t)
@@ -130,21 +130,21 @@ func TestRetrievalQuality(t *testing.T) {
 	}
 }
 
-// A keepingNothing does not store the vectors that searches make, so that they do not
-// change what is measured next.
+// A keepingNothing does not store the vectors that searches make, so that they do not affect later
+// measurements.
 type keepingNothing struct{ retrieve.State }
 
 func (keepingNothing) AddVectors(context.Context, string, []retrieve.Digest, [][]float32) error {
 	return retrieve.ErrReadOnly
 }
 
-// An encoderInQueue has no time for candidates, as when many questions wait.
+// An encoderInQueue has no time for candidates, as if many questions were waiting.
 type encoderInQueue struct{ retrieve.Encoder }
 
 func (encoderInQueue) Candidates() int { return 0 }
 
-// TestImproving searches a library of 5,000 chunks while the encoder of IBID_ENCODER goes
-// through it, and draws the quality over time: as it is, and without time for a question.
+// TestImproving searches a library of 5,000 chunks while the encoder of IBID_ENCODER encodes it,
+// and plots the quality over time, with and without encoding candidates of a question.
 func TestImproving(t *testing.T) {
 	datatest.CampaignOnly(t)
 	path := os.Getenv("IBID_ENCODER")
@@ -187,7 +187,7 @@ func TestImproving(t *testing.T) {
 	must(t, m.Close())
 }
 
-// encodedIndexOf returns an index with a searcher of its own for the encoder's vectors.
+// encodedIndexOf returns an index with its own searcher for the encoder's vectors.
 func encodedIndexOf(t *testing.T, s *state.Store, as retrieve.State, table retrieve.Embedder, m retrieve.Encoder) *retrieve.Index {
 	x, err := retrieve.NewIndex(t.Context(), as, newSearcher(t, s, table.Space()), table,
 		retrieve.Options{Encoder: m, Encoded: newSearcher(t, s, retrieve.EncodedSpace(m))})
@@ -203,8 +203,8 @@ func newSearcher(t *testing.T, s *state.Store, space string) retrieve.Searcher {
 	return searcher
 }
 
-// TestLanguages compares the analyser with a plain one in each language, and in
-// a campaign hybrid search too.
+// TestLanguages compares the analyser with a plain one in each language and, in a campaign, also
+// hybrid search.
 func TestLanguages(t *testing.T) {
 	notRaced(t)
 	m := embedded(t)

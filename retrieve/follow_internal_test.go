@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A stepping state has a revision, and a stepping searcher one that moves a little at
-// each look, up to its end.
+// A stepping state has a fixed revision, and a stepping searcher a revision that grows with each
+// read, up to a limit.
 type stepping struct {
 	State
 	Searcher
@@ -23,7 +23,7 @@ func (s steppingSearcher) Revision(context.Context) (int64, int64, error) {
 	return s.revision, 0, nil
 }
 
-// TestAwait waits for a searcher that others bring up to date only while they do.
+// TestAwait checks that a search waits for a searcher only while a feed updates it.
 func TestAwait(t *testing.T) {
 	s := &stepping{revision: 100, end: 100}
 	f := newFollower(s, steppingSearcher{s}, "", Options{Wait: 200 * time.Millisecond})

@@ -39,8 +39,8 @@ func TestNearness(t *testing.T) {
 	}
 }
 
-// TestEven: a candidate among good ones gains on one of the same score that
-// is among bad ones; with no share, or among few, nothing moves.
+// TestEven: a candidate among good ones gains on one with the same score among bad ones. With no
+// share, or among few candidates, no score changes.
 func TestEven(t *testing.T) {
 	var all []*scored
 	add := func(x, y float32, score float64) {
@@ -76,7 +76,7 @@ func scoresOf(all []*scored) (scores []float64) {
 	return scores
 }
 
-// direction is a random vector of unit length.
+// direction returns a random vector of unit length.
 func direction(rng *rand.Rand, n int) []float32 {
 	v := make([]float32, n)
 	for i := range v {
@@ -86,7 +86,7 @@ func direction(rng *rand.Rand, n int) []float32 {
 	return unit
 }
 
-// The cost of mixing thousands of candidates does not grow with their square.
+// The cost of mixing thousands of candidates is not quadratic.
 func TestFuseOfMany(t *testing.T) {
 	all := make([]*scored, 60_000) // whose square is 28 GB of likenesses
 	for i := range all {

@@ -165,7 +165,7 @@ func embed(ctx context.Context, m Embedder, texts []string) ([][]float32, error)
 	}
 	rows, err := m.Embed(ctx, texts)
 	if err == nil && len(rows) != len(texts) {
-		err = fmt.Errorf("the embedder %s gave %d rows for %d texts", m.Space(), len(rows), len(texts))
+		err = fmt.Errorf("the embedder %s returned %d rows for %d texts", m.Space(), len(rows), len(texts))
 	}
 	return rows, err
 }

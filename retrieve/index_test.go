@@ -22,7 +22,7 @@ var must = datatest.Must
 
 var _ ingest.Sink = (*retrieve.Index)(nil)
 
-// document makes a document of parts, each a place and a chunk of its own.
+// document returns a document of parts, each with a place and a chunk of its own.
 func document(root, path, title string, texts ...string) (*ingest.Document, []ingest.Chunk) {
 	doc := &ingest.Document{ID: root + "/" + path, Root: root, Path: path, Title: title, Format: "text",
 		Digest: fmt.Sprintf("%x", sha256.Sum256([]byte(strings.Join(texts, "\n")))), Text: strings.Join(texts, "\n")}
@@ -128,7 +128,7 @@ func TestSearch(t *testing.T) {
 	if _, err := x.Search(t.Context(), retrieve.Query{Text: " \n"}); !errors.Is(err, retrieve.ErrEmptyQuestion) {
 		t.Errorf("an empty question: %v", err)
 	}
-	// Neither words unheard of nor none at all are an error.
+	// Neither unknown words nor a question without words are an error.
 	for _, text := range []string{"zyzzyva", "???", "the", strings.Repeat("word salad ", 10000)} {
 		if _, err := x.Search(t.Context(), retrieve.Query{Text: text}); err != nil {
 			t.Errorf("search %.20q: %v", text, err)
@@ -189,8 +189,8 @@ func TestSpaceError(t *testing.T) {
 	}
 }
 
-// TestFeedback: the passages that answer best lead to a third, which shares
-// their words and none of the question's. Without them it is among the last.
+// TestFeedback: the passages that answer best lead to a third, which shares their words but no word
+// of the question. Without them it is among the last.
 func TestFeedback(t *testing.T) {
 	e, m := openState(t, t.TempDir()), hashing{Dims: 1024, Name: "wide"}
 	x := newIndex(t, e, m)
@@ -218,7 +218,7 @@ func TestFeedback(t *testing.T) {
 	}
 }
 
-// An altered searcher has something else than was applied.
+// An altered searcher returns other data than was applied.
 type altered struct {
 	retrieve.Searcher
 	alter func([]retrieve.Evidence) []retrieve.Evidence
@@ -307,7 +307,7 @@ func TestReranker(t *testing.T) {
 	}{
 		{"orders again", byLength, ""},
 		{"fails", func(string, []string) ([]float64, error) { return nil, broken }, "order of the search: the reranker is unreachable"},
-		{"miscounts", func(string, []string) ([]float64, error) { return []float64{1}, nil }, "gave 1 scores for"},
+		{"miscounts", func(string, []string) ([]float64, error) { return []float64{1}, nil }, "returned 1 scores for"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			e := openState(t, t.TempDir())
@@ -342,8 +342,8 @@ func TestReranker(t *testing.T) {
 	}
 }
 
-// A hashing embedder embeds a text as the signed hashes of its terms: texts that
-// share words are near each other.
+// A hashing embedder embeds a text as the signed hashes of its terms, so that texts that share
+// words are near each other.
 type hashing struct {
 	Dims int
 	Name string

@@ -10,8 +10,8 @@ import (
 	"ibid/retrieve"
 )
 
-// sectioned makes a document of sections: a heading begins with its level in
-// number signs, which are not part of the text.
+// sectioned returns a document of sections. A heading begins with its level in number signs, which
+// are not part of the text.
 func sectioned(id string, lines ...string) *ingest.Document {
 	doc := &ingest.Document{ID: id, Digest: "d" + id, Format: "markdown"}
 	doc.Root, doc.Path, _ = strings.Cut(id, "/")
@@ -26,8 +26,7 @@ func sectioned(id string, lines ...string) *ingest.Document {
 	return doc
 }
 
-// placesOf returns the place of every word of a document, each
-// where it occurs first.
+// placesOf returns the place of the first occurrence of every word of a document.
 func placesOf(t *testing.T, doc *ingest.Document, passages []retrieve.Passage) string {
 	t.Helper()
 	var b strings.Builder
@@ -90,8 +89,7 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// Rows of a table are sections too: small ones share a passage, and each has its
-// own place in it.
+// Rows of a table are sections too: small rows share a passage, and each has its own place in it.
 func TestPlacesOfRows(t *testing.T) {
 	doc := &ingest.Document{ID: "a/fees.csv", Text: "card 5\n\nboat 9"}
 	doc.Sections = []ingest.Section{{Level: 1, Anchor: "row=1", End: 8}, {Level: 1, Anchor: "row=2", Start: 8, End: 14}}

@@ -25,7 +25,7 @@ func (x *Index) rerank(r *reading, q Query, all []*scored) ([]*scored, error) {
 	}
 	scores, err := x.opts.Reranker.Rerank(r.ctx, q.Text, texts)
 	if err == nil && len(scores) != len(best) {
-		err = fmt.Errorf("the reranker gave %d scores for %d passages", len(scores), len(best))
+		err = fmt.Errorf("the reranker returned %d scores for %d passages", len(scores), len(best))
 	}
 	if r.ctx.Err() != nil {
 		return nil, context.Cause(r.ctx)

@@ -28,7 +28,7 @@ var (
 	_ ingest.Preparer = (*retrieve.Index)(nil)
 )
 
-// counting notes every text that it is given to embed.
+// counting records every text that it embeds.
 type counting struct {
 	hashing
 	mu    sync.Mutex
@@ -42,7 +42,7 @@ func (c *counting) Embed(ctx context.Context, texts []string) ([][]float32, erro
 	return c.hashing.Embed(ctx, texts)
 }
 
-// since gives the texts embedded since the last call, in order of the alphabet.
+// since returns the texts embedded since the last call, sorted.
 func (c *counting) since() []string {
 	texts := c.texts
 	c.texts = nil
@@ -59,7 +59,7 @@ func syncFolder(t *testing.T, x *retrieve.Index, root ingest.Root, files fstest.
 	return lines
 }
 
-// A changed document re-embeds its changed chunks, a renamed one none.
+// A changed document embeds only its changed chunks, a renamed one none.
 func TestSyncEmbedsOnlyWhatChanged(t *testing.T) {
 	m := &counting{hashing: testSpace}
 	dir := t.TempDir()
@@ -105,10 +105,10 @@ func TestSyncEmbedsOnlyWhatChanged(t *testing.T) {
 		}
 	}
 
-	// A heading is embedded with the words below it.
+	// A heading is embedded with the text below it.
 	files["a.md"].Data = bytes.Replace(files["a.md"].Data, []byte("Part B"), []byte("The quay"), 1)
 	check("one heading changed", syncFolder(t, x, root, files), []string{"updated a.md"}, 1, "The quay")
-	// A section that is put in moves the others, which keep their vectors.
+	// A new section moves later sections, which keep their vectors.
 	files["a.md"].Data = bytes.Replace(files["a.md"].Data, []byte("## The quay"), []byte(section("Opening", "gate")+"## The quay"), 1)
 	check("one section more", syncFolder(t, x, root, files), []string{"updated a.md"}, 1, "gate")
 	files["b/c.md"] = files["a.md"]
@@ -118,7 +118,7 @@ func TestSyncEmbedsOnlyWhatChanged(t *testing.T) {
 		!slices.Equal(ids, []string{"harbour/b/c.md#2"}) {
 		t.Errorf("found %q", ids)
 	}
-	// So do those of a document of which another process knows.
+	// So do the vectors of a document that another process has stored.
 	files["b/c.md"].Data = append(files["b/c.md"].Data, section("Part E", "oar")...)
 	check("by another process", syncFolder(t, newIndex(t, openState(t, dir), m), root, files), []string{"updated b/c.md"}, 1, "oar")
 }
@@ -209,7 +209,7 @@ func TestSyncLeavesNothingOfWhatIsDeleted(t *testing.T) {
 	}))
 }
 
-// Of two servers that follow one folder the second finds a file renamed already.
+// If two servers follow one folder, the second finds a file already renamed.
 func TestRenameTwice(t *testing.T) {
 	e := openState(t, t.TempDir())
 	x, y := newIndex(t, e, testSpace), newIndex(t, e, testSpace)
@@ -229,9 +229,9 @@ func TestRenameTwice(t *testing.T) {
 	}
 }
 
-// TestLostHistory puts an older copy of the library in its place, and stores fewer,
-// as many and more documents than were lost: they get the numbers and revisions of
-// the lost ones. The search index of the lost documents is not used for them.
+// TestLostHistory replaces the library with an older copy, and stores fewer, as many and more
+// documents than were lost, which get the numbers and revisions of the lost ones. The search index
+// of the lost documents must not be used for them.
 func TestLostHistory(t *testing.T) {
 	for _, n := range []int{10, 81, 90} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) { loseHistory(t, n) })

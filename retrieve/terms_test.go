@@ -12,10 +12,9 @@ import (
 
 var must = datatest.Must
 
-// TestWords checks the terms of questions; that a word written in one way is found when
-// it is asked for in another, by no small part of the question's terms; that what
-// only looks alike has nothing in common; and that of two texts the one that matches the
-// question comes first.
+// TestWords checks the terms of questions: that a word is found in another spelling through most of
+// the question's terms, that words that only look alike have no terms in common, and that the text
+// that matches the question comes before another.
 func TestWords(t *testing.T) {
 	const words = "testdata/words.txt"
 	for _, row := range datatest.Rows(t, words, "terms") {
@@ -53,8 +52,7 @@ func TestIndexTermsKeepsStopWords(t *testing.T) {
 	}
 }
 
-// covers is the share of a question's words that are in a text, all words
-// counting alike.
+// covers returns the share of a question's words that are in a text, with equal weights.
 func covers(text, asked string) float64 {
 	l := newLexicalScorer(question(asked), Stats{Chunks: 1000, MeanTerms: 10})
 	all, length := CountTerms(text)
@@ -68,8 +66,8 @@ func covers(text, asked string) float64 {
 	return s.Coverage
 }
 
-// Where there is no word but only letters, the index has the start of them. A
-// step that were quadratic in their number would not end here.
+// If a text has no words but only letters, the index has their beginning. Quadratic work would not
+// end here.
 func TestTermsOfEndlessWord(t *testing.T) {
 	terms := flat(indexed("die Länge ist nicht die der " + strings.Repeat("ä", 1<<19)))
 	if last := terms[len(terms)-1]; last != strings.Repeat("a", maxTerm) {
@@ -109,8 +107,7 @@ func isPlain(s string) bool {
 
 func equal(a, b []string) bool { return strings.Join(a, "\x00") == strings.Join(b, "\x00") }
 
-// TestRepeatedWords: a repeated word of a question counts more only if the
-// question is a text of its own.
+// TestRepeatedWords: a repeated word of a question counts more only if the question is long.
 func TestRepeatedWords(t *testing.T) {
 	filler := strings.Repeat("alpha beta gamma delta ", longQuestion/4)
 	for _, c := range []struct {
@@ -133,8 +130,8 @@ func TestRepeatedWords(t *testing.T) {
 	}
 }
 
-// TestLanguage asks in one form of a word and finds it in another, in every
-// language that has a own stemmer besides English.
+// TestLanguage asks for one form of a word and finds another, in every language that has its own
+// stemmer besides English.
 func TestLanguage(t *testing.T) {
 	for _, row := range datatest.Rows(t, "testdata/words.txt", "languages") {
 		code, asked, text, shared := row[0], row[1], row[2], row[3]

@@ -11,7 +11,7 @@ import (
 
 const errReadOnly = unix.EROFS
 
-// Lock acquires the lock of a file, or changes one that is held, without waiting.
+// Lock acquires the lock of a file, or changes a lock that is held, without waiting.
 func Lock(f *os.File, exclusive bool) error {
 	how := unix.LOCK_SH
 	if exclusive {
@@ -24,8 +24,7 @@ func Lock(f *os.File, exclusive bool) error {
 	return err
 }
 
-// Map returns the content of a file, which is read when it is used, and what releases
-// it.
+// Map maps a file into memory and returns its content and a function that unmaps it.
 func Map(f *os.File, size int) (data []byte, release func() error, err error) {
 	data, err = unix.Mmap(int(f.Fd()), 0, size, unix.PROT_READ, unix.MAP_SHARED)
 	return data, func() error { return unix.Munmap(data) }, err
@@ -40,7 +39,7 @@ func SyncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// Free returns how much space this user has on the disk of a directory.
+// Free returns the number of bytes that this user may still write to the disk of a directory.
 func Free(dir string) (int64, error) {
 	var fs unix.Statfs_t
 	err := unix.Statfs(dir, &fs)

@@ -10,14 +10,15 @@ import (
 
 const errReadOnly = windows.ERROR_WRITE_PROTECT
 
-// Lock acquires the lock of a file, or changes one that is held, without waiting.
+// Lock acquires the lock of a file, or changes a lock that is held, without waiting.
 func Lock(f *os.File, exclusive bool) error {
 	var flags uint32 = windows.LOCKFILE_FAIL_IMMEDIATELY
 	if exclusive {
 		flags |= windows.LOCKFILE_EXCLUSIVE_LOCK
 	}
 	h, at := windows.Handle(f.Fd()), new(windows.Overlapped)
-	// Windows does not change a lock; the first call finds none to give up.
+	// Windows does not change a lock, so it is released first; the first call has no lock to
+	// release.
 	if err := windows.UnlockFileEx(h, 0, 1, 0, at); err != nil && !errors.Is(err, windows.ERROR_NOT_LOCKED) {
 		return err
 	}
@@ -28,17 +29,17 @@ func Lock(f *os.File, exclusive bool) error {
 	return err
 }
 
-// Map reads a file whole: a mapped file could not be replaced or deleted here.
+// Map reads a file into memory: on Windows a mapped file could not be replaced or deleted.
 func Map(f *os.File, size int) (data []byte, release func() error, err error) {
 	data = make([]byte, size)
 	_, err = io.ReadFull(f, data)
 	return data, func() error { return nil }, err
 }
 
-// SyncDir has nothing to do: NTFS keeps its own log of renames.
+// SyncDir does nothing: NTFS logs renames itself.
 func SyncDir(string) error { return nil }
 
-// Free returns how much space this user has on the disk of a directory.
+// Free returns the number of bytes that this user may still write to the disk of a directory.
 func Free(dir string) (int64, error) {
 	name, err := windows.UTF16PtrFromString(dir)
 	if err != nil {

@@ -51,8 +51,8 @@ func dot(a, b []float32) (sum float64) {
 	return sum
 }
 
-// TestGolden holds Go to the Python code that trained the table: the same
-// features, and the same first components to the last bit.
+// TestGolden compares Go with the Python code that trained the table: the features must be the
+// same, and the first components equal to the last bit.
 func TestGolden(t *testing.T) {
 	data, err := os.ReadFile("testdata/golden.json")
 	must(t, err)
@@ -85,8 +85,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestSpace binds the name of the space to the table: another table needs
-// another name, because stored vectors are compared within a name.
+// TestSpace ties the name of the space to the table: another table needs another name, because
+// vectors with the same name are compared.
 func TestSpace(t *testing.T) {
 	const (
 		want  = "ibid-static-2/256"
@@ -103,7 +103,7 @@ func TestSpace(t *testing.T) {
 	}
 }
 
-// TestMeaning is the least that a model of meaning must know.
+// TestMeaning checks the least that a model of meaning must know.
 func TestMeaning(t *testing.T) {
 	for _, row := range datatest.Rows(t, "testdata/texts.txt", "nearer") {
 		rows := vectors(t, row...)
@@ -113,7 +113,7 @@ func TestMeaning(t *testing.T) {
 	}
 }
 
-// TestSame lists writings of one text.
+// TestSame lists different spellings of one text.
 func TestSame(t *testing.T) {
 	for _, texts := range datatest.Rows(t, "testdata/texts.txt", "same") {
 		rows := vectors(t, texts...)
@@ -203,7 +203,7 @@ func TestConcurrent(t *testing.T) {
 	}
 }
 
-// TestDamage changes every part of the table; each change must be detected.
+// TestDamage changes every part of the table. Each change must be detected.
 func TestDamage(t *testing.T) {
 	damaged := map[string][]byte{"empty": nil, "cut": file[:len(file)/2], "longer": append(slices.Clone(file), 0)}
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -236,15 +236,15 @@ func FuzzEmbed(f *testing.F) {
 		}
 		n := 0
 		m.features(text, func(uint32) { n++ }, func(uint64, int) { n++ })
-		// Compatibility decomposition makes at most 18 runes of one.
+		// Compatibility decomposition makes at most 18 runes from one.
 		if limit := 2*18*utf8.RuneCountInString(text) + 2; n > limit {
 			t.Fatalf("%d features of %d runes", n, utf8.RuneCountInString(text))
 		}
 	})
 }
 
-// TestLinear gives texts that invite quadratic work; twice the text must not
-// make more than twice the features.
+// TestLinear uses texts that invite quadratic work. Twice the text must not make more than twice
+// the features.
 func TestLinear(t *testing.T) {
 	m := model(t)
 	for _, c := range []struct {
@@ -265,7 +265,7 @@ func TestLinear(t *testing.T) {
 	}
 }
 
-// passage makes running text of common words.
+// passage returns running text of common words.
 func passage(seed uint64, words int) string {
 	rng := rand.New(rand.NewPCG(seed, seed))
 	list := strings.Fields("the of and to in server request document is that it a for network was on are with as configured " +

@@ -23,7 +23,7 @@ const (
 	// maxDims and maxRows limit the memory that a damaged table can request.
 	maxDims = 1024
 	maxRows = 1 << 20
-	// maxName bounds the decompressed vocabulary, in bytes a row.
+	// maxName bounds the decompressed vocabulary, in bytes per row.
 	maxName = 64
 )
 
@@ -41,7 +41,7 @@ var errTable = errors.New("the built-in embedding table is damaged: install the 
 // A component of a row is levels[nibble] * scale.
 func parse(data []byte) (*Model, error) {
 	if len(data) < header+sha256.Size || string(data[:len(magic)]) != magic {
-		return nil, fmt.Errorf("%w (it does not begin as a table)", errTable)
+		return nil, fmt.Errorf("%w (it does not begin like a table)", errTable)
 	}
 	body, sum := data[:len(data)-sha256.Size], data[len(data)-sha256.Size:]
 	if got := sha256.Sum256(body); !bytes.Equal(got[:], sum) {

@@ -8,10 +8,11 @@ import (
 )
 
 const (
-	// maxWord is the longest run of letters or digits, in runes, treated as
-	// one word; longer ones are cut, so that work stays linear in the text.
+	// maxWord is the length in runes of the longest run of letters or digits that is treated as one
+	// word. Longer runs are cut, so that the work stays linear in the text.
 	maxWord = 64
-	// maxPiece is the longest piece looked up in a word without a row, in bytes.
+	// maxPiece is the length in bytes of the longest piece that is looked up in a word without a
+	// row.
 	maxPiece = 20
 )
 
@@ -22,11 +23,11 @@ const (
 	other class = iota
 	letter
 	digit
-	// ideograph is a rune of a script written without spaces: each rune and
-	// each adjacent pair is a feature.
+	// ideograph is a rune of a script written without spaces: each rune and each adjacent pair is a
+	// feature.
 	ideograph
-	// dropped runes (combining accents, vowel points, joiners, soft hyphens) are
-	// passed over without ending a word.
+	// dropped runes (combining accents, vowel points, joiners, soft hyphens) are skipped without
+	// ending a word.
 	dropped
 )
 
@@ -63,12 +64,12 @@ func classify(r rune) class {
 	return other
 }
 
-// features splits text into the entries of the table, and calls row for every
-// row number and hashed for every hash; a word outside the table has several
-// hashes, their number is parts. Text is read in Unicode's compatibility
-// decomposition without accents; invalid UTF-8 separates words.
+// features splits text into the entries of the table, and calls row with every row number and
+// hashed with every hash. A word outside the table may have several hashes; parts is their number.
+// Text is read in Unicode's compatibility decomposition without accents; invalid UTF-8 separates
+// words.
 //
-// train/tokens.py does the same, and testdata/golden.json holds both to it.
+// train/tokens.py does the same, and testdata/golden.json tests both.
 func (m *Model) features(text string, row func(uint32), hashed func(hash uint64, parts int)) {
 	c := cutter{model: m, row: row, hashed: hashed}
 	for at := 0; at < len(text); {
@@ -81,8 +82,7 @@ func (m *Model) features(text string, row func(uint32), hashed func(hash uint64,
 		for end < len(text) && text[end] >= utf8.RuneSelf {
 			end++
 		}
-		// Nothing is decomposed across an ASCII byte except combining marks,
-		// which are dropped.
+		// No decomposition crosses an ASCII byte except for combining marks, which are dropped.
 		var it norm.Iter
 		it.InitString(norm.NFKD, text[at:end])
 		for !it.Done() {
@@ -97,7 +97,7 @@ func (m *Model) features(text string, row func(uint32), hashed func(hash uint64,
 	c.flush()
 }
 
-// A cutter holds the run of letters or digits being read.
+// A cutter collects a run of letters or digits.
 type cutter struct {
 	model  *Model
 	row    func(uint32)
@@ -138,8 +138,8 @@ func (c *cutter) rune(r rune) {
 	c.last = 0
 }
 
-// flush ends the run: a word with a row is that row, even when it is written
-// in camel case (YouTube, iPhone); another is cut at its humps.
+// flush ends the run. A word with a row becomes that row, even if it is written in camel case
+// (YouTube, iPhone); any other word is cut at its humps.
 func (c *cutter) flush() {
 	if c.runes == 0 {
 		return
@@ -147,7 +147,7 @@ func (c *cutter) flush() {
 	if row, ok := c.model.words[string(c.low)]; ok {
 		c.row(row)
 	} else {
-		// Lower case may be of another length: cut it at the same rune.
+		// The lower-case form may differ in length, so it is cut at the same rune.
 		low := c.low
 		for run := c.run; len(run) > 0; {
 			end, runes := hump(run)
@@ -164,8 +164,8 @@ func (c *cutter) flush() {
 	c.runes, c.run, c.low = 0, c.run[:0], c.low[:0]
 }
 
-// hump returns the length of the first hump of camelCase or HTTPServer, in
-// bytes and in runes. A word without humps is one.
+// hump returns the length of the first hump of camelCase or HTTPServer, in bytes and in runes. A
+// word without humps is one hump.
 func hump(word []byte) (bytes, runes int) {
 	before, size := utf8.DecodeRune(word)
 	at, runes := size, 1
@@ -184,9 +184,9 @@ func hump(word []byte) (bytes, runes int) {
 	return at, runes
 }
 
-// part adds the features of one word in lower case: its row; or the longest
-// pieces from the left together with a hash of the whole, so that the same
-// unknown word meets itself; or, in other scripts, its runs of four runes.
+// part adds the features of one word in lower case: its row; or the longest pieces from the left
+// together with a hash of the whole word, so that equal unknown words match; or, in other scripts,
+// its runs of four runes.
 func (c *cutter) part(word []byte) {
 	m := c.model
 	if row, ok := m.words[string(word)]; ok {
@@ -222,8 +222,8 @@ func (c *cutter) part(word []byte) {
 	}
 }
 
-// split cuts a word into the longest pieces from the left and returns their
-// number; 0 when some part has no piece.
+// split cuts a word into the longest pieces from the left and returns their number, or 0 if some
+// part has no piece.
 func (m *Model) split(word []byte, rows *[maxWord]uint32) int {
 	n := 0
 	for at := 0; at < len(word); n++ {
@@ -246,7 +246,7 @@ func (m *Model) split(word []byte, rows *[maxWord]uint32) int {
 	return n
 }
 
-// hash is FNV-1a over the kind of feature and its text.
+// hash returns the FNV-1a hash of the kind of feature and its text.
 func hash(kind byte, text []byte) uint64 {
 	const prime = 0x100000001B3
 	h := (uint64(0xCBF29CE484222325) ^ uint64(kind)) * prime

@@ -18,10 +18,10 @@ import (
 	"ibid/retrieve/index/scan"
 )
 
-// A prepared is a change with the data that a segment keeps of it.
+// A prepared is a change with the data that a segment stores about it.
 type prepared struct {
 	*retrieve.Change
-	dims    int // of the vectors, if there are any
+	dims    int // dimensions of the vectors, if any
 	info    []byte
 	rows    [secLengths][]byte
 	terms   [][]retrieve.TermCount // of each chunk
@@ -64,7 +64,7 @@ func (p *prepared) prepare() error {
 	return nil
 }
 
-// build returns a segment in memory with documents of which each has a chunk.
+// build returns a segment in memory of documents with at least one chunk each.
 func build(documents []prepared) (*segment, error) {
 	slices.SortFunc(documents, func(a, b prepared) int { return cmp.Compare(a.Document, b.Document) })
 	c := content{dims: documents[0].dims, firsts: []uint32{0}}
@@ -92,7 +92,7 @@ func build(documents []prepared) (*segment, error) {
 	return c.segment()
 }
 
-// segment writes the segment in memory.
+// segment returns the content as a segment in memory.
 func (c *content) segment() (*segment, error) {
 	var b bytes.Buffer
 	if _, err := c.write(context.Background(), &b); err != nil {
@@ -101,8 +101,7 @@ func (c *content) segment() (*segment, error) {
 	return newSegment("", b.Bytes())
 }
 
-// merged returns the content of the parts without deleted chunks, or nil if
-// nothing is left.
+// merged returns the content of the parts without deleted chunks, or nil if no chunks remain.
 func merged(parts []part) *content {
 	type origin struct {
 		part, document int
@@ -120,7 +119,7 @@ func merged(parts []part) *content {
 	}
 	slices.SortFunc(all, func(a, b origin) int { return cmp.Compare(a.number, b.number) })
 	c := &content{dims: int(parts[0].Dims), firsts: []uint32{0}}
-	moved := make([][]int32, len(parts)) // by slot, the new one; -1 for a deleted one
+	moved := make([][]int32, len(parts)) // by slot, the new slot, or -1 for a deleted chunk
 	for i := range parts {
 		c.revision = max(c.revision, parts[i].Revision)
 		moved[i] = slices.Repeat([]int32{-1}, int(parts[i].Chunks))
@@ -145,8 +144,7 @@ func merged(parts []part) *content {
 	return c
 }
 
-// mergedTerms returns the terms of the parts, with the slots that they have moved
-// to.
+// mergedTerms returns the terms of the parts, with their new slots.
 func mergedTerms(parts []part, moved [][]int32) iter.Seq2[[]byte, []occurrence] {
 	return func(yield func([]byte, []occurrence) bool) {
 		open := make([]*dictionary, len(parts))
@@ -188,30 +186,29 @@ func mergedTerms(parts []part, moved [][]int32) iter.Seq2[[]byte, []occurrence] 
 	}
 }
 
-// A content is the input of a segment's writer: the documents, and functions
-// that return the rest piece by piece.
+// A content is the input of a segment's writer: the documents, and functions that return their data
+// piece by piece.
 type content struct {
 	revision int64
 	dims     int
-	// The documents, in the order of their numbers. A document has the slots from
-	// firsts[i] to before firsts[i+1].
+	// The documents, ordered by number. Document i has the slots from firsts[i] up to but not
+	// including firsts[i+1].
 	numbers, generations []int64
 	firsts               []uint32
 	info                 func(document int) []byte
 	lengths              []int32 // by slot
-	// rows returns the bytes of a document in one of the sections secCodes to
-	// secVectors.
+	// rows returns the bytes of a document in one of the sections secCodes to secVectors.
 	rows func(section, document int) []byte
-	// terms are in ascending order, and each has the chunks with it in the order
-	// of their slots. The slices are valid until the next.
+	// terms yields the terms in ascending order, each with the chunks that contain it, ordered by
+	// slot. The slices are valid until the next iteration.
 	terms iter.Seq2[[]byte, []occurrence]
 }
 
-// An occurrence is how often a term occurs in the chunk of a slot.
+// An occurrence is the number of times that a term occurs in the chunk of a slot.
 type occurrence struct{ slot, count int32 }
 
-// write writes the segment, and returns the sum of its trailer. It panics with
-// a *damage if its sources are damaged.
+// write writes the segment, and returns the checksum of its trailer. It panics with a *damage if
+// its sources are damaged.
 func (c *content) write(ctx context.Context, to io.Writer) (sum uint32, err error) {
 	w := &writer{ctx: ctx, to: to, block: make([]byte, 0, blockSize)}
 	w.Magic, w.Revision, w.Dims, w.Documents, w.Chunks = magic, c.revision, uint32(c.dims), uint32(len(c.numbers)), uint32(len(c.lengths))
@@ -265,10 +262,10 @@ type writer struct {
 	trailer
 	ctx   context.Context
 	to    io.Writer
-	block []byte // begun and not yet written
-	size  uint64 // of the written bytes, with the block
+	block []byte // not written yet
+	size  uint64 // number of bytes so far, including block
 	sums  []uint32
-	err   error // the first
+	err   error // the first error
 }
 
 func (w *writer) write(p []byte) {
@@ -293,7 +290,7 @@ func (w *writer) flush() {
 	w.block = w.block[:0]
 }
 
-// align writes zeros up to a multiple of n, which is not more than 64.
+// align writes zeros up to a multiple of n, which is at most 64.
 func (w *writer) align(n uint64) {
 	var zeros [64]byte
 	w.write(zeros[:-w.size%n])
@@ -304,13 +301,13 @@ func (w *writer) begin(section int) {
 	w.Starts[section] = w.size
 }
 
-// finish writes the checksums and the trailer, and returns its sum.
+// finish writes the checksums and the trailer, and returns the trailer's checksum.
 func (w *writer) finish() (sum uint32, err error) {
 	if len(w.block) > 0 {
 		w.flush()
 	}
 	if len(w.sums)%2 != 0 {
-		w.sums = append(w.sums, 0) // the trailer is at a multiple of 8
+		w.sums = append(w.sums, 0) // the trailer starts at a multiple of 8
 	}
 	table := bytesOf(w.sums)
 	w.TableSum = crc32.Checksum(table, castagnoli)

@@ -10,12 +10,12 @@ import (
 	"github.com/philippgille/chromem-go"
 )
 
-// A collection has the vectors of the chunks that a filter selects in a
-// segment, including deleted ones, by slot.
+// A collection has the vectors of the chunks that a filter selects in a segment, including deleted
+// chunks, by slot.
 //
-// It has no vectors in mapped memory: chromem-go reads them in goroutines of its
-// own, where [guard] cannot turn a fault into an error. It has those of a segment
-// in memory without a copy, and copies of those in a file.
+// It contains no vectors in mapped memory, because chromem-go reads vectors in its own goroutines,
+// where [guard] cannot turn a fault into an error. Vectors of a segment in memory are shared;
+// vectors of a file are copied.
 type collection = chromem.Collection
 
 // collect returns the collection of the selected chunks.
@@ -25,7 +25,7 @@ func (s *segment) collect(ctx context.Context, f *filtered) (*collection, error)
 	if f.collection != nil {
 		return f.collection, nil
 	}
-	// The embedding function is not called: every chunk has a vector.
+	// The embedding function is never called, because every chunk has a vector.
 	c, err := chromem.NewDB().CreateCollection("chunks", nil, func(context.Context, string) ([]float32, error) {
 		return nil, errors.New("a chunk has no vector")
 	})
@@ -53,8 +53,8 @@ func (s *segment) collect(ctx context.Context, f *filtered) (*collection, error)
 	return c, nil
 }
 
-// around calls f with the chosen chunks that may be among the nearest to a unit
-// vector, the nearest first, as long as below is not true of the cosine.
+// around calls f with the chosen chunks, nearest to a unit vector first, until below returns true
+// for the cosine.
 func (s *segment) around(ctx context.Context, only *chosen, unit []float32, below func(cosine float64) bool, f func(slot int32)) error {
 	c, err := s.collect(ctx, only.filtered)
 	if err != nil {
@@ -62,10 +62,10 @@ func (s *segment) around(ctx context.Context, only *chosen, unit []float32, belo
 	}
 	found, err := c.QueryEmbedding(ctx, unit, c.Count(), nil, nil)
 	if err == nil {
-		err = ctx.Err() // then not everything was compared
+		err = ctx.Err() // an interrupted query has not compared everything
 	}
-	// The similarities are sums of float32, which are off by up to a rounding for
-	// each dimension, and of vectors that may have been scaled.
+	// The similarities are sums of float32, which may be off by a rounding error per dimension, and
+	// the vectors may have been scaled.
 	off := float64(len(unit)+64) / (1 << 23)
 	for _, r := range found {
 		if err != nil || below(float64(r.Similarity)+off) {

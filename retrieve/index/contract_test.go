@@ -17,8 +17,8 @@ import (
 	"ibid/retrieve/weaviate"
 )
 
-// TestContract runs every implementation of [retrieve.Searcher] through the same
-// tests. A new one gets a line here.
+// TestContract runs every implementation of [retrieve.Searcher] through the same tests. A new
+// implementation gets a line here.
 func TestContract(t *testing.T) {
 	segments := func(flush int) func(*testing.T) retrieve.Searcher {
 		return func(t *testing.T) retrieve.Searcher {
@@ -56,7 +56,7 @@ func TestContract(t *testing.T) {
 	}
 }
 
-// A candidate is a searcher to which changes are applied, and a model with the same.
+// A candidate is a searcher and a model to which the same changes are applied.
 type candidate struct {
 	*testing.T
 	s        retrieve.Searcher
@@ -227,7 +227,7 @@ func testTies(t *testing.T, l *candidate) {
 		l.dense(0, k, retrieve.Filter{}, all[:min(k, len(all))]...)
 		l.lexical("boat", k, retrieve.Filter{}, all[:min(k, len(all))]...)
 	}
-	// Many chunks of one document, of which few are wanted.
+	// Many chunks of one document, only few of which are wanted.
 	l.put("a", "x", nil, 5, slices.Repeat([]string{"boat ship"}, 150)...)
 	all = nil
 	for i := range 150 {
@@ -240,8 +240,8 @@ func testTies(t *testing.T, l *candidate) {
 	}
 }
 
-// testTiesOfNames has equal documents whose names continue with signs that sort
-// before the "#" of a chunk id: by chunk id the longest name comes first.
+// testTiesOfNames has equal documents whose names continue with characters that sort before the "#"
+// of a chunk id, so that the longest name comes first by chunk id.
 func testTiesOfNames(t *testing.T, l *candidate) {
 	var all []string
 	for i := range 50 {
@@ -321,8 +321,7 @@ func testRandom(t *testing.T, l *candidate) {
 	}
 }
 
-// testClusters searches among thousands of chunks in clusters, as those of texts
-// are.
+// testClusters searches among thousands of chunks in clusters, like the vectors of texts.
 func testClusters(t *testing.T, l *candidate) {
 	r := rand.New(rand.NewPCG(3, 4))
 	point := func() []float32 {

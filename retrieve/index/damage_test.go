@@ -33,8 +33,8 @@ func files(t *testing.T, dir string) map[string][]byte {
 	return all
 }
 
-// made returns the directory of a closed index with several segments and deleted
-// documents, and its history.
+// made returns the directory of a closed index with several segments and deleted documents, and its
+// history.
 func made(t *testing.T) (dir string, h *history, revision int64) {
 	t.Helper()
 	dir, h = t.TempDir(), newHistory(1)
@@ -47,9 +47,9 @@ func made(t *testing.T) (dir string, h *history, revision int64) {
 	return dir, h, revision
 }
 
-// TestDamage changes bytes of the files of an index, cuts them or removes them.
-// All searches then have the right results, or return an error that wraps
-// ErrIndexDamaged. After that, Reset and the changes make the index whole.
+// TestDamage changes bytes of an index's files, truncates or removes them. All searches must then
+// have the right results, or return an error that wraps ErrIndexDamaged. After Reset and applying
+// the changes, the index is complete.
 func TestDamage(t *testing.T) {
 	source, h, revision := made(t)
 	model, newest := h.until(t, revision), NewModel()
@@ -110,7 +110,7 @@ func TestDamage(t *testing.T) {
 	t.Logf("%d found", found)
 }
 
-// harm returns damaged data, nil for a removed file.
+// harm returns damaged data, or nil for a removed file.
 func harm(r *rand.Rand, data []byte) (damaged []byte, what string) {
 	data = slices.Clone(data)
 	at := r.IntN(len(data))
@@ -131,8 +131,8 @@ func harm(r *rand.Rand, data []byte) (damaged []byte, what string) {
 	return data, "a bit"
 }
 
-// TestCutWhileOpen cuts a segment that is mapped. All searches return an error, and
-// the process lives.
+// TestCutWhileOpen truncates a mapped segment. All searches must return an error, and the process
+// must survive.
 func TestCutWhileOpen(t *testing.T) {
 	dir, h, _ := made(t)
 	x := open(t, dir, 101)
@@ -199,8 +199,8 @@ func TestForeign(t *testing.T) {
 	must(t, h.maker.Check(t.Context(), h.until(t, h.after(revision, 300)[299].Revision), x, 3))
 }
 
-// FuzzSegment changes bytes of a segment and corrects the checksums. Searches may
-// find anything then, but the process lives.
+// FuzzSegment changes bytes of a segment and corrects the checksums. Searches may return anything,
+// but the process must survive.
 func FuzzSegment(f *testing.F) {
 	h := newHistory(2)
 	all, err := prepare(context.Background(), h.after(0, 100))
@@ -282,8 +282,8 @@ func useDamaged(t *testing.T, data []byte, h *history) {
 	})
 }
 
-// TestLost removes the directory of an open index: everything remains found,
-// and new documents remain in memory.
+// TestLost removes the directory of an open index: all documents remain searchable, and new ones
+// stay in memory.
 func TestLost(t *testing.T) {
 	dir, h, revision := made(t)
 	x := Open(dir, Options{Library: "library", Space: "test/8", Flush: 50})
@@ -303,8 +303,8 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// TestUnreadable checks that an index is made again in memory where its files
-// cannot be read or its directory cannot be made.
+// TestUnreadable checks that an index is rebuilt in memory if its files cannot be read or its
+// directory cannot be created.
 func TestUnreadable(t *testing.T) {
 	for name, harm := range map[string]func(dir string) error{
 		"manifest is a folder": func(dir string) error {
@@ -335,7 +335,7 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// TestCheck flips a bit in each block of a segment; a check finds all.
+// TestCheck flips a bit in each block of a segment; Check must find every one.
 func TestCheck(t *testing.T) {
 	dir, _, _ := made(t)
 	segments, err := filepath.Glob(filepath.Join(dir, segmentPrefix+"*"))

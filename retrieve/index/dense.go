@@ -9,8 +9,8 @@ import (
 	"ibid/retrieve/index/scan"
 )
 
-// Dense implements [retrieve.Searcher]. It is exact, unless the filter selects more
-// chunks than [Options.Exact] says: everything selected is compared with the vector.
+// Dense implements [retrieve.Searcher]. It compares the vector with every selected chunk, so it is
+// exact, unless the filter selects more chunks than [Options.Exact] mentions.
 func (x *Index) Dense(ctx context.Context, vector []float32, k int, f retrieve.Filter) (hits []retrieve.Hit, err error) {
 	err = x.read(ctx, func(v *snapshot) error {
 		t := newTop(k, v)
@@ -21,18 +21,17 @@ func (x *Index) Dense(ctx context.Context, vector []float32, k int, f retrieve.F
 	return hits, err
 }
 
-// few is how many chunks are searched by chromem-go, which compares them in less
-// than a millisecond. It computes all cosines from the vectors; of more chunks,
-// the scan is faster by more than can be neglected.
+// few is the number of chunks up to which chromem-go searches in less than a millisecond, computing
+// all cosines from the vectors. For more chunks the scan is considerably faster.
 const few = 2048
 
 // nearest adds the chunks nearest to a vector to t.
 //
-// Of more chunks than the sieve's, it looks only at those that the sieve keeps. Up
-// to few chunks are searched by chromem-go. Of more, a scan over the rounded
-// vectors computes each cosine within a proved bound. What could be among the k
-// best by its upper bound is then computed from the vectors: the result is that
-// of computing all, and reads a quarter of the memory.
+// If the filter selects more chunks than sieve.above, only the chunks that the sieve keeps are
+// compared. Up to few chunks are searched by chromem-go. Otherwise a scan over the rounded vectors
+// computes each cosine within a proved bound, and only chunks whose upper bound may be among the k
+// best are computed from the vectors. The result equals that of computing all cosines, and a
+// quarter of the memory is read.
 func (v *snapshot) nearest(ctx context.Context, t *top, vector []float32, f retrieve.Filter, sieve sieve) error {
 	if t.k <= 0 {
 		return nil
@@ -62,24 +61,24 @@ func (v *snapshot) nearest(ctx context.Context, t *top, vector []float32, f retr
 	sortScored(c.found)
 	for _, n := range c.found {
 		if n.score < c.least || t.below(float64(n.score)*c.perUnit) {
-			break // and so are all that follow
+			break // later chunks are no nearer
 		}
 		exact(n.part, n.slot)
 	}
 	return err
 }
 
-// A closest scans for the chunks that may be among the k nearest. None whose upper
-// bound is below the k-th highest lower bound can be.
+// A closest scans for the chunks that may be among the k nearest. A chunk whose upper bound is
+// below the k-th highest lower bound cannot be.
 type closest struct {
 	query         *scan.Query
 	perUnit       float64 // a bound times perUnit is a cosine
 	spread, slack float32
 	lowers        best[float32]     // the k highest lower bounds
-	least         float32           // the k-th of them
+	least         float32           // the k-th highest lower bound
 	found         []scored[float32] // with their upper bounds
 
-	// Rows of a segment, copied to be next to each other.
+	// Rows of a segment, copied so that they are adjacent.
 	slots             []int32
 	codes             []byte
 	scales, residuals []float32
@@ -93,7 +92,7 @@ func newClosest(unit []float32, k int) *closest {
 		lowers: best[float32]{k: k, worse: func(a, b float32) bool { return a < b }}, least: -math.MaxFloat32}
 }
 
-// rowsAtOnce is the number of rows that are multiplied at a time, or more.
+// rowsAtOnce is the smallest number of rows that are multiplied together.
 const rowsAtOnce = 64
 
 // scan scans the chosen chunks of a segment.

@@ -7,13 +7,13 @@ import (
 	"ibid/retrieve"
 )
 
-// A record is what filters compare of a document, and its id.
+// A record is the id of a document and the fields that filters compare.
 type record struct {
 	info   retrieve.DocumentInfo
 	labels retrieve.Labels
 }
 
-// texts and lists are the stored fields of a record, the id first.
+// texts and lists return the stored fields of a record; the id is the first.
 func (r *record) texts() [6]*string {
 	return [6]*string{&r.info.ID, &r.info.Root, &r.info.Path, &r.info.Collection, &r.info.Format, (*string)(&r.labels.Date)}
 }
@@ -23,8 +23,8 @@ func (r *record) lists() [3]*[]string {
 	return [3]*[]string{&r.labels.Tags, &r.labels.Authors, (*[]string)(unsafe.Pointer(&r.labels.Languages))}
 }
 
-// packInfo returns the record of a document: texts, each with its length before
-// it, and lists of texts, each with their number.
+// packInfo returns the encoded record of a document: texts, each after its length, and lists of
+// texts, each after its number of texts.
 func packInfo(d *retrieve.DocumentInfo) (b []byte) {
 	r := record{info: *d, labels: retrieve.LabelsOf(d.Meta)}
 	for _, text := range r.texts() {
@@ -39,7 +39,7 @@ func packInfo(d *retrieve.DocumentInfo) (b []byte) {
 	return b
 }
 
-// unpack reads a record, whose texts are then in the memory of packed.
+// unpack decodes a record. Its texts share the memory of packed.
 func (r *record) unpack(packed []byte) {
 	u := unpacker{rest: packed}
 	for _, text := range r.texts() {
@@ -47,14 +47,13 @@ func (r *record) unpack(packed []byte) {
 	}
 	for _, list := range r.lists() {
 		*list = (*list)[:0]
-		for range min(u.number(), uint64(len(u.rest))) { // a text has a byte at least
+		for range min(u.number(), uint64(len(u.rest))) { // a text has at least one byte
 			*list = append(*list, u.text())
 		}
 	}
 }
 
-// An unpacker reads numbers and texts. Malformed ones make it panic with a
-// *damage.
+// An unpacker decodes numbers and texts. It panics with a *damage if they are malformed.
 type unpacker struct{ rest []byte }
 
 func (u *unpacker) number() uint64 {

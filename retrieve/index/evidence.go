@@ -12,7 +12,7 @@ import (
 func (x *Index) Evidence(ctx context.Context, hits []retrieve.Hit, terms []string) (all []retrieve.Evidence, err error) {
 	err = x.read(ctx, func(v *snapshot) error {
 		all = make([]retrieve.Evidence, 0, len(hits))
-		at := make([][]scored[int], len(v.parts)) // of each part, with the places in all as scores
+		at := make([][]scored[int], len(v.parts)) // for each part, with the indexes into all as scores
 		for _, h := range hits {
 			part, slot, ok := v.locate(h)
 			if !ok {
@@ -45,7 +45,7 @@ func (x *Index) Evidence(ctx context.Context, hits []retrieve.Hit, terms []strin
 	return all, err
 }
 
-// locate returns where a chunk is; ok is false if it was deleted or changed.
+// locate returns the place of a chunk; ok is false if the chunk was deleted or changed.
 func (v *snapshot) locate(h retrieve.Hit) (part int, slot int32, ok bool) {
 	for i := range v.parts {
 		p := &v.parts[i]

@@ -1,23 +1,21 @@
-// Package index is the embedded [retrieve.Searcher]: immutable segments in
-// memory-mapped files, and segments in memory with new documents.
+// Package index is the embedded [retrieve.Searcher]: immutable segments in memory-mapped files, and
+// segments in memory with new documents.
 //
-// [Index.Apply] makes a small segment in memory of the documents that changed,
-// and notes which documents of older segments are deleted by that. Segments in
-// memory are merged when there are several of a size; when they have some thousand
-// chunks, they are written to a file, and files are merged in the background in
-// the same way. A manifest names the segment files with their deleted documents.
-// Files never change: they are written under a temporary name, made durable and
-// renamed, and so is the manifest. Segments in memory are lost when the process
-// ends; the manifest's revision says which changes to apply again.
+// [Index.Apply] makes a small segment in memory of the changed documents, and marks them as deleted
+// in older segments. Several segments in memory of similar size are merged. When they have some
+// thousand chunks, they are written to a file, and files are merged in the background in the same
+// way. A manifest names the segment files with their deleted documents. Files never change:
+// segments and manifests are written under a temporary name, made durable and renamed. Segments in
+// memory are lost when the process ends; the revision in the manifest says which changes must be
+// applied again.
 //
-// Several processes may use one directory. The one that has the lock file writes;
-// the others map its segments, and keep newer documents than the manifest's in
-// memory. In a directory that cannot be written everything new remains in
-// memory.
+// Several processes may use one directory. The process that has the lock file writes; other
+// processes map its segments, and keep documents newer than the manifest in memory. If the
+// directory cannot be written, all new documents remain in memory.
 //
-// Each block of a segment has a checksum, which is checked before the block is
-// used for the first time. An error that wraps [retrieve.ErrIndexDamaged] is
-// returned by all methods until [Index.Reset].
+// Each block of a segment has a checksum, which is checked before the block is used for the first
+// time. After damage is found, all methods return an error that wraps [retrieve.ErrIndexDamaged]
+// until [Index.Reset].
 package index
 
 import (
@@ -38,25 +36,24 @@ import (
 	"ibid/retrieve/disk"
 )
 
-// Options say what an index is of. A directory of another library, another space,
-// another [retrieve.Analysis] or another format is treated as empty.
+// Options identify and configure an index. A directory with the index of another library, another
+// space, another [retrieve.Analysis] or another format is treated as empty.
 type Options struct {
 	Library string // of [retrieve.State.Library]
 	Space   string // of [retrieve.State.Space]
-	// Flush is how many chunks are collected in memory before they are written to
-	// a file; 0 means 8192.
+	// Flush is the number of chunks that are collected in memory before they are written to a file;
+	// 0 means 8192.
 	Flush int
-	// Exact turns off that among more than two million chunks the dense search
-	// looks only at those that are likely to be the nearest.
+	// Exact makes the dense search compare all chunks even if there are more than two million.
+	// Otherwise it then compares only the chunks that are likely to be the nearest.
 	Exact bool
-	// Unwritten, if it is not nil, is called by Close with the reason why the index
-	// could not be written. Nothing is lost: the next one follows from where the
-	// files are.
+	// Unwritten, if not nil, is called by Close with the reason why the index could not be written.
+	// No data is lost: the next process applies the changes after the manifest again.
 	Unwritten func(error)
 }
 
-// An Index is a [retrieve.Searcher] in a directory. It is safe for concurrent use,
-// also by several processes.
+// An Index is a [retrieve.Searcher] in a directory. It is safe for concurrent use by several
+// goroutines and processes.
 type Index struct {
 	dir      string
 	identity identity
@@ -64,10 +61,10 @@ type Index struct {
 	sieve    sieve
 
 	current atomic.Pointer[snapshot]
-	fault   atomic.Pointer[damage]      // until Reset
-	seen    atomic.Pointer[fs.FileInfo] // the manifest that was read last
+	fault   atomic.Pointer[damage]      // kept until Reset
+	seen    atomic.Pointer[fs.FileInfo] // the manifest that was last read
 
-	// mu is held to change what follows and current, not to search.
+	// mu must be held to change the fields below and current, but not to search.
 	mu   sync.Mutex
 	base struct { // the content of the manifest
 		position
@@ -80,9 +77,8 @@ type Index struct {
 	worker
 }
 
-// Open opens the index in a directory, which is created if possible. An index that
-// is damaged or cannot be read is not an error here but in the methods, until
-// [Index.Reset].
+// Open opens the index in a directory, which it creates if possible. If the index is damaged or
+// cannot be read, the methods return the error until [Index.Reset].
 func Open(dir string, o Options) *Index {
 	if o.Flush <= 0 {
 		o.Flush = 8192
@@ -95,7 +91,7 @@ func Open(dir string, o Options) *Index {
 	x.next = o.Flush
 	x.current.Store(new(snapshot))
 	if err := os.MkdirAll(dir, 0o700); err == nil || disk.IsReadOnly(err) {
-		_ = x.note(guard(x.follow)) // the methods return it
+		_ = x.note(guard(x.follow)) // the methods return the error
 	} else {
 		x.failed = err // everything remains in memory
 	}
@@ -104,7 +100,7 @@ func Open(dir string, o Options) *Index {
 
 var errClosed = errors.New("the search index is closed")
 
-// note remembers an error that reports damage.
+// note records an error that reports damage.
 func (x *Index) note(err error) error {
 	if d := (*damage)(nil); errors.As(err, &d) {
 		x.fault.CompareAndSwap(nil, d)
@@ -113,8 +109,8 @@ func (x *Index) note(err error) error {
 	return err
 }
 
-// read calls f with the state after all changes that were applied, by this process
-// or by the one that writes.
+// read calls f with the state after all changes that were applied by this process or by the writing
+// process.
 func (x *Index) read(ctx context.Context, f func(s *snapshot) error) error {
 	if d := x.fault.Load(); d != nil {
 		return x.note(d)
@@ -126,7 +122,7 @@ func (x *Index) read(ctx context.Context, f func(s *snapshot) error) error {
 	if s == nil {
 		return errClosed
 	}
-	defer runtime.KeepAlive(s) // its memory is unmapped after it is unreachable
+	defer runtime.KeepAlive(s) // its memory is unmapped once it is unreachable
 	return x.note(guard(func() error { return f(s) }))
 }
 
@@ -141,7 +137,7 @@ func (x *Index) refresh() error {
 		return nil
 	}
 	if !x.mu.TryLock() {
-		return nil // a change is being applied, and a later search reads it
+		return nil // a change is being applied; a later search reads the manifest
 	}
 	defer x.mu.Unlock()
 	if x.closed || x.lock != nil {
@@ -150,8 +146,8 @@ func (x *Index) refresh() error {
 	return x.note(guard(x.follow))
 }
 
-// follow reads the manifest and adopts its segments, unless it is of another
-// index or older than the one already known. x.mu is held.
+// follow reads the manifest and adopts its segments, unless it belongs to another index or is older
+// than the current one. The caller must hold x.mu.
 func (x *Index) follow() error {
 	for attempt := 0; ; attempt++ {
 		m, info, err := readManifest(x.dir)
@@ -181,8 +177,8 @@ func (x *Index) follow() error {
 	}
 }
 
-// adopt makes files, which hold the changes up to a position, the base of the
-// index, and keeps later changes in memory. x.mu is held.
+// adopt makes files, which contain the changes up to a position, the base of the index, and keeps
+// later changes in memory. The caller must hold x.mu.
 func (x *Index) adopt(at position, files []part) {
 	recent := slices.DeleteFunc(slices.Clone(x.recent), func(d death) bool { return d.revision <= at.Revision })
 	var memory []part
@@ -210,8 +206,8 @@ func (x *Index) Revision(ctx context.Context) (revision, era int64, err error) {
 	return revision, era, err
 }
 
-// Check compares every block of the segments with its checksum. Searches check
-// those that they read.
+// Check compares every block of the segments with its checksum. Searches check only the blocks that
+// they read.
 func (x *Index) Check(ctx context.Context) error {
 	return x.read(ctx, func(s *snapshot) error {
 		for _, p := range s.parts {
@@ -223,8 +219,7 @@ func (x *Index) Check(ctx context.Context) error {
 	})
 }
 
-// Apply implements [retrieve.Searcher]. If ctx ends or a change is refused, nothing is
-// applied.
+// Apply implements [retrieve.Searcher]. If ctx ends or a change is refused, no change is applied.
 func (x *Index) Apply(ctx context.Context, changes []retrieve.Change) error {
 	revision, _, err := x.Revision(ctx)
 	if err != nil {
@@ -256,7 +251,7 @@ func (x *Index) apply(changes []prepared) error {
 	var deaths []death
 	for i, c := range changes {
 		if c.Revision <= s.Revision {
-			continue // meanwhile it came with a manifest
+			continue // a manifest has brought the change meanwhile
 		}
 		if c.Revision > at.Revision {
 			at = position{c.Revision, c.Era}
@@ -271,7 +266,7 @@ func (x *Index) apply(changes []prepared) error {
 	for _, i := range latest {
 		if c := changes[i]; c.dims > 0 {
 			if dims = cmp.Or(dims, c.dims); c.dims != dims {
-				return fmt.Errorf("indexing %s: its vectors have %d dimensions, those of others have %d", c.Info.ID, c.dims, dims)
+				return fmt.Errorf("indexing %s: its vectors have %d dimensions, but the other vectors have %d", c.Info.ID, c.dims, dims)
 			}
 			documents = append(documents, c)
 		}
@@ -303,7 +298,7 @@ func (x *Index) apply(changes []prepared) error {
 // maxMerged is the largest number of chunks that are merged in memory.
 const maxMerged = 1 << 15
 
-// mergeMemory merges segments in memory as far as that is due.
+// mergeMemory merges segments in memory until no merge is due.
 func mergeMemory(memory []part) ([]part, error) {
 	for {
 		from, rest := pick(memory, due(memory, maxMerged))
@@ -344,12 +339,12 @@ func (x *Index) Reset(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// worthwhile is how many chunks and deleted documents Close writes to a file. It
-// takes less time to apply fewer again.
+// worthwhile is the smallest number of chunks and deleted documents that Close writes to a file.
+// Applying fewer again takes less time.
 const worthwhile = 64
 
-// Close implements [retrieve.Searcher]. Segments in memory are written to a
-// file if they have more than a few chunks.
+// Close implements [retrieve.Searcher]. It writes segments in memory to a file if they have at
+// least worthwhile chunks.
 func (x *Index) Close() error {
 	x.pause()
 	defer x.resume()

@@ -10,7 +10,7 @@ import (
 	"ibid/retrieve"
 )
 
-// open opens an index. With an odd flush, its sieve is used for any number of chunks.
+// open opens an index. If flush is odd, its sieve is used for any number of chunks.
 func open(t testing.TB, dir string, flush int) *Index {
 	t.Helper()
 	x := Open(dir, Options{Library: "library", Space: "test/8", Flush: flush})
@@ -32,7 +32,7 @@ func (x *Index) err() error {
 	return x.failed
 }
 
-// quiet waits until the work in the background is done.
+// quiet waits until the work in the background has ended.
 func (x *Index) quiet() {
 	for {
 		x.mu.Lock()
@@ -45,9 +45,9 @@ func (x *Index) quiet() {
 	}
 }
 
-// TestOracle compares an index with a model through random changes, flushes, merges
-// and restarts. After a restart without Close, the index has exactly the changes up to the
-// revision of its manifest.
+// TestOracle compares an index with a model through random changes, flushes, merges and restarts.
+// After a restart without Close, the index must have exactly the changes up to the revision of its
+// manifest.
 func TestOracle(t *testing.T) {
 	r := datatest.Rand(t)
 	for range datatest.Cases(t, 40) {
@@ -107,7 +107,7 @@ func TestOracle(t *testing.T) {
 	}
 }
 
-// TestPurge looks for the words of a deleted document in all files.
+// TestPurge searches all files for the words of a deleted document.
 func TestPurge(t *testing.T) {
 	dir := t.TempDir()
 	x := open(t, dir, 10)

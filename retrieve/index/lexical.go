@@ -11,16 +11,16 @@ import (
 
 // Lexical implements [retrieve.Searcher]. It is exact.
 //
-// It does not read what cannot be among the k best (MaxScore: Turtle and Flood,
-// "Query Evaluation: Strategies and Optimizations", 1995; by windows, as Lucene
-// does). It goes through the slots of each segment a window at a time. In a
-// window, the terms that even together cannot lift a chunk into the result are
-// not scanned, but only added for the chunks that other terms bring near it.
+// It skips chunks that cannot be among the k best (MaxScore: Turtle and Flood, "Query Evaluation:
+// Strategies and Optimizations", 1995; by windows, as in Lucene). It processes the slots of each
+// segment one window at a time. Terms that even together cannot lift a chunk into the result are
+// not scanned in a window; their weights are added only for chunks that come near the result by
+// other terms.
 //
-// Scores on the way are of single precision, so the search finds all that are
-// near the k-th highest within the rounding. Their scores are computed again at
-// the end, in double precision and in the order of the question's terms, so that
-// the result is that of the plain sum over all chunks.
+// Intermediate scores have single precision, so the search collects all chunks whose scores may
+// reach the k-th highest within the rounding error. Their scores are then computed again in double
+// precision and in the order of the question's terms, so that the result equals the plain sum over
+// all chunks.
 func (x *Index) Lexical(ctx context.Context, terms []string, k int, f retrieve.Filter) (hits []retrieve.Hit, err error) {
 	err = x.read(ctx, func(v *snapshot) error {
 		t := newTop(k, v)
@@ -35,40 +35,39 @@ func (x *Index) Lexical(ctx context.Context, terms []string, k int, f retrieve.F
 	return hits, err
 }
 
-// windowSlots is how many slots have a sum at a time: as many as remain in the
-// nearest cache.
+// windowSlots is the number of slots of a window, whose sums fit in the nearest cache.
 const windowSlots = 4096
 
-// A weighed is a term of a question.
+// A weighed is a term of a question with its weight.
 type weighed struct {
 	idf    float64
-	weight float32 // idf times the most that [retrieve.Saturation] can be
+	weight float32 // idf times the largest value of [retrieve.Saturation]
 }
 
-// A search finds the k chunks of the highest BM25 score in all segments.
+// A search finds the k chunks with the highest BM25 scores in all segments.
 type search struct {
 	snapshot *snapshot
-	mean     float64 // length of a chunk
-	// A term has the share count / (count + base + slope*length) of its weight.
+	mean     float64 // mean length of a chunk
+	// A term contributes the share count / (count + base + slope*length) of its weight.
 	base, slope float32
 	rounding    float32 // the largest relative error of a score
 
-	cursors [][]cursor // of each part, in the order of the question
+	cursors [][]cursor // for each part, in the order of the question
 
-	// In a window: the cursors with the most that their terms weigh, by rising
-	// most, and for each what all before it weigh together.
+	// For a window: the cursors with the largest weights of their terms, in ascending order, and
+	// for each the sum of the weights before it.
 	order []scored[float32]
 	below []float32
 
 	found  []scored[float32] // chunks
 	scores best[float32]     // the k highest scores
-	least  float32           // lowest score of a candidate, more than 0
+	least  float32           // lowest score of a candidate, always positive
 
-	lengths []int32 // of the slots of the window
-	// Of each slot of the window, all zero between two.
+	lengths []int32 // for the slots of the window
+	// For each slot of the window; all zero between windows.
 	sums [windowSlots]float32
-	// The slots of the window that may be found. The elements after them, up to one
-	// after the last slot, are written and not read.
+	// The slots of the window that may be found. Elements beyond, up to one after the last slot,
+	// are written but not read.
 	candidates [2 * windowSlots]uint16
 }
 
@@ -86,8 +85,7 @@ func (x *search) run(ctx context.Context, chosen []chosen, t *top) error {
 	return nil
 }
 
-// newSearch weighs the terms, and makes a cursor for each in every part that has
-// it.
+// newSearch weights the terms, and makes a cursor for each term in every part that has it.
 func newSearch(v *snapshot, terms []string, k int) *search {
 	x := &search{snapshot: v, mean: v.mean(), least: math.SmallestNonzeroFloat32, cursors: make([][]cursor, len(v.parts))}
 	x.scores = best[float32]{k: k, worse: func(a, b float32) bool { return a < b }}
@@ -108,7 +106,7 @@ func newSearch(v *snapshot, terms []string, k int) *search {
 	return x
 }
 
-// window searches the slots from first to before end of a part.
+// window searches the slots of a part from first up to but not including end.
 func (x *search) window(part int32, cursors []cursor, only *chosen, first, end int32) {
 	all := float32(0)
 	order, below := x.order[:len(cursors)], x.below[:len(cursors)]
@@ -122,7 +120,7 @@ func (x *search) window(part int32, cursors []cursor, only *chosen, first, end i
 		return
 	}
 	slices.SortFunc(order, func(a, b scored[float32]) int { return cmp.Compare(a.score, b.score) })
-	sum, essential := float32(0), 0 // the terms before essential reach nothing by themselves
+	sum, essential := float32(0), 0 // the terms before essential cannot reach the result by themselves
 	for i, o := range order {
 		below[i] = sum
 		if sum < x.least {
@@ -152,13 +150,13 @@ func (x *search) window(part int32, cursors []cursor, only *chosen, first, end i
 	clear(x.sums[:end-first])
 }
 
-// scan adds a term's weights to the sums of the window's chunks, and those
-// whose sums reach need by that to the n candidates; it returns how many there
-// are then. Whether a chunk is one cannot be predicted, so there is no branch.
+// scan adds a term's weights to the sums of the window's chunks. It appends the chunks whose sums
+// thereby reach need to the n candidates, and returns the new number of candidates. There is no
+// branch, because it could not be predicted.
 func (x *search) scan(c *cursor, need float32, n uint) uint {
 	sums, candidates, lengths := &x.sums, &x.candidates, x.lengths
 	weight, base, slope := c.weight, x.base, x.slope
-	needed := uint64(math.Float32bits(need)) // positive floats have the order of their bits
+	needed := uint64(math.Float32bits(need)) // positive floats are ordered like their bits
 	for b := c.first; b < c.last; b++ {
 		slots, counts := c.within(b)
 		counts = counts[:len(slots)]
@@ -175,12 +173,12 @@ func (x *search) scan(c *cursor, need float32, n uint) uint {
 	return n
 }
 
-// rank computes the scores of the found chunks again, the highest first.
+// rank computes the scores of the found chunks again, highest first.
 func (x *search) rank(t *top) {
 	sortScored(x.found)
 	for _, f := range x.found {
 		if t.below(float64(f.score * (1 + x.rounding))) {
-			break // and so are all that follow
+			break // later chunks are no better
 		}
 		score, length := 0., x.snapshot.parts[f.part].length(f.slot)
 		for i := range x.cursors[f.part] {
@@ -191,24 +189,23 @@ func (x *search) rank(t *top) {
 	}
 }
 
-// A cursor is one term of a search in its list of one segment.
+// A cursor is one term of a search in its posting list of one segment.
 type cursor struct {
 	*weighed
 	list
 	skips []skip
 
-	decoded int // which skip's postings are decoded, -1 for none
+	decoded int // index of the skip whose postings are decoded, or -1
 	postings
 
-	// The window: its slots, the skips of its postings, and the most that one of
-	// them weighs.
+	// The window: its slots, the skips of its postings, and the largest weight of a posting.
 	from, to    int32
 	first, last int
 	most        float32
 }
 
-// enter moves to the window of the slots from from to before to, which must not
-// begin before the last one.
+// enter moves to the window of the slots from from up to but not including to, which must not begin
+// before the previous window.
 func (c *cursor) enter(from, to int32, x *search) {
 	c.from, c.to = from, to
 	for c.first+1 < len(c.skips) && int32(c.skips[c.first+1].First) <= from {
@@ -221,8 +218,8 @@ func (c *cursor) enter(from, to int32, x *search) {
 		c.last++
 	}
 	c.most *= 1 + x.rounding
-	// Most windows have no posting of a rare term, although its postings are on
-	// both sides.
+	// Most windows have no posting of a rare term even if the term occurs both before and after
+	// them.
 	if c.last-c.first == 1 {
 		if slots, _ := c.within(c.first); len(slots) == 0 {
 			c.last, c.most = c.first, 0
@@ -254,7 +251,7 @@ func (c *cursor) within(i int) (slots, counts []int32) {
 	return slots, counts
 }
 
-// count returns how often the term occurs in a chunk.
+// count returns the number of occurrences of the term in a chunk.
 func (c *cursor) count(slot int32) int {
 	i, found := slices.BinarySearchFunc(c.skips, uint32(slot), func(s skip, slot uint32) int { return int(s.First) - int(slot) })
 	if !found {

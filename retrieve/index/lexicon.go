@@ -8,16 +8,14 @@ import (
 	"unsafe"
 )
 
-// The lexicon of a segment is, in secPostings, for each 64 terms in ascending
-// order their posting lists and then a block: the number of terms, the number of
-// bytes of their lists, and for each term its length, its bytes, the number of
-// its postings and the number of bytes of its list; all as varints. A termBlock
-// in secBlocks says where a block is.
+// The lexicon of a segment is in secPostings. For each 64 terms in ascending order it has their
+// posting lists, followed by a block: the number of terms, the number of bytes of their lists, and
+// for each term its length, its bytes, the number of its postings and the number of bytes of its
+// list; all as varints. A termBlock in secBlocks gives the place of a block.
 //
-// A posting list begins with a skip for each 128 postings. Then follow the
-// postings as varints: the difference of its slot to that of the one before, or
-// to the skip's first, and how often the term occurs there. The list is padded to a
-// multiple of 4 bytes.
+// A posting list begins with a skip for each 128 postings. The postings follow as varints: the
+// difference of the slot from the previous one, or from the skip's first, and the number of
+// occurrences of the term. The list is padded to a multiple of 4 bytes.
 type termBlock struct {
 	Start uint64 // offset in secPostings
 	Size  uint64 // in bytes
@@ -30,11 +28,10 @@ const (
 
 // A skip summarizes 128 postings, so that a search can pass over them.
 type skip struct {
-	First uint32 // slot of the first
-	End   uint32 // offset, after all skips, of the end of its bytes
-	// Count is the highest count, and Length the lowest length of a chunk for each
-	// time that the term occurs in it. They bound the weight of the term in any of
-	// the chunks, whatever the mean length is.
+	First uint32 // slot of the first posting
+	End   uint32 // offset, after all skips, of the end of the postings
+	// Count is the highest count, and Length the lowest length of a chunk per occurrence of the
+	// term. They bound the weight of the term in any of the chunks, whatever the mean length is.
 	Count, Length float32
 }
 
@@ -46,10 +43,10 @@ type lexiconWriter struct {
 	lengths []int32 // by slot
 	blocks  []termBlock
 
-	terms  []byte // of the block begun
+	terms  []byte // of the current block
 	n      int
-	lists  uint64 // bytes of its lists
-	buffer []byte // for a list
+	lists  uint64 // bytes of the current block's lists
+	buffer []byte // for encoding a list
 }
 
 func (l *lexiconWriter) add(term []byte, list []occurrence) {
@@ -103,7 +100,7 @@ func appendList(b []byte, list []occurrence, lengths []int32) []byte {
 	return b
 }
 
-// A list is the posting list of a term in a segment, unread.
+// A list locates the posting list of a term in a segment.
 type list struct {
 	segment *segment
 	start   uint64 // offset in secPostings
@@ -122,7 +119,7 @@ type postings struct {
 	slots, counts [blockPostings]int32
 }
 
-// decode reads the i-th 128 postings.
+// decode decodes the postings of the i-th skip.
 func (l *list) decode(skips []skip, i int, out *postings) {
 	out.n = min(blockPostings, l.n-i*blockPostings)
 	from := uint32(0)
@@ -137,7 +134,7 @@ func (l *list) decode(skips []skip, i int, out *postings) {
 	slot := int32(skips[i].First)
 	for j := range out.n {
 		gap, count, n := uint64(b[0]), uint64(b[1]), 2
-		if gap|count >= 0x80 { // not both of one byte
+		if gap|count >= 0x80 { // not both are single bytes
 			gap, n = binary.Uvarint(b)
 			value, m := binary.Uvarint(b[n:])
 			count, n = value, n+m
@@ -151,7 +148,7 @@ func (l *list) decode(skips []skip, i int, out *postings) {
 	}
 }
 
-// each calls f with every occurrence, in the order of their slots.
+// each calls f with every occurrence, ordered by slot.
 func (l *list) each(f func(slot, count int32)) {
 	var p postings
 	skips := l.skips()
@@ -165,7 +162,7 @@ func (l *list) each(f func(slot, count int32)) {
 
 // lookup returns the posting list of a term.
 func (s *segment) lookup(term string) (l list, ok bool) {
-	block := sort.Search(int(s.Blocks), func(i int) bool { // the first that begins after the term
+	block := sort.Search(int(s.Blocks), func(i int) bool { // the first block that begins after the term
 		d := dictionary{list: list{segment: s}, block: i}
 		return d.next() && string(d.term) > term
 	})
@@ -178,18 +175,17 @@ func (s *segment) lookup(term string) (l list, ok bool) {
 	return d.list, d.term != nil && string(d.term) == term
 }
 
-// A dictionary goes through the terms of a segment and their lists, from the
-// beginning of a block.
+// A dictionary iterates over the terms of a segment and their lists, from the beginning of a block.
 type dictionary struct {
-	block  int // the next
+	block  int // the next block
 	terms  unpacker
-	left   int    // terms of the block
+	left   int    // remaining terms of the block
 	offset uint64 // offset of the next list
 	term   []byte
 	list
 }
 
-// next moves to the next term; it reports whether there is one.
+// next moves to the next term. It reports whether there is one.
 func (d *dictionary) next() bool {
 	s := d.segment
 	for d.left == 0 {

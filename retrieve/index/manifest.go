@@ -15,8 +15,8 @@ import (
 	"ibid/retrieve/disk"
 )
 
-// The files of an index: the manifest names the segments, and only the process
-// that has locked the lock file writes.
+// The files of an index: the manifest names the segments, and only the process that has locked the
+// lock file writes.
 const (
 	manifestName  = "manifest"
 	lockName      = "lock"
@@ -27,8 +27,8 @@ const (
 // formatVersion changes with the format of segments or of the manifest.
 const formatVersion = 2
 
-// An identity says what an index is of. A directory with another one is treated as
-// empty.
+// An identity says to which library and space an index belongs. A directory with another identity
+// is treated as empty.
 type identity struct {
 	Format   int    `json:"format"`
 	Analysis int    `json:"analysis"` // [retrieve.Analysis]
@@ -36,18 +36,18 @@ type identity struct {
 	Space    string `json:"space"`
 }
 
-// A manifest describes the files of an index, which hold exactly the changes up to
-// a revision. The file has a checksum in its first line.
+// A manifest describes the files of an index, which contain exactly the changes up to a revision.
+// The first line of the file is a checksum.
 type manifest struct {
 	identity
 	position
 	Segments []entry `json:"segments"`
 }
 
-// A position is that of the last change applied.
+// A position is the revision and era of the last applied change.
 type position struct {
 	Revision int64 `json:"revision"`
-	Era      int64 `json:"era,omitempty"` // of [retrieve.Change.Era]
+	Era      int64 `json:"era,omitempty"` // from [retrieve.Change.Era]
 }
 
 // An entry is a segment of a manifest.
@@ -55,10 +55,10 @@ type entry struct {
 	File    string `json:"file"`
 	Bytes   int64  `json:"bytes"`
 	Sum     uint32 `json:"sum"`               // of the trailer
-	Deleted []int  `json:"deleted,omitempty"` // the places of the documents deleted since it was written
+	Deleted []int  `json:"deleted,omitempty"` // indexes of the documents deleted since the segment was written
 }
 
-// open returns the part of an entry. It uses a segment that is already open.
+// open returns the part of an entry. It shares the segment of a known part.
 func (e *entry) open(dir string, known []part) (p part, err error) {
 	if at := slices.IndexFunc(known, func(p part) bool { return p.file == e.File && p.Sum == e.Sum }); at >= 0 {
 		p.segment = known[at].segment
@@ -71,11 +71,11 @@ func (e *entry) open(dir string, known []part) (p part, err error) {
 	return p.without(e.Deleted), nil
 }
 
-// readManifest reads the manifest of a directory, and describes its file. Both are
-// nil if there is none.
+// readManifest reads the manifest of a directory, and describes its file. Both results are nil if
+// the directory has no manifest.
 func readManifest(dir string) (*manifest, fs.FileInfo, error) {
 	path := filepath.Join(dir, manifestName)
-	info, err := os.Stat(path) // first: if another takes its place, that is read again
+	info, err := os.Stat(path) // first, so that a manifest that replaces this one is read again
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, nil
 	}
@@ -101,8 +101,8 @@ func readManifest(dir string) (*manifest, fs.FileInfo, error) {
 
 func checksum(body []byte) string { return fmt.Sprintf("%08x", crc32.Checksum(body, castagnoli)) }
 
-// writeManifest replaces the manifest of a directory, and removes the segments that
-// it does not name. What cannot be removed now is removed the next time.
+// writeManifest replaces the manifest of a directory, and removes the segments that it does not
+// name. A segment that cannot be removed now is removed the next time.
 func writeManifest(dir string, m *manifest) error {
 	body, err := json.Marshal(m)
 	if err != nil {
@@ -124,7 +124,7 @@ func writeManifest(dir string, m *manifest) error {
 	return nil
 }
 
-// removeFiles removes the files with a prefix of which f is true.
+// removeFiles removes the files with a prefix for which f returns true.
 func removeFiles(dir, prefix string, f func(name string) bool) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
@@ -134,8 +134,8 @@ func removeFiles(dir, prefix string, f func(name string) bool) {
 	}
 }
 
-// writeTemp writes a temporary file, and returns its name when it is durable.
-// The next process that writes removes files that are left over.
+// writeTemp writes a temporary file durably, and returns its name. The next process that writes
+// removes temporary files that are left over.
 func writeTemp(dir string, write func(io.Writer) error) (name string, err error) {
 	f, err := os.CreateTemp(dir, tempPrefix)
 	if err != nil {
@@ -150,7 +150,7 @@ func writeTemp(dir string, write func(io.Writer) error) (name string, err error)
 	return filepath.Base(f.Name()), err
 }
 
-// rename gives a temporary file its name, durably.
+// rename durably gives a temporary file its name.
 func rename(dir, temp, name string) error {
 	if err := os.Rename(filepath.Join(dir, temp), filepath.Join(dir, name)); err != nil {
 		return err

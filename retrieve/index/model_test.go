@@ -16,8 +16,7 @@ import (
 
 var must = datatest.Must
 
-// A Model is a searcher that keeps everything in a map and reads all of it for
-// every question.
+// A Model is a searcher that keeps all data in a map and reads all of it for every question.
 type Model struct {
 	revision  int64
 	documents map[int64]document
@@ -56,10 +55,10 @@ func (m *Model) Apply(changes ...retrieve.Change) {
 	}
 }
 
-// Revision is that of the last change.
+// Revision returns the revision of the last change.
 func (m *Model) Revision() int64 { return m.revision }
 
-// A graded is a chunk with its score; the highest is the best.
+// A graded is a chunk with its score.
 type graded struct {
 	hit   retrieve.Hit
 	id    string
@@ -127,14 +126,14 @@ func (m *Model) stats(terms []string) retrieve.Stats {
 	return s
 }
 
-// The largest differences between scores that count as equal: cosines of float32
-// components, and sums of a few float64.
+// The largest differences between scores that count as equal, for cosines of float32 components and
+// for sums of a few float64.
 const (
 	cosineError = 1e-6
 	bm25Error   = 1e-9
 )
 
-// ranked compares the hits with the best k of all.
+// ranked compares the hits with the k best chunks of all.
 func ranked(what string, got []retrieve.Hit, all []graded, k int, rounding float64) error {
 	k = max(0, min(k, len(all)))
 	if len(got) != k {
@@ -153,7 +152,7 @@ func ranked(what string, got []retrieve.Hit, all []graded, k int, rounding float
 		if math.Abs(g.score-all[i].score) > rounding {
 			return fmt.Errorf("%s found %s (%.9f) as number %d, want %s (%.9f)", what, g.id, g.score, i+1, all[i].id, all[i].score)
 		}
-		// Only equal vectors and counts have scores that are surely equal.
+		// Only equal vectors and counts certainly have equal scores.
 		if i > 0 && g.score == all[i-1].score && got[i-1] == all[i-1].hit && g.score == all[i].score && g.id != all[i].id {
 			return fmt.Errorf("%s found %s as number %d, want %s, which has the same score", what, g.id, i+1, all[i].id)
 		}
@@ -179,8 +178,8 @@ func (m *Model) CheckLexical(ctx context.Context, s retrieve.Searcher, terms []s
 	return ranked(fmt.Sprintf("Lexical(%v, %d, %+v)", terms, k, f), got, m.lexical(terms, f), k, bm25Error)
 }
 
-// CheckAll compares the revision, the statistics of the terms and the evidence of
-// all chunks with the model, and checks that no search finds anything else.
+// CheckAll compares the revision, the statistics of the terms and the evidence of all chunks with
+// the model, and checks that searches find no other chunks.
 func (m *Model) CheckAll(ctx context.Context, s retrieve.Searcher, terms []string) error {
 	if revision, _, err := s.Revision(ctx); err != nil || revision != m.revision {
 		return fmt.Errorf("the revision is %d, want %d: %w", revision, m.revision, err)
@@ -259,15 +258,15 @@ func (r *Maker) Text(n int) string {
 	return strings.Join(w, " ")
 }
 
-// Terms returns different terms of one or a few words.
+// Terms returns distinct terms of one or a few words.
 func (r *Maker) Terms() []string { return terms(r.Text(4)) }
 
-// terms returns the different terms of a question.
+// terms returns the distinct terms of a question.
 func terms(question string) []string { return distinct(retrieve.Terms(question)...) }
 
 func distinct(terms ...string) []string { return slices.Compact(slices.Sorted(slices.Values(terms))) }
 
-// Vector returns a vector of unit length. Every tenth is one of three.
+// Vector returns a vector of unit length. Every tenth is one of three fixed vectors.
 func (r *Maker) Vector() []float32 {
 	if r.IntN(10) == 0 {
 		v := make([]float32, r.Dims)
@@ -285,7 +284,7 @@ func (r *Maker) Vector() []float32 {
 	return unit
 }
 
-// Filter returns a filter that some documents pass.
+// Filter returns a filter that some documents match.
 func (r *Maker) Filter() retrieve.Filter {
 	return []retrieve.Filter{
 		{}, {Collection: "work"}, {Format: "markdown"}, {Since: "2010"}, {Tags: []string{Words[r.IntN(5)]}}, {Root: "b"},
@@ -293,7 +292,7 @@ func (r *Maker) Filter() retrieve.Filter {
 	}[r.IntN(9)]
 }
 
-// Changes returns changes of at least n documents or none.
+// Changes returns changes of at least n documents, or no changes.
 func (r *Maker) Changes(n int) (all []retrieve.Change) {
 	for range n {
 		r.revision += 1 + r.Int64N(3)

@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 // childFlush is small, so that a process often writes and merges files.
 const childFlush = 40
 
-// A history is an endless list of random changes, which a seed determines.
+// A history is an endless list of random changes, determined by a seed.
 type history struct {
 	maker   *Maker // for searches
 	source  Maker
@@ -67,8 +67,8 @@ func (h *history) after(revision int64, n int) []retrieve.Change {
 	return h.changes[first : first+n]
 }
 
-// until returns the model with the changes up to a revision, which must be one of
-// theirs.
+// until returns the model with the changes up to a revision, which must be the revision of a
+// change.
 func (h *history) until(t *testing.T, revision int64) *Model {
 	t.Helper()
 	if h.model == nil || h.model.Revision() > revision {
@@ -89,8 +89,8 @@ func (h *history) until(t *testing.T, revision int64) *Model {
 	return m
 }
 
-// childWrite applies the changes of a history to an index, one after the other,
-// and prints the revision after each. It opens the index again now and then.
+// childWrite applies the changes of a history to an index, one after another, and prints the
+// revision after each. It reopens the index now and then.
 func childWrite(dir string) error {
 	seed, err := strconv.ParseUint(os.Getenv(childSeed), 10, 64)
 	if err != nil {
@@ -170,9 +170,9 @@ func (c *child) kill(t *testing.T) {
 	}
 }
 
-// TestKill kills a process at random moments of applying changes and of writing
-// and merging files, always in the same directory. The directory then has
-// exactly the history up to its revision, and the next process continues.
+// TestKill kills a process at random moments while it applies changes and writes and merges files,
+// always in the same directory. The directory must then have exactly the history up to its
+// revision, and the next process must continue.
 func TestKill(t *testing.T) {
 	kills := datatest.Cases(t, 400)
 	r := datatest.Rand(t)
@@ -207,9 +207,9 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// TestTogether has another process write to the directory in which this one
-// searches, and kills it. Both apply the same history; this one finds everything
-// up to its revision at any time, and writes after the other has ended.
+// TestTogether lets another process write to the directory in which this one searches, and kills
+// it. Both apply the same history; this one must find everything up to its revision at any time,
+// and must write after the other process has ended.
 func TestTogether(t *testing.T) {
 	r := datatest.Rand(t)
 	dir, seed := t.TempDir(), r.Uint64()

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestReadOnly uses an index in a directory that it must not write: existing
-// documents are found, and new ones remain in memory.
+// TestReadOnly uses an index in a directory that cannot be written: existing documents are found,
+// and new ones remain in memory.
 func TestReadOnly(t *testing.T) {
 	dir, h, revision := made(t)
 	before := files(t, dir)

@@ -21,18 +21,17 @@ import (
 	"ibid/retrieve/index/scan"
 )
 
-// A segment is a set of documents with everything that searches need of their
-// chunks. It never changes. A chunk's slot is its place in the segment: the
-// documents are in the order of their numbers, and the chunks of a document in
-// theirs.
+// A segment is a set of documents with all the data that searches need. It never changes. A chunk's
+// slot is its index in the segment: documents are ordered by number, and the chunks of a document
+// by ordinal.
 //
-// A segment is one piece of memory: a mapped file, or made by [content.write] and
-// not yet in a file. It has these sections, then a checksum for each block of
-// them, then the trailer. Numbers have the byte order of the machine; a machine
-// with the other order finds a magic number that it does not know.
+// A segment is one piece of memory, either a mapped file or written by [content.write] and not in a
+// file yet. It consists of the sections below, a checksum for each of their blocks, and the
+// trailer. Numbers have the byte order of the machine; a machine with the other order does not
+// recognise the magic number.
 type segment struct {
 	trailer
-	file string // name of the file; empty in memory
+	file string // empty if the segment is in memory
 	data []byte
 
 	sums    []uint32        // of the blocks
@@ -42,7 +41,7 @@ type segment struct {
 
 // The sections of a segment.
 const (
-	// Rows for each slot.
+	// A row for each slot.
 	secCodes     = iota // by [scan.Quantise]
 	secScales           // float32
 	secResiduals        // float32
@@ -51,34 +50,35 @@ const (
 	// For each document.
 	secNumbers     // int64, ascending
 	secGenerations // int64
-	secFirsts      // uint32: first slot, and at the end the number of slots
-	secInfoEnds    // uint64: where its record ends in secInfo
+	secFirsts      // uint32: first slot; the number of slots at the end
+	secInfoEnds    // uint64: the end of its record in secInfo
 	secInfo        // records, by [packInfo]
 	// The lexicon.
 	secPostings // posting lists and blocks of terms, see lexiconWriter
-	// A termBlock for each block of terms. Then, at a multiple of 64, the rows of
-	// [scan.Signs] for each slot.
+	// A termBlock for each block of terms, followed, at a multiple of 64, by the [scan.Signs] of
+	// each slot.
 	secBlocks
 	sections
 )
 
-// A trailer describes a segment. It is at the end of it.
+// A trailer describes a segment, and is its last part.
 type trailer struct {
 	Magic                           uint64
-	Revision                        int64 // the segment has no later change
+	Revision                        int64 // of the latest change in the segment
 	Words                           int64 // sum of the lengths of all chunks
 	Dims, Documents, Chunks, Blocks uint32
 	// Starts are the offsets of the sections and, last, of the checksums.
 	Starts [sections + 1]uint64
-	// TableSum is the checksum of the checksums, Sum of the trailer up to itself.
+	// TableSum is the checksum of the checksums, Sum the checksum of the trailer's fields before
+	// Sum.
 	TableSum, Sum uint32
 }
 
 const (
 	magic       = 0x31_67_65_73_64_69_62_69 // "ibidseg1"
 	trailerSize = int(unsafe.Sizeof(trailer{}))
-	// blockSize is the number of bytes with one checksum: few, because a search
-	// reads a vector here and there, and must check all of its block.
+	// blockSize is the number of bytes with one checksum. It is small because a search reads single
+	// vectors and must check the whole block of each.
 	blockSize = 16 << 10
 	// maxChunks is the largest number of chunks in a segment.
 	maxChunks = 1 << 24
@@ -86,12 +86,12 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// sum is the checksum of the trailer's other fields.
+// sum returns the checksum of the trailer's other fields.
 func (t *trailer) sum() uint32 {
 	return crc32.Checksum(bytesOf([]trailer{*t})[:unsafe.Offsetof(t.Sum)], castagnoli)
 }
 
-// width is the number of bytes for each slot in a section of rows.
+// width returns the number of bytes of a slot in a section of rows.
 func (t *trailer) width(section int) int {
 	switch section {
 	case secCodes:
@@ -102,18 +102,18 @@ func (t *trailer) width(section int) int {
 	return 4
 }
 
-// newSegment returns the segment in data. It reads the trailer and the
-// checksums; the error is a *damage.
+// newSegment returns the segment in data. It reads the trailer and the checksums; an error is a
+// *damage.
 func newSegment(file string, data []byte) (*segment, error) {
 	s := &segment{file: file, data: data}
 	fault := func(what string) (*segment, error) { return nil, &damage{file: file, what: what} }
 	at := len(data) - trailerSize
 	if at < 0 || at%8 != 0 {
-		return fault("it is cut short")
+		return fault("it is truncated")
 	}
 	s.trailer = cast[trailer](data[at:])[0]
 	if s.Magic != magic || s.Sum != s.trailer.sum() {
-		return fault("its end is not that of a segment")
+		return fault("its trailer is invalid")
 	}
 	if s.Dims == 0 || s.Documents == 0 || s.Documents > s.Chunks || s.Chunks > maxChunks || !slices.IsSorted(s.Starts[:]) {
 		return fault("it has an impossible size")
@@ -121,7 +121,7 @@ func newSegment(file string, data []byte) (*segment, error) {
 	table := int64(s.Starts[sections])
 	blocks := (table + blockSize - 1) / blockSize
 	if table < 0 || table%8 != 0 || table+(4*blocks+7)/8*8 != int64(at) {
-		return fault("it is cut short")
+		return fault("it is truncated")
 	}
 	if s.sums = cast[uint32](data[table : table+4*blocks]); crc32.Checksum(data[table:at], castagnoli) != s.TableSum {
 		return fault("its checksums are damaged")
@@ -132,13 +132,12 @@ func newSegment(file string, data []byte) (*segment, error) {
 	return s, nil
 }
 
-// view returns n bytes of a section, from the offset start. It panics with a
-// *damage if they are outside the section, or in a block whose checksum is wrong.
-// [guard] returns that as an error.
+// view returns n bytes of a section, from the offset start. If they are outside the section, or in
+// a block whose checksum is wrong, it panics with a *damage, which [guard] returns as an error.
 func (s *segment) view(section int, start uint64, n int) []byte {
 	from, to := s.Starts[section], s.Starts[section+1]
 	if start > to-from || n < 0 || uint64(n) > to-from-start {
-		s.fail("an offset is outside it")
+		s.fail("an offset is out of range")
 	}
 	from += start
 	to = from + uint64(n)
@@ -196,7 +195,7 @@ func (s *segment) signsAt() uint64 {
 	return (uint64(s.Blocks)*uint64(unsafe.Sizeof(termBlock{})) + 63) &^ 63
 }
 
-// chunksOf returns the slots of a document: from first to before end.
+// chunksOf returns the slots of a document, from first up to but not including end.
 func (s *segment) chunksOf(document int) (first, end int32) {
 	pair := cast[uint32](s.view(secFirsts, 4*uint64(document), 8))
 	if pair[0] >= pair[1] || pair[1] > s.Chunks {
@@ -205,13 +204,13 @@ func (s *segment) chunksOf(document int) (first, end int32) {
 	return int32(pair[0]), int32(pair[1])
 }
 
-// documentOf returns the document of a slot, and the slot of its first chunk.
+// documentOf returns the document of a slot, and the slot of the document's first chunk.
 func (s *segment) documentOf(slot int32) (document int, first int32) {
 	document = sort.Search(int(s.Documents), func(i int) bool { return item[uint32](s, secFirsts, i) > uint32(slot) }) - 1
 	return document, int32(item[uint32](s, secFirsts, document))
 }
 
-// find returns the document with a number.
+// find returns the document with the given number.
 func (s *segment) find(number int64) (document int, ok bool) {
 	document = sort.Search(int(s.Documents), func(i int) bool { return s.number(i) >= number })
 	return document, document < int(s.Documents) && s.number(document) == number
@@ -243,7 +242,7 @@ func item[T int32 | uint32 | int64 | uint64](s *segment, section, i int) T {
 	return *(*T)(unsafe.Pointer(&s.view(section, uint64(i)*uint64(size), size)[0]))
 }
 
-// cast returns bytes as the numbers that they are, in the same memory.
+// cast returns the numbers that bytes represent, in the same memory.
 func cast[T any](b []byte) []T {
 	if len(b) == 0 {
 		return nil
@@ -261,8 +260,7 @@ func bytesOf[T any](numbers []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(&numbers[0])), len(numbers)*int(unsafe.Sizeof(t)))
 }
 
-// openSegment maps the file of a segment, which must have the size and the sum of
-// the trailer.
+// openSegment maps the file of a segment, which must have the given size and trailer checksum.
 func openSegment(dir, name string, size int64, sum uint32) (s *segment, err error) {
 	f, err := os.Open(filepath.Join(dir, name))
 	if err != nil {
@@ -289,11 +287,11 @@ func openSegment(dir, name string, size int64, sum uint32) (s *segment, err erro
 	return s, nil
 }
 
-// guard calls f, which reads segments, and turns a panic caused by damage into an
-// error that wraps [retrieve.ErrIndexDamaged]: a *damage, an index out of range, or a
-// fault in mapped memory (the file was truncated, or the disk cannot be read).
+// guard calls f, which reads segments, and turns a panic caused by damage into an error that wraps
+// [retrieve.ErrIndexDamaged]: a *damage, an index out of range, or a fault in mapped memory (the
+// file was truncated, or the disk cannot be read).
 //
-// f must read mapped memory in this goroutine: a fault in another ends the process.
+// f must read mapped memory in this goroutine: a fault in another goroutine ends the process.
 func guard(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -302,7 +300,7 @@ func guard(f func() error) (err error) {
 		case *damage:
 			err = r
 		case interface{ Addr() uintptr }:
-			err = &damage{what: "the file was cut short, or the disk cannot be read"}
+			err = &damage{what: "the file was truncated, or the disk cannot be read"}
 		case runtime.Error:
 			err = &damage{what: r.Error()}
 		default:
@@ -312,8 +310,8 @@ func guard(f func() error) (err error) {
 	return f()
 }
 
-// unreadable returns the error of a file that cannot be read as damage: the index
-// can be made again.
+// unreadable returns the error of a file that cannot be read as damage, since the index can be
+// rebuilt.
 func unreadable(file string, err error) error {
 	if d := (*damage)(nil); errors.As(err, &d) {
 		return err

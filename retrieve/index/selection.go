@@ -11,10 +11,10 @@ import (
 // A selection is a set of slots, a bit for each.
 type selection []uint64
 
-// newSelection returns an empty selection with room for so many slots.
+// newSelection returns an empty selection of the given number of slots.
 func newSelection(slots int) selection { return make(selection, (slots+63)/64) }
 
-// set adds the slots from first to before end.
+// set adds the slots from first up to but not including end.
 func (s selection) set(first, end int32) {
 	for at := first; at < end; {
 		n := min(end-at, 64-at%64)
@@ -25,21 +25,21 @@ func (s selection) set(first, end int32) {
 
 func (s selection) has(slot int32) bool { return s[slot/64]>>(slot%64)&1 != 0 }
 
-// some reports whether a slot from first to before end may be selected.
+// some reports whether a slot from first up to but not including end may be selected.
 func (s selection) some(first, end int32) bool {
 	return slices.ContainsFunc(s[first/64:(end+63)/64], func(w uint64) bool { return w != 0 })
 }
 
-// A chosen is the chunks of a segment that one search may find: those that the
-// filter selects and that are not deleted.
+// A chosen is the set of a segment's chunks that one search may find: the chunks that the filter
+// selects and that are not deleted.
 type chosen struct {
 	*filtered
-	deleted selection // nil for nothing
+	deleted selection // nil if no chunk is deleted
 	chunks  int       // of the segment
 }
 
-// choose returns the chunks of each part that a search with the filter may
-// find, and their number including deleted ones.
+// choose returns the chunks of each part that a search with the filter may find, and their total
+// number including deleted ones.
 func (v *snapshot) choose(f retrieve.Filter) (parts []chosen, all int) {
 	parts = make([]chosen, len(v.parts))
 	for i, p := range v.parts {
@@ -56,10 +56,10 @@ func (c *chosen) has(slot int32) bool {
 	return (c.slots == nil || c.slots.has(slot)) && (c.deleted == nil || !c.deleted.has(slot))
 }
 
-// words is the number of words of [chosen.word].
+// words returns the number of words of [chosen.word].
 func (c *chosen) words() int { return (c.chunks + 63) / 64 }
 
-// word returns the slots from 64*i on, a bit for each.
+// word returns the slots from 64*i, a bit for each.
 func (c *chosen) word(i int) uint64 {
 	w := ^uint64(0)
 	if rest := c.chunks - 64*i; rest < 64 {
@@ -74,24 +74,24 @@ func (c *chosen) word(i int) uint64 {
 	return w
 }
 
-// A filtered is the chunks that a filter selects in a segment, including those
-// of deleted documents.
+// A filtered is the set of chunks that a filter selects in a segment, including chunks of deleted
+// documents.
 type filtered struct {
-	slots selection // nil for all
-	count int       // of them
+	slots selection // nil if all slots are selected
+	count int       // number of selected slots
 
 	collection *collection // of these chunks; nil until needed
 }
 
-// selections cache what filters select in a segment. The first search with a
-// filter decides about every document.
+// selections caches the results of filters in a segment. The first search with a filter evaluates
+// it for every document.
 type selections struct {
 	mu        sync.Mutex
-	known     map[string]*filtered // by the filter as a text
-	collected []*filtered          // those with a collection, the oldest first
+	known     map[string]*filtered // by the filter's textual form
+	collected []*filtered          // entries of known with a collection, oldest first
 }
 
-// How many selections and collections are cached in a segment.
+// The largest numbers of selections and collections that are cached for a segment.
 const (
 	maxSelections  = 64
 	maxCollections = 4

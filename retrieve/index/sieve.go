@@ -6,31 +6,31 @@ import (
 	"ibid/retrieve/index/scan"
 )
 
-// A sieve finds chunks that are likely to be the nearest to a vector by the signs
-// of their vectors, which are an eighth of their codes. The chunks that it keeps
-// are compared exactly.
+// A sieve selects chunks that are likely to be the nearest to a vector by the signs of their
+// vectors, which have an eighth of the size of their codes. Only the selected chunks are compared
+// exactly.
 type sieve struct {
-	above int // it is used for more chunks than this
-	keep  int // how many chunks it keeps, or more if they are equal
+	above int // the number of chunks above which the sieve is used
+	keep  int // number of chunks to keep, or more if their estimates are equal
 }
 
-// The file retrieve/SCALE.md says how many of the ten nearest are found with these.
+// retrieve/SCALE.md says how many of the ten nearest chunks these values find.
 var defaultSieve = sieve{above: 2_000_000, keep: 100_000}
 
-// perHit is how many chunks are kept at least for each that is wanted.
+// perHit is the smallest number of chunks to keep for each wanted hit.
 const perHit = 64
 
-// sieveRows is the number of rows of which products are estimated at a time.
+// sieveRows is the number of rows whose products are estimated together.
 const sieveRows = 1024
 
-// narrow reduces what is chosen in the parts to the chunks of the greatest estimates.
+// narrow reduces the chosen chunks of the parts to the chunks with the greatest estimates.
 func (s sieve) narrow(ctx context.Context, parts []part, chosen []chosen, unit []float32, k int) error {
 	type estimated struct{ part, slot, estimate int32 }
 	var (
 		found     []estimated
 		probe     = scan.NewProbe(unit)
-		counts    = make([]int, probe.Most-probe.Least+1) // of the found, by estimate
-		floor     = probe.Least                           // below it nothing is kept
+		counts    = make([]int, probe.Most-probe.Least+1) // numbers of found chunks, by estimate
+		floor     = probe.Least                           // chunks with lower estimates are not kept
 		keep      = max(s.keep, perHit*k)
 		kept      int
 		estimates [sieveRows]int32

@@ -12,8 +12,8 @@ import (
 	"ibid/retrieve"
 )
 
-// TestSieve searches for the nearest of 30,000 chunks in clusters, of which the
-// sieve keeps one in fifty: in files, in memory, and with filters and deleted documents.
+// TestSieve searches for the nearest of 30,000 chunks in clusters with a sieve that keeps one chunk
+// in fifty: in files, in memory, and with filters and deleted documents.
 func TestSieve(t *testing.T) {
 	const dims, documents, each, asked, k = 100, 3000, 10, 40, 10
 	r := rand.New(rand.NewPCG(1, 2))

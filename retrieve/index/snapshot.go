@@ -8,10 +8,10 @@ import (
 // A snapshot is the state of an index after one change. It never changes.
 type snapshot struct {
 	position
-	// parts are first those in files, the largest first, then those in memory.
+	// parts are the segments in files, largest first, followed by the segments in memory.
 	parts  []part
-	dims   int // of the vectors; 0 while there are none
-	chunks int // that are not deleted
+	dims   int // dimensions of the vectors; 0 while there are no vectors
+	chunks int // number of chunks that are not deleted
 	words  int64
 }
 
@@ -32,25 +32,25 @@ func newSnapshot(at position, files, memory []part) *snapshot {
 	return s
 }
 
-// mean is the mean length of the chunks.
+// mean returns the mean length of the chunks.
 func (s *snapshot) mean() float64 { return float64(s.words) / float64(max(1, s.chunks)) }
 
-// A part is a segment without the chunks deleted since it was written.
+// A part is a segment without the chunks that were deleted since it was written.
 type part struct {
 	*segment
-	deaths *deaths // nil for none
+	deaths *deaths // nil if no chunk was deleted
 }
 
 // deaths are the deleted documents of a segment.
 type deaths struct {
-	slots  selection // of their chunks
+	slots  selection // the slots of their chunks
 	chunks int
 	words  int64
 
-	frequencies sync.Map // by start of its list, how many deleted chunks have a term
+	frequencies sync.Map // number of deleted chunks with a term, by the start of the term's list
 }
 
-// live is the number of chunks that are not deleted.
+// live returns the number of chunks that are not deleted.
 func (p *part) live() int {
 	if p.deaths == nil {
 		return int(p.Chunks)
@@ -67,7 +67,7 @@ func (p *part) alive(document int) bool {
 	return !p.deaths.slots.has(first)
 }
 
-// without returns the part without some documents.
+// without returns the part without the given documents.
 func (p part) without(documents []int) part {
 	if len(documents) == 0 {
 		return p
@@ -90,7 +90,7 @@ func (p part) without(documents []int) part {
 	return p
 }
 
-// where returns the documents that are not deleted and of which f is true.
+// where returns the documents that are not deleted and for which f returns true.
 func (p *part) where(f func(document int) bool) (documents []int) {
 	for document := range int(p.Documents) {
 		if p.alive(document) && f(document) {
@@ -118,8 +118,8 @@ func kill(parts []part, all []death) []part {
 	return parts
 }
 
-// lookup sets the lists of a term in the parts, without a segment where there is none, and
-// returns the number of chunks that have it.
+// lookup sets the posting lists of a term in the parts, with a nil segment if a part lacks the
+// term, and returns the number of chunks with the term.
 func (s *snapshot) lookup(term string, lists []list) (n int) {
 	for i := range s.parts {
 		l, ok := s.parts[i].lookup(term)
@@ -131,7 +131,7 @@ func (s *snapshot) lookup(term string, lists []list) (n int) {
 	return n
 }
 
-// frequency is the number of chunks with a term that are not deleted.
+// frequency returns the number of chunks with a term that are not deleted.
 func (p *part) frequency(l *list) int {
 	if p.deaths == nil {
 		return l.n
@@ -160,12 +160,12 @@ func (p *part) frequency(l *list) int {
 	return l.n - n
 }
 
-// fanout is how many parts of about one size are merged into one.
+// fanout is the number of parts of similar size that are merged into one.
 const fanout = 4
 
-// due returns which parts should be merged now, if any: one of which a quarter is
-// deleted, or those of about one size if they are fanout or more, the smallest
-// size first. Together they have at most most chunks.
+// due returns the indexes of the parts to merge now: a single part of which a quarter is deleted,
+// or at least fanout parts of similar size, the smallest first. Together they have at most the
+// given number of chunks.
 func due(parts []part, most int) []int {
 	sizes := make(map[int][]int)
 	for i := range parts {
@@ -194,7 +194,7 @@ func due(parts []part, most int) []int {
 	return nil
 }
 
-// pick splits parts into those of the places and the others.
+// pick splits parts into the parts at the given indexes and all other parts.
 func pick(parts []part, places []int) (picked, rest []part) {
 	for i, p := range parts {
 		if slices.Contains(places, i) {

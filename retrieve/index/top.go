@@ -9,7 +9,7 @@ import (
 	"ibid/retrieve"
 )
 
-// A best keeps the k best of the values added: a heap with the worst at its root.
+// A best keeps the k best of the added values in a heap with the worst at its root.
 type best[T any] struct {
 	k     int
 	worse func(a, b T) bool
@@ -38,13 +38,13 @@ type scored[T cmp.Ordered] struct {
 	score      T
 }
 
-// sortScored sorts the highest score first.
+// sortScored sorts by descending score.
 func sortScored[T cmp.Ordered](all []scored[T]) {
 	slices.SortFunc(all, func(a, b scored[T]) int { return cmp.Compare(b.score, a.score) })
 }
 
-// A top keeps the k chunks with the highest scores. Equal scores are ordered by
-// the id of the chunk, the smaller first.
+// A top keeps the k chunks with the highest scores. Among equal scores, the smaller chunk id comes
+// first.
 type top struct {
 	best[scored[float64]]
 	snapshot *snapshot
@@ -56,7 +56,7 @@ func newTop(k int, s *snapshot) *top {
 	return t
 }
 
-// compare is negative if a comes before b in the result.
+// compare returns a negative number if a comes before b in the result.
 func (t *top) compare(a, b scored[float64]) int {
 	if a.score != b.score {
 		return cmp.Compare(b.score, a.score)
@@ -64,8 +64,7 @@ func (t *top) compare(a, b scored[float64]) int {
 	return t.snapshot.compareIDs(a, b)
 }
 
-// below reports whether nothing with a score of at most upper can be among the k
-// best.
+// below reports whether no chunk with a score of at most upper can be among the k best.
 func (t *top) below(upper float64) bool { return len(t.heap) == t.k && upper < t.heap[0].score }
 
 // ranked returns the hits, best first.
@@ -80,7 +79,7 @@ func (t *top) ranked() []retrieve.Hit {
 	return out
 }
 
-// compareIDs orders the ids of two chunks.
+// compareIDs compares the ids of two chunks.
 func (v *snapshot) compareIDs(a, b scored[float64]) int { return strings.Compare(v.idOf(a), v.idOf(b)) }
 
 func (v *snapshot) idOf(c scored[float64]) string {

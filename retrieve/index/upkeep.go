@@ -16,22 +16,22 @@ import (
 	"ibid/retrieve/disk"
 )
 
-// A worker writes segments in memory to files, and merges files, in the
-// background. Its fields are changed with the index locked.
+// A worker writes segments in memory to files and merges files, in the background. Its fields are
+// changed with the index locked.
 type worker struct {
 	running sync.WaitGroup
 	ctx     context.Context // ends the work
 	cancel  context.CancelFunc
 	paused  int
 
-	flushing, merging chan struct{} // closed at the end; nil while nothing is done
-	next              int           // flush when there is so much in memory
-	// failed is the error of the last attempt to write. Then everything new remains
-	// in memory, and the next attempt follows when there is more of it.
+	flushing, merging chan struct{} // closed when the work ends; nil while no work runs
+	next              int           // number of unwritten chunks at which to flush
+	// failed is the error of the last attempt to write, after which all new documents remain in
+	// memory until there are enough for the next attempt.
 	failed error
 }
 
-// pause stops the work in the background, until resume.
+// pause stops the work in the background until resume is called.
 func (x *Index) pause() {
 	x.mu.Lock()
 	x.paused++
@@ -48,7 +48,7 @@ func (x *Index) resume() {
 	}
 }
 
-// unwritten is how many chunks and deleted documents are in memory alone.
+// unwritten returns the number of chunks and deleted documents that are only in memory.
 func (x *Index) unwritten() int {
 	n := len(x.recent)
 	for i := range x.memory {
@@ -57,12 +57,12 @@ func (x *Index) unwritten() int {
 	return n
 }
 
-// startWork starts the work that is due. x.mu is held.
+// startWork starts the work that is due. The caller must hold x.mu.
 func (x *Index) startWork() {
 	if x.closed || x.paused > 0 {
 		return
 	}
-	// With the lock may come a manifest that has it all.
+	// Taking the lock may bring a manifest that already has these changes.
 	if x.flushing == nil && x.unwritten() >= x.next && x.lockForWriting(true) && x.unwritten() >= x.next {
 		x.start(&x.flushing, nil)
 	}
@@ -71,7 +71,7 @@ func (x *Index) startWork() {
 	}
 }
 
-// start calls compact in the background. x.mu is held.
+// start calls compact in the background. The caller must hold x.mu.
 func (x *Index) start(busy *chan struct{}, choose func(files []part) []int) {
 	done, ctx := make(chan struct{}), x.ctx
 	*busy = done
@@ -105,8 +105,8 @@ func (x *Index) room(ctx context.Context) error {
 	}
 }
 
-// lockForWriting locks the directory for writing and, if wanted, adopts the latest manifest.
-// It reports whether the directory is locked. x.mu is held.
+// lockForWriting locks the directory for writing and, if adopt is set, adopts the latest manifest.
+// It reports whether the directory is locked. The caller must hold x.mu.
 func (x *Index) lockForWriting(adopt bool) bool {
 	if x.lock != nil {
 		return true
@@ -143,9 +143,8 @@ func (x *Index) lockForWriting(adopt bool) bool {
 	return true
 }
 
-// Purge removes every trace of deleted documents from the files. It does
-// nothing if another process writes the index: merging removes deleted
-// documents from the files.
+// Purge removes all data of deleted documents from the files by merging them. If another process
+// writes the index, Purge does nothing.
 func (x *Index) Purge(ctx context.Context) error {
 	x.pause()
 	defer x.resume()
@@ -174,9 +173,8 @@ func (x *Index) Purge(ctx context.Context) error {
 	return nil
 }
 
-// compact writes one file that replaces the files at the indices that choose
-// returns or, if choose is nil, the segments in memory. Then it writes the
-// manifest.
+// compact writes one file that replaces the files at the indices that choose returns or, if choose
+// is nil, the segments in memory. Then it writes the manifest.
 func (x *Index) compact(ctx context.Context, choose func(files []part) []int) error {
 	x.mu.Lock()
 	from, at := x.memory, x.current.Load().position
@@ -199,7 +197,7 @@ func (x *Index) compact(ctx context.Context, choose func(files []part) []int) er
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if choose != nil {
-		at = x.base.position // also a flush may have ended meanwhile
+		at = x.base.position // a flush may also have ended meanwhile
 	}
 	until := slices.IndexFunc(x.recent, func(d death) bool { return d.revision > at.Revision })
 	if until < 0 {
@@ -235,14 +233,14 @@ func (x *Index) compact(ctx context.Context, choose func(files []part) []int) er
 	return x.publish(at, files)
 }
 
-// publish writes the manifest of files that hold the changes up to a position, and
-// makes them the base of the index. x.mu is held, and the directory is locked.
+// publish writes the manifest of files that contain the changes up to a position, and makes them
+// the base of the index. The caller must hold x.mu and the lock of the directory.
 func (x *Index) publish(at position, files []part) error {
 	m := manifest{identity: x.identity, position: at}
 	slices.SortFunc(files, func(a, b part) int { return b.live() - a.live() })
 	for _, p := range files {
 		if p.live() == 0 {
-			continue // but it remains in files: it may be being merged
+			continue // it remains in files, because it may be being merged
 		}
 		all := part{segment: p.segment}
 		m.Segments = append(m.Segments, entry{File: p.file, Bytes: int64(len(p.data)), Sum: p.Sum,

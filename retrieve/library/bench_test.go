@@ -19,12 +19,12 @@ import (
 	"ibid/retrieve/weaviate"
 )
 
-// BenchmarkLibrary measures a whole library over SQLite, over PostgreSQL, and over
-// PostgreSQL with a search index in Weaviate: storing with embedding, opening it up to the
-// first search, searches alone, also when Weaviate has written what is new to its files, and
-// searches while documents are stored. All are asked in turn, since the speed of a machine
-// changes from minute to minute; top5 is how many of the best five passages are the same.
-// IBID_CHUNKS has its sizes, 10000 without it.
+// BenchmarkLibrary measures a whole library over SQLite, over PostgreSQL, and over PostgreSQL with
+// a search index in Weaviate: storing with embedding, opening up to the first search, searches
+// alone (including after Weaviate has written new data to its files), and searches while documents
+// are stored. The libraries take turns, since the speed of a machine varies from minute to minute;
+// top5 is how many of the best five passages are the same. IBID_CHUNKS sets the sizes, 10000 by
+// default.
 func BenchmarkLibrary(b *testing.B) {
 	sizes := strings.Fields(os.Getenv("IBID_CHUNKS"))
 	if len(sizes) == 0 {
@@ -146,7 +146,7 @@ func measure(b *testing.B, shelf *shelf, n int) {
 // kinds are the stores, in the order of the measures.
 var kinds = []string{"SQLite", "PostgreSQL", "Weaviate"}
 
-// settling is after how long everything that was stored is in Weaviate's files: it writes
+// settling is the time after which everything that was stored is in Weaviate's files: it writes
 // after a minute.
 const settling = 100 * time.Second
 
@@ -160,8 +160,8 @@ func cluster(t testing.TB) *weaviate.Address {
 	return &at
 }
 
-// clusterTime is the processor time of the nodes that .ci/weaviate started, in ms; 0 where
-// a system does not say.
+// clusterTime returns the processor time in ms of the nodes that .ci/weaviate started, or 0 if the
+// system does not tell.
 func clusterTime() (ms float64) {
 	nodes, _ := filepath.Glob(filepath.Join(os.Getenv("IBID_TEST_WEAVIATE_DIR"), "node*", "pid"))
 	for _, node := range nodes {
@@ -177,8 +177,8 @@ func clusterTime() (ms float64) {
 	return ms
 }
 
-// percentiles times 200 calls for each of n kinds in each round, in turn, and returns how
-// many of each there were.
+// percentiles times 200 calls for each of n kinds in each round, in turn, and returns the number of
+// calls of each kind.
 func percentiles(b *testing.B, n int, f func(kind, i int)) (calls int) {
 	times := make([][]float64, n)
 	for round := 0; b.Loop(); round++ {
@@ -201,7 +201,7 @@ func percentiles(b *testing.B, n int, f func(kind, i int)) (calls int) {
 	return len(times[0])
 }
 
-// fill stores the documents of n chunks, so many at a time.
+// fill stores the documents of n chunks in batches.
 func fill(b *testing.B, lib *library.Library, shelf *shelf, writers, n int) {
 	if _, err := lib.AddRoot(b.Context(), "/srv/a", ""); err != nil {
 		b.Fatal(err)

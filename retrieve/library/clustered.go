@@ -11,17 +11,16 @@ import (
 	"ibid/retrieve/weaviate"
 )
 
-// A Clustered is the search index of a state in a cluster. Until it has been built, the
-// latest of the earlier ones of the same space is searched instead, which may lack what
-// was stored since.
+// A Clustered is the search index of a state in a cluster. Until it has been built, searches use
+// the latest earlier index of the same space, which may lack newer documents.
 type Clustered struct {
-	*weaviate.Index // that is built
+	*weaviate.Index // the index that should be searched
 	earlier         []*weaviate.Index
 	state           *state.Store
 	space           string
 }
 
-// Cluster opens the search index of a state in a cluster, of the space in use.
+// Cluster opens the search index of a state in a cluster, for the space in use.
 func Cluster(ctx context.Context, place Place, s *state.Store) (*Clustered, error) {
 	space, err := s.Space(ctx)
 	if err != nil {
@@ -50,8 +49,8 @@ func (c *Clustered) Lag(ctx context.Context) (int64, error) {
 	return retrieve.Lag(ctx, c.state, c.Index)
 }
 
-// Searchable returns why the index cannot be searched. While an earlier one is searched, the
-// error is a [*retrieve.BuildingError] that says so.
+// Searchable returns the reason why the index cannot be searched. While an earlier index is
+// searched, the error is a [*retrieve.BuildingError] that says so.
 func (c *Clustered) Searchable(ctx context.Context) error {
 	_, _, err := c.Index.Revision(ctx)
 	if err != nil {
@@ -64,14 +63,14 @@ func (c *Clustered) Searchable(ctx context.Context) error {
 	return err
 }
 
-// How long a search waits for an index that does not exist yet, if no more chunks than
-// these are to be in it.
+// A search waits for buildWait for an index that does not exist yet, if the index will have at most
+// soonBuilt chunks.
 const (
 	soonBuilt = 2000
 	buildWait = 10 * time.Second
 )
 
-// serving is built, except that it waits for an index that is built soon.
+// serving is like built, except that it waits for an index that will be built soon.
 func (c *Clustered) serving(ctx context.Context) (x *weaviate.Index, building *retrieve.BuildingError, err error) {
 	for began := time.Now(); ; {
 		x, building, err = c.built(ctx)
@@ -87,12 +86,12 @@ func (c *Clustered) serving(ctx context.Context) (x *weaviate.Index, building *r
 	}
 }
 
-// built returns the index that is searched now. Building says that it is an earlier one.
+// built returns the index that searches use now. If that is an earlier index, building is not nil.
 func (c *Clustered) built(ctx context.Context) (x *weaviate.Index, building *retrieve.BuildingError, err error) {
 	if _, err = c.Index.Stats(ctx, nil); !errors.As(err, &building) {
 		return c.Index, nil, err
 	}
-	// After 'ibid reembed' it will never be built.
+	// After 'ibid reembed' this index will never be built.
 	if stored, err := c.state.Space(ctx); err != nil || stored != "" && stored != c.space {
 		return nil, nil, cmp.Or(err, error(&retrieve.SpaceError{Stored: stored, Wanted: c.space}))
 	}
@@ -102,7 +101,7 @@ func (c *Clustered) built(ctx context.Context) (x *weaviate.Index, building *ret
 			break
 		}
 	}
-	// It may have been built since its watermark was read, and the earlier ones deleted.
+	// The index may have been built since its watermark was read, and the earlier ones deleted.
 	if _, _, err = c.Index.Revision(ctx); err == nil {
 		_, err = c.Index.Stats(ctx, nil)
 	}
@@ -116,8 +115,8 @@ func (c *Clustered) built(ctx context.Context) (x *weaviate.Index, building *ret
 	return x, building, nil
 }
 
-// by calls f with the index that is searched now. If that is an earlier one, and is deleted
-// meanwhile, since a later one has been built, f is called again with that.
+// by calls f with the index that searches use now. If that is an earlier index which is deleted
+// meanwhile because a later one has been built, it calls f again with the later index.
 func by[T any](ctx context.Context, c *Clustered, f func(*weaviate.Index) (T, error)) (out T, err error) {
 	for last := (*weaviate.Index)(nil); ; {
 		x, _, missing := c.serving(ctx)
@@ -151,7 +150,7 @@ func (c *Clustered) Reset(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return x.Reset(ctx) // no other, if that is an earlier one
+	return x.Reset(ctx) // fails if that is an earlier index
 }
 
 // Dense implements [retrieve.Searcher].

@@ -26,8 +26,8 @@ type other struct{ retrieve.Embedder }
 
 func (other) Space() string { return "other/1" }
 
-// TestRebuilt replaces an index in Weaviate of an earlier layout, and then of another
-// space: searches go on in the earlier one until the later one has been built.
+// TestRebuilt replaces an index in Weaviate of an earlier layout, and then of another space.
+// Searches use the earlier index until the later one has been built.
 func TestRebuilt(t *testing.T) {
 	if os.Getenv(clusterEnv) == "" {
 		t.Skipf("%s names no cluster: '.ci/weaviate DIR' starts one", clusterEnv)
@@ -138,16 +138,16 @@ func TestRebuilt(t *testing.T) {
 	must(t, index.Reset(ctx))
 }
 
-// A shelf is a library of different chunks of recombined text: each is two
-// neighbouring pieces and a random one, 120 words in all. Ten chunks are a document.
+// A shelf is a library of distinct chunks of recombined text: each consists of two neighbouring
+// pieces and a random one, 120 words in all. A document has ten chunks.
 type shelf struct {
 	Texts     []string
 	Questions []string
 	Embedder  *embed.Model
 }
 
-// fillShelf makes a shelf of the texts of the evaluation sets in pieces of 40 words. It
-// skips the benchmark if they do not exist.
+// fillShelf makes a shelf from the texts of the evaluation sets in pieces of 40 words. It skips the
+// benchmark if the sets are missing.
 func fillShelf(t testing.TB, chunks int) *shelf {
 	t.Helper()
 	var pieces, questions []string

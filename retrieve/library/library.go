@@ -1,5 +1,5 @@
-// Package library opens a library: its state, the searcher that follows it, and
-// the index over both.
+// Package library opens a library: its state, the searcher that follows the state, and the index
+// over both.
 package library
 
 import (
@@ -18,19 +18,19 @@ import (
 	"ibid/retrieve/weaviate"
 )
 
-// A Place is where a library is.
+// A Place says where a library is stored.
 type Place struct {
 	// Data is the data directory.
 	Data string
-	// URL is the address of a PostgreSQL database that has the state; empty: the
-	// state is in the data directory.
+	// URL is the address of the PostgreSQL database with the state. If it is empty, the state is in
+	// the data directory.
 	URL string
-	// Cluster is the Weaviate cluster that has the search index; nil: it is in the
-	// data directory. The index of an encoder's vectors always is.
+	// Cluster is the Weaviate cluster with the search index. If it is nil, the index is in the data
+	// directory. The index of an encoder's vectors is always there.
 	Cluster *weaviate.Address
 }
 
-// Options of a library. The zero value is what Ibid uses.
+// Options configure a library. Ibid uses the zero value by default.
 type Options struct {
 	State  state.Options
 	Search retrieve.Options
@@ -43,13 +43,12 @@ type Library struct {
 	place     Place
 	options   retrieve.Options
 	Clustered *Clustered          // the search index, if it is in a cluster
-	searchers []retrieve.Searcher // the first is that of the embedder's space
-	feeding   func()              // ends feeding one in a cluster
+	searchers []retrieve.Searcher // the first belongs to the embedder's space
+	feeding   func()              // stops feeding an index in a cluster
 }
 
-// Open opens a library, and creates it if there is none. If its documents were
-// embedded in another space than the embedder's, the error is a
-// [*retrieve.SpaceError].
+// Open opens a library, and creates it if it does not exist. If its documents were embedded in
+// another space than the embedder's, the error is a [*retrieve.SpaceError].
 func Open(ctx context.Context, place Place, m retrieve.Embedder, opts Options) (*Library, error) {
 	s, err := OpenState(ctx, place, opts.State)
 	if err != nil {
@@ -62,7 +61,7 @@ func Open(ctx context.Context, place Place, m retrieve.Embedder, opts Options) (
 	return l, nil
 }
 
-// OpenState opens the state of a library alone.
+// OpenState opens only the state of a library.
 func OpenState(ctx context.Context, place Place, opts state.Options) (*state.Store, error) {
 	if place.URL != "" {
 		return state.Open(ctx, place.URL, opts)
@@ -70,7 +69,7 @@ func OpenState(ctx context.Context, place Place, opts state.Options) (*state.Sto
 	return state.Open(ctx, place.Data, opts)
 }
 
-// Over opens the library of an open state, which Close closes.
+// Over opens the library of an open state, which the library's Close closes.
 func Over(ctx context.Context, place Place, s *state.Store, m retrieve.Embedder, opts retrieve.Options) (*Library, error) {
 	if err := retrieve.CheckSpace(ctx, s, m); err != nil {
 		return nil, err
@@ -104,8 +103,8 @@ func (l *Library) openSearcher(ctx context.Context, place Place, space string, o
 	return nil
 }
 
-// Build builds the search index of a state in a cluster in another space, next to the one
-// in use: see [retrieve.Reembed]. It does nothing for one in the data directory.
+// Build builds the search index of a state in a cluster for another space, in addition to the index
+// in use: see [retrieve.Reembed]. It does nothing if the index is in the data directory.
 func Build(ctx context.Context, place Place, s *state.Store, space string) error {
 	if place.Cluster == nil {
 		return nil
@@ -113,7 +112,8 @@ func Build(ctx context.Context, place Place, s *state.Store, space string) error
 	return followed(ctx, place, s, space, retrieve.Options{}, func(retrieve.Searcher) error { return nil })
 }
 
-// followed calls f with the search index of a state. One in a cluster has all changes.
+// followed calls f with the search index of a state. An index in a cluster is brought up to date
+// first.
 func followed(ctx context.Context, place Place, s *state.Store, space string, o retrieve.Options, f func(retrieve.Searcher) error) error {
 	l := &Library{State: s}
 	err := l.openSearcher(ctx, place, space, o)
@@ -132,12 +132,12 @@ func followed(ctx context.Context, place Place, s *state.Store, space string, o 
 // followWait is how long a search waits for an index in a cluster.
 const followWait = time.Second
 
-// feedJob is the job of feeding a collection with the vectors of a space. Servers of other
-// versions feed other collections of the same space.
+// feedJob returns the name of the job of feeding a collection with the vectors of a space. Servers
+// of other versions feed other collections of the same space.
 func feedJob(collection, space string) string { return "index " + collection + " of " + space }
 
-// feed brings an index in a cluster up to date, unless another process does, until stop
-// is called. The indexes whose place it takes are deleted as soon as no server feeds them.
+// feed brings an index in a cluster up to date, unless another process does, until stop is called.
+// It deletes the indexes that this one replaces as soon as no server feeds them.
 func feed(s *state.Store, x *weaviate.Index, space string, failed func(error)) (stop func()) {
 	if failed == nil {
 		failed = func(error) {}
@@ -151,7 +151,7 @@ func feed(s *state.Store, x *weaviate.Index, space string, failed func(error)) (
 				return nil
 			}
 			again = time.Now().Add(time.Second)
-			spaces, err := s.Spaces(ctx) // one may be being filled
+			spaces, err := s.Spaces(ctx) // one of them may be being filled
 			if err != nil {
 				return err
 			}
@@ -171,8 +171,8 @@ func feed(s *state.Store, x *weaviate.Index, space string, failed func(error)) (
 	}
 }
 
-// isFed reports whether a server feeds a collection with the vectors of one of the spaces,
-// or may.
+// isFed reports whether a server feeds, or may feed, a collection with the vectors of one of the
+// spaces.
 func isFed(ctx context.Context, s *state.Store, collection string, spaces []string) bool {
 	return slices.ContainsFunc(spaces, func(space string) bool {
 		job, err := s.Ledger().Job(ctx, feedJob(collection, space))
@@ -180,7 +180,7 @@ func isFed(ctx context.Context, s *state.Store, collection string, spaces []stri
 	})
 }
 
-// Follow brings the search index up to date. If others do, it waits for them.
+// Follow brings the search index up to date, or waits for the process that does.
 func (l *Library) Follow(ctx context.Context) error {
 	if l.Clustered != nil {
 		return retrieve.AwaitFeed(ctx, l.State, l.searchers[0])
@@ -188,8 +188,8 @@ func (l *Library) Follow(ctx context.Context) error {
 	return l.Index.Follow(ctx)
 }
 
-// Encoded returns an index over the same library that also searches by the
-// encoder of the options. The library closes what it needs.
+// Encoded returns an index over the same library that also searches by the encoder of the options.
+// The library closes the searcher that this opens.
 func (l *Library) Encoded(ctx context.Context, m retrieve.Embedder, opts retrieve.Options) (_ *retrieve.Index, err error) {
 	if opts.Encoded, err = l.openEncoded(ctx, opts.Encoder); err != nil {
 		return nil, err
@@ -197,12 +197,12 @@ func (l *Library) Encoded(ctx context.Context, m retrieve.Embedder, opts retriev
 	return l.With(ctx, m, opts)
 }
 
-// ChangeEncoder changes the encoder by which the library's index searches, while it does.
+// ChangeEncoder changes the encoder of the library's index, which may be in use.
 func (l *Library) ChangeEncoder(ctx context.Context, m retrieve.Encoder) error {
 	return l.Index.ChangeEncoder(m, func() (retrieve.Searcher, error) {
 		var err error
 		for _, x := range l.searchers[1:] {
-			err = errors.Join(err, x.Close()) // the new one is in the same directory
+			err = errors.Join(err, x.Close()) // the new searcher uses the same directory
 		}
 		l.searchers = l.searchers[:1]
 		if err != nil {
@@ -228,7 +228,7 @@ func CheckIndex(ctx context.Context, place Place, s *state.Store, progress func(
 	if err != nil {
 		return r, err
 	}
-	// What is compared needs not be written: the disk may be full.
+	// The index need not be written: the disk may be full.
 	err = followed(ctx, place, s, space, retrieve.Options{Unwritten: func(error) {}}, func(x retrieve.Searcher) (err error) {
 		r, err = retrieve.CheckSearcher(ctx, s, x, progress)
 		return err
@@ -249,8 +249,7 @@ func openIndex(ctx context.Context, place Place, s *state.Store, suffix string, 
 	return index.Open(dir+suffix, opts), nil
 }
 
-// indexOf returns the directory of the search index of a state, and the state's
-// name.
+// indexOf returns the directory of the search index of a state, and the state's name.
 func indexOf(ctx context.Context, place Place, s *state.Store) (dir, name string, err error) {
 	name, err = s.Library(ctx)
 	dir = filepath.Join(place.Data, "index")
@@ -260,8 +259,7 @@ func indexOf(ctx context.Context, place Place, s *state.Store) (dir, name string
 	return dir, name, err
 }
 
-// CheckWritable returns why the search index of a state cannot be written; nil if
-// it can.
+// CheckWritable returns the reason why the search index of a state cannot be written, or nil.
 func CheckWritable(ctx context.Context, place Place, s *state.Store) error {
 	dir, _, err := indexOf(ctx, place, s)
 	if err != nil || place.Cluster != nil {
@@ -295,10 +293,10 @@ func (l *Library) closeSearchers() (err error) {
 	return err
 }
 
-// Purge removes every trace of deleted documents from the search index of a
-// state. It takes about as long as copying the index; one in a cluster deletes their
-// chunks, whose terms leave its files when it merges them. The index of an encoder's
-// vectors is emptied: [retrieve.Index.Encode] makes it again from those stored.
+// Purge removes all data of deleted documents from the search index of a state, which takes about
+// as long as copying the index. A cluster deletes the documents' chunks; their terms leave its
+// files when it merges them. The index of an encoder's vectors is emptied, and
+// [retrieve.Index.Encode] fills it again from the stored vectors.
 func Purge(ctx context.Context, place Place, s *state.Store) error {
 	dir, _, err := indexOf(ctx, place, s)
 	if err != nil {
@@ -322,7 +320,7 @@ func Purge(ctx context.Context, place Place, s *state.Store) error {
 		if !ok {
 			return nil
 		}
-		if space == "" { // no document is left
+		if space == "" { // the library has no documents
 			return embedded.Reset(ctx)
 		}
 		if err := retrieve.Follow(ctx, s, embedded, space); err != nil {

@@ -26,7 +26,7 @@ import (
 
 var must = datatest.Must
 
-// nodeOf returns the folder of a node of the Weaviate cluster of the tests.
+// nodeOf returns the folder of a node of the tests' Weaviate cluster.
 func nodeOf(t *testing.T, number int) clusterNode {
 	node := filepath.Join(os.Getenv(clusterEnv+"_DIR"), "node"+strconv.Itoa(number))
 	if pid, err := os.ReadFile(node + "/pid"); err != nil || len(pid) == 0 {
@@ -52,10 +52,10 @@ func (n clusterNode) start(t *testing.T) {
 	}
 }
 
-// TestNodeLost stops a node of a Weaviate cluster for a while, and then kills one with -9
-// and starts it again, while one server stores and another searches, both on one
-// PostgreSQL: storing and searching go on, nothing that was replaced or deleted is shown,
-// and afterwards the index has every document.
+// TestNodeLost stops a node of a Weaviate cluster for a while, and then kills one with -9 and
+// starts it again, while one server stores and another searches, both on one PostgreSQL. Both must
+// continue, searches must not show replaced or deleted chunks, and in the end the index must have
+// every document.
 func TestNodeLost(t *testing.T) {
 	third := nodeOf(t, 3)
 	place := newPlace(t, "PostgreSQL")
@@ -119,9 +119,9 @@ func TestNodeLost(t *testing.T) {
 		n.failed.Load(), n.stale.Load(), lost, len(n.words))
 }
 
-// TestNodeLostInserts stores new documents only while a node is lost, which Weaviate
-// accepts on the replicas that are left. The index does not count them until the node is
-// back, and then every document is found with the node's other mate lost.
+// TestNodeLostInserts stores new documents only while a node is lost, which Weaviate accepts on the
+// remaining replicas. The index does not count them until the node is back; then every document
+// must be found with the other replica lost.
 func TestNodeLostInserts(t *testing.T) {
 	second, third := nodeOf(t, 2), nodeOf(t, 3)
 	place := newPlace(t, "PostgreSQL")
@@ -186,7 +186,7 @@ func TestNodeLostInserts(t *testing.T) {
 	}
 }
 
-// A nodeStory is a library that is changed by one server and searched by another.
+// A nodeStory is a library that one server changes and another searches.
 type nodeStory struct {
 	*testing.T
 	writer, reader                  *library.Library
@@ -198,7 +198,7 @@ type nodeStory struct {
 	words map[string][]string // that each document has had, by path; empty if it was deleted
 }
 
-// during reports the changes and searches of a time.
+// during reports the changes and searches of a period.
 func (n *nodeStory) during(what string, d time.Duration) {
 	n.longest.Store(0)
 	stored, searches, failed, stale := n.stored.Load(), n.searches.Load(), n.failed.Load(), n.stale.Load()
@@ -211,8 +211,8 @@ func (n *nodeStory) during(what string, d time.Duration) {
 		what, d, n.stored.Load()-stored, n.searches.Load()-searches, n.failed.Load()-failed, n.stale.Load()-stale, n.longest.Load(), lag, err)
 }
 
-// store changes documents, twenty a second at most: new ones, new words for old ones,
-// and deletions.
+// store changes documents, at most twenty a second: it adds documents, changes their words and
+// deletes them.
 func (n *nodeStory) store() {
 	random := datatest.Rand(n.T)
 	for i := 0; !n.done.Load(); i++ {
@@ -236,7 +236,7 @@ func (n *nodeStory) store() {
 	}
 }
 
-// word is the word of a document; empty if there is none.
+// word returns the word of a document, or "" if it does not exist.
 func (n *nodeStory) word(path string) string {
 	if words := n.words[path]; len(words) > 0 {
 		return words[len(words)-1]
@@ -244,8 +244,8 @@ func (n *nodeStory) word(path string) string {
 	return ""
 }
 
-// search looks for the words of documents. Passages that it finds were stored when it
-// began or since.
+// search searches for the words of documents. The passages that it finds must have been stored when
+// it began or later.
 func (n *nodeStory) search() {
 	for i := 0; !n.done.Load(); i++ {
 		n.mu.Lock()

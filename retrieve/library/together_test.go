@@ -45,9 +45,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// obey opens a library and carries out the commands that it reads, a line each:
-// "store PATH WORD", "delete PATH" and "search WORD". It replies with a line, for a
-// search the paths of the passages that have the word.
+// obey opens a library and carries out the commands that it reads, one per line: "store PATH WORD",
+// "delete PATH" and "search WORD". It replies with one line; the reply to a search has the paths of
+// the passages with the word.
 func obey(place library.Place, in io.Reader, out io.Writer) (err error) {
 	ctx := context.Background()
 	model, err := embed.New()
@@ -100,8 +100,7 @@ func pathsOf(ctx context.Context, lib *library.Library, word string) (paths []st
 	return paths, err
 }
 
-// start runs obey in another process and returns a function that gives it a
-// command.
+// start runs obey in another process and returns a function that sends it a command.
 func start(t *testing.T, place library.Place) func(format string, args ...any) string {
 	t.Helper()
 	child := exec.Command(os.Args[0])
@@ -140,7 +139,7 @@ func newPlace(t *testing.T, kind string) library.Place {
 	return place
 }
 
-// TestFirstStarts starts three processes at once where there is no library yet.
+// TestFirstStarts starts three processes at once with a new library.
 func TestFirstStarts(t *testing.T) {
 	for _, kind := range kinds[:2] {
 		t.Run(kind, func(t *testing.T) {
@@ -160,8 +159,8 @@ func TestFirstStarts(t *testing.T) {
 	}
 }
 
-// TestStoreHereSearchThere changes a document in one process and searches in
-// another one at once: the new word is found there, and the old one is not.
+// TestStoreHereSearchThere changes a document in one process and immediately searches in another:
+// the new word must be found, and the old one must not.
 func TestStoreHereSearchThere(t *testing.T) {
 	for _, kind := range kinds[:2] {
 		t.Run(kind, func(t *testing.T) {
@@ -248,8 +247,8 @@ func (s *uploadServers) add(server int, name, text string) error {
 	return err
 }
 
-// check checks that the documents are so many, and were read from the files that are stored,
-// or else received.
+// check checks the number of documents, and that they were read from the stored files or, failing
+// that, from the received ones.
 func (s *uploadServers) check(what string, count int, received bool) (texts string) {
 	s.Helper()
 	docs, err := s.libs[0].Documents(s.Context(), retrieve.Filter{})
@@ -277,8 +276,8 @@ func (s *uploadServers) check(what string, count int, received bool) (texts stri
 	return texts
 }
 
-// TestUploadsTogether uploads different files of one name through two servers at once: the
-// file that is kept is the one that the documents were read from.
+// TestUploadsTogether uploads different files with one name through two servers at once: the
+// documents must come from the file that is stored.
 func TestUploadsTogether(t *testing.T) {
 	s := newUploadServers(t)
 	for round := range 10 {
@@ -317,9 +316,9 @@ func (k *killed) Put(ctx context.Context, id string, content io.ReadSeeker) erro
 
 func (k *killed) Settle(context.Context, string, bool) error { return errKilled }
 
-// TestUploadKilled ends uploads between their steps. Each document then has its file and its
-// tags; the next start of a server finishes the uploads whose documents are stored, and
-// discards the others.
+// TestUploadKilled ends uploads between their steps. Each document must then have its file and its
+// tags; the next start of a server finishes the uploads whose documents are stored, and discards
+// all others.
 func TestUploadKilled(t *testing.T) {
 	s := newUploadServers(t)
 	first, second := s.servers[0], s.servers[1]

@@ -14,7 +14,7 @@ import (
 	"ibid/retrieve"
 )
 
-// record returns the record of a job that began so many microseconds after start.
+// record returns the record of a job that began the given number of microseconds after start.
 func record(id string, start time.Time, after int) retrieve.Record {
 	began := start.Add(time.Duration(after) * time.Microsecond)
 	return retrieve.Record{ID: id, Kind: "ask", State: "done", Started: began, Ended: began.Add(time.Second),
@@ -88,7 +88,7 @@ func TestFeedback(t *testing.T) {
 				t.Errorf("%d at a time (-want +got):\n%s", n+1, diff)
 			}
 		}
-		// Of too many the oldest are deleted, in one order for all.
+		// If there are too many, the oldest are deleted, in one order for all callers.
 		most := testLimits.feedback
 		var wg sync.WaitGroup
 		for i := range most - 1 {
@@ -118,8 +118,7 @@ func keepRecord(t *testing.T, s *Store, id string, documents ...string) error {
 	return s.Ledger().KeepRecord(t.Context(), r)
 }
 
-// TestQuotedTogether stores records while the documents that they quote are
-// deleted and forgotten.
+// TestQuotedTogether stores records while the documents that they quote are deleted and forgotten.
 func TestQuotedTogether(t *testing.T) {
 	onTwo(t, func(t *testing.T, a, b *Store) {
 		ctx := ready(t, a, "b")

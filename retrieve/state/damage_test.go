@@ -26,8 +26,8 @@ type sample struct {
 	chunks    map[string][]ingest.Chunk
 }
 
-// newSample makes a library of some hundred pages; with log, its last changes are
-// in the log alone.
+// newSample makes a library of some hundred pages. If log is set, its last changes are only in the
+// log.
 func newSample(t testing.TB, withLog bool) *sample {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "sample")
@@ -69,7 +69,7 @@ func newSample(t testing.TB, withLog bool) *sample {
 	return x
 }
 
-// write puts the sample into a data directory.
+// write writes the sample into a data directory.
 func (x *sample) write(t testing.TB, file, log []byte) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -80,10 +80,9 @@ func (x *sample) write(t testing.TB, file, log []byte) (dir string) {
 	return dir
 }
 
-// check opens a damaged library and reads everything. Its documents must be
-// unchanged, and missing ones must be named. Then it stores the missing ones
-// and expects the whole library. Damage that is found on the way may need
-// another start.
+// check opens a damaged library and reads everything. Its documents must be unchanged, and missing
+// ones must be reported. Then it stores the missing ones and expects the whole library. Newly found
+// damage may require another start.
 func (x *sample) check(t testing.TB, dir string) (lost int) {
 	t.Helper()
 	for range 3 {
@@ -165,8 +164,8 @@ func (x *sample) read(s *Store) error {
 	return err
 }
 
-// missing lists the documents of the sample that are not in the store, and checks
-// the others.
+// missing lists the documents of the sample that are not in the store, and checks all other
+// documents.
 func (x *sample) missing(t testing.TB, s *Store) (ids []string) {
 	t.Helper()
 	ctx := context.Background()
@@ -217,8 +216,8 @@ func harm(file []byte, random *rand.Rand, n int) (_ []byte, what string) {
 	return file, fmt.Sprintf("byte %d changed", at)
 }
 
-// TestDamage changes a byte, clears a page or cuts the file, hundreds of times; first it clears
-// pages of settings, of their index and of the list of changes.
+// TestDamage changes a byte, clears a page or truncates the file, hundreds of times. First it
+// clears pages of settings, of their index and of the list of changes.
 func TestDamage(t *testing.T) {
 	for _, withLog := range []bool{false, true} {
 		t.Run(fmt.Sprintf("log=%v", withLog), func(t *testing.T) {
@@ -241,7 +240,7 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// TestSalvage reads a whole file by its pages and must find every row.
+// TestSalvage reads an undamaged file by its pages and must find every row.
 func TestSalvage(t *testing.T) {
 	for _, withLog := range []bool{false, true} {
 		x := newSample(t, withLog)
@@ -258,8 +257,8 @@ func TestSalvage(t *testing.T) {
 	}
 }
 
-// TestInterruptedRepair ends a process at each step by which the repaired file gets
-// its place: nothing is lost, also of what only the log had.
+// TestInterruptedRepair ends a process at each step by which the repaired file replaces the damaged
+// one. Nothing may be lost, including data that only the log had.
 func TestInterruptedRepair(t *testing.T) {
 	for interrupted := range 4 {
 		x := newSample(t, true)
@@ -323,7 +322,7 @@ func TestAside(t *testing.T) {
 	})
 }
 
-// checkAside damages a row of the document a/1 by a statement.
+// checkAside damages a row of the document a/1 with a statement.
 func checkAside(t *testing.T, address, name, damage string) {
 	damage = strings.NewReplacer("'a/1'", "CAST('a/1' AS BYTES)", "'boat'", "CAST('boat' AS BYTES)").Replace(damage)
 	s := openTest(t, address)
@@ -363,8 +362,8 @@ func checkAside(t *testing.T, address, name, damage string) {
 	}
 }
 
-// hide changes a byte of a document's key in an index page of the file, so that
-// the index does not find the row.
+// hide changes a byte of a document's key in an index page of the file, so that the index does not
+// find the row.
 func hide(t *testing.T, dir, id string) {
 	t.Helper()
 	file := filepath.Join(dir, FileName)
@@ -385,9 +384,8 @@ func hide(t *testing.T, dir, id string) {
 	}
 }
 
-// TestHidden checks that a document which an index of the file hides is neither
-// reported as deleted nor stored twice without a word, and that the next start
-// repairs the file.
+// TestHidden checks that a document hidden by a damaged index is neither reported as deleted nor
+// silently stored twice, and that the next start repairs the file.
 func TestHidden(t *testing.T) {
 	const id = "a/document6"
 	for name, touch := range map[string]func(ctx context.Context, s *Store) error{
@@ -430,8 +428,8 @@ func TestHidden(t *testing.T) {
 	}
 }
 
-// TestDamagedRows damages rows that every search needs: the search works, or the error
-// says what to do, without the driver's words. The next start repairs them.
+// TestDamagedRows damages rows that every search needs. The search must work, or its error must say
+// what to do, without the driver's message. The next start repairs the rows.
 func TestDamagedRows(t *testing.T) {
 	for _, c := range []struct {
 		damage string

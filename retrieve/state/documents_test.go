@@ -16,7 +16,7 @@ import (
 
 const testSpace = "test/4"
 
-// vectorsFor returns a vector for each chunk, that of its embedding text alone.
+// vectorsFor returns a vector for each chunk that depends only on its embedding text.
 func vectorsFor(doc *ingest.Document, chunks []ingest.Chunk) [][]float32 {
 	vectors := make([][]float32, len(chunks))
 	for i, c := range chunks {
@@ -48,7 +48,7 @@ func ready(t testing.TB, s *Store, roots ...string) context.Context {
 	return ctx
 }
 
-// onStore runs a test over both dialects, on a library with these roots.
+// onStore runs a test over both dialects, on a library with the given roots.
 func onStore(t *testing.T, test func(ctx context.Context, t *testing.T, s *Store), roots ...string) {
 	onBoth(t, func(t *testing.T, address string) {
 		s := openTest(t, address)
@@ -62,7 +62,7 @@ type follower struct {
 	documents map[int64]retrieve.Change
 }
 
-// follow applies new changes, and checks the guarantees to every follower.
+// follow applies new changes, and checks the guarantees that every follower has.
 func (f *follower) follow(t testing.TB, s *Store) {
 	t.Helper()
 	if f.documents == nil {
@@ -94,8 +94,8 @@ func (f *follower) ids() (ids []string) {
 	return ids
 }
 
-// same checks that a store and a follower have the same documents, and that a
-// new follower gets them.
+// same checks that a store and a follower have the same documents, and that a new follower gets
+// them.
 func (f *follower) same(t testing.TB, s *Store) {
 	t.Helper()
 	ctx := context.Background()
@@ -145,7 +145,7 @@ func (f *follower) same(t testing.TB, s *Store) {
 	}
 }
 
-// count returns a number that a query counts.
+// count returns the result of a counting query.
 func count(t testing.TB, s *Store, query string, args ...any) (n int) {
 	t.Helper()
 	must(t, s.view(context.Background(), func(tx *tx) { n = value[int](tx, query, args...) }))
@@ -234,7 +234,7 @@ func TestParts(t *testing.T) {
 	}, "a")
 }
 
-// TestOdd stores what texts of databases cannot hold.
+// TestOdd stores texts that databases cannot store as text.
 func TestOdd(t *testing.T) {
 	onStore(t, func(ctx context.Context, t *testing.T, s *Store) {
 		var f follower

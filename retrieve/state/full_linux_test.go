@@ -15,8 +15,8 @@ import (
 	"ibid/retrieve"
 )
 
-// TestFullDisk opens a library on a disk without any room, even for the file that
-// readers share. It can be read, and is written again after the next opening.
+// TestFullDisk opens a library on a disk without space even for the file that readers share. It
+// must be readable, and writable after it is opened again.
 func TestFullDisk(t *testing.T) {
 	disk := t.TempDir()
 	if err := unix.Mount("tmpfs", disk, "tmpfs", 0, "size=2m"); err != nil {

@@ -14,7 +14,7 @@ import (
 	"ibid/retrieve"
 )
 
-// moment is a time in whole seconds, as keyrings store it.
+// moment returns a time in whole seconds, as keyrings store it.
 func moment(after time.Duration) time.Time { return time.Unix(1_700_000_000, 0).Add(after) }
 
 func session(key, token string, started time.Time) retrieve.Session {
@@ -28,7 +28,7 @@ func addKeys(t *testing.T, s *Store, ids ...string) {
 	}
 }
 
-// ringOf returns the ring, which all handles see alike.
+// ringOf returns the ring, which must be the same through all handles.
 func ringOf(t *testing.T, handles ...*Store) (first retrieve.Ring) {
 	t.Helper()
 	for i, s := range handles {
@@ -82,8 +82,8 @@ func TestSessionRoom(t *testing.T) {
 	})
 }
 
-// Of several keys with one name, added at once, one is; a session that begins
-// while its key is revoked is not there afterwards.
+// If several keys with one name are added at once, one is stored. A session that begins while its
+// key is revoked does not remain.
 func TestKeysTogether(t *testing.T) {
 	onTwo(t, func(t *testing.T, a, b *Store) {
 		ctx, handles := t.Context(), []*Store{a, b}

@@ -14,19 +14,18 @@ import (
 	"ibid/retrieve"
 )
 
-// testLimits are those of all stores in tests: a few calls fill a ledger.
+// testLimits are the limits of all stores in tests: a few calls fill a ledger.
 var testLimits = limits{runs: 12, runBytes: 40_000, records: 10, recordBytes: 40_000, feedback: 8}
 
-// onTwo runs a test over both dialects with two handles on an empty library, as
-// two processes have them.
+// onTwo runs a test over both dialects with two handles on an empty library, like two processes.
 func onTwo(t *testing.T, test func(t *testing.T, a, b *Store)) {
 	onBoth(t, func(t *testing.T, address string) { test(t, openTest(t, address), openTest(t, address)) })
 }
 
-// now is the time as ledgers store it.
+// now returns the time as ledgers store it.
 func now() time.Time { return time.Now().Truncate(time.Microsecond) }
 
-// jobs returns which of the jobs exist.
+// jobs returns the existing ones of the given jobs.
 func jobs(t *testing.T, s *Store, ids ...string) (exist []string) {
 	t.Helper()
 	for _, id := range ids {
@@ -72,8 +71,8 @@ func TestJob(t *testing.T) {
 	})
 }
 
-// Of several processes that begin one job, or claim it, one succeeds; nobody
-// disturbs others.
+// If several processes begin or claim one job, one succeeds; different jobs do not affect each
+// other.
 func TestJobsTogether(t *testing.T) {
 	onTwo(t, func(t *testing.T, a, b *Store) {
 		ctx, handles := t.Context(), []*Store{a, b}
@@ -139,7 +138,7 @@ func wantHolder(t *testing.T, s *Store, id, worker string) {
 	}
 }
 
-// The claim of a process that has died need not expire.
+// The claim of a process that has died ends before it expires.
 func TestClaimOfTheDead(t *testing.T) {
 	ended := exec.Command(os.Args[0], "-test.run=^$")
 	must(t, ended.Run())

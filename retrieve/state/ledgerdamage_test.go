@@ -19,11 +19,11 @@ import (
 	"ibid/retrieve"
 )
 
-// sampleRows is how many of each kind a ledgerSample has.
+// sampleRows is the number of rows of each kind in a ledgerSample.
 const sampleRows = 60
 
-// ledgerSample fills the ledger and the keyring of a new library, with as many
-// rows again that are then deleted, and returns its file.
+// ledgerSample fills the ledger and the keyring of a new library, adds and deletes as many rows
+// again, and returns its file.
 func ledgerSample(t *testing.T) []byte {
 	t.Helper()
 	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "sample"), Options{})
@@ -56,7 +56,7 @@ func ledgerSample(t *testing.T) []byte {
 	return file
 }
 
-// sampleRow returns the rows of a number, or those that are deleted again.
+// sampleRow returns the rows with a number, or the rows that are deleted again.
 func sampleRow(i int, gone bool) (retrieve.Job, retrieve.Record, retrieve.Feedback, retrieve.Key, retrieve.Session) {
 	id := fmt.Sprintf("%03d", i)
 	if gone {
@@ -97,8 +97,8 @@ func addToLedger(ctx context.Context, s *Store, id string) error {
 	return errors.Join(err, s.Keyring().Add(ctx, retrieve.Key{ID: id, Name: id, Created: at}))
 }
 
-// checkLedger checks that all rows that exist are as they were stored, and that
-// none is there that was deleted. It returns how many are lost.
+// checkLedger checks that all existing rows are unchanged and that no deleted row exists. It
+// returns the number of lost rows.
 func checkLedger(t *testing.T, s *Store) (lost int) {
 	t.Helper()
 	ctx, l := t.Context(), s.Ledger()
@@ -163,7 +163,7 @@ func missingOr[V any](t *testing.T, want, got V, err error) int {
 	return 0
 }
 
-// TestLedgerDamage damages a file of which most is the ledger.
+// TestLedgerDamage damages a file that consists mostly of the ledger.
 func TestLedgerDamage(t *testing.T) {
 	file := ledgerSample(t)
 	random := rand.New(rand.NewPCG(5, 6))

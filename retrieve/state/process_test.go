@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 
 const childPaths = 12
 
-// child changes documents, and says so before and again when it is durable.
+// child changes documents, and announces each change before it begins and after it is durable.
 func child(dir string) error {
 	ctx := context.Background()
 	seed, err := strconv.ParseUint(os.Getenv(childSeed), 10, 64)
@@ -150,10 +150,9 @@ func (p *process) kill(t *testing.T) {
 	}
 }
 
-// TestKilled kills two processes that store in one data directory, again and
-// again: acknowledged documents are there and whole, and every other is as it
-// was before or after the interrupted change. A third process that stays open
-// sees the same.
+// TestKilled repeatedly kills two processes that store in one data directory: acknowledged
+// documents must be undamaged, and every other document must be in its state before or after the
+// interrupted change. A third process that stays open must see the same.
 func TestKilled(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	s := openTest(t, dir)

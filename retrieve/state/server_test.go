@@ -42,7 +42,7 @@ type serverChild struct {
 	address string // host and port
 }
 
-// nobody runs a program as nobody, since no server wants to be root.
+// nobody runs a program as the user nobody, since servers refuse to run as root.
 func nobody(cmd *exec.Cmd) *exec.Cmd {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if os.Getuid() == 0 {
@@ -52,7 +52,7 @@ func nobody(cmd *exec.Cmd) *exec.Cmd {
 	return cmd
 }
 
-// forNobody makes a folder that nobody can reach and write to.
+// forNobody makes a folder that the user nobody can reach and write to.
 func forNobody(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "ibid-test-")
@@ -108,7 +108,7 @@ func (c *serverChild) start() {
 	c.t.Fatalf("%s does not listen", c.name)
 }
 
-// kill ends the server and all its processes at once, as kill -9 does.
+// kill ends the server and all its processes at once, like kill -9.
 func (c *serverChild) kill() {
 	select {
 	case <-c.gone: // killed before
@@ -125,8 +125,8 @@ func (c *serverChild) kill() {
 	}
 }
 
-// ownServer lays out a PostgreSQL server of the test's own and starts it, with
-// settings like "wal_level=minimal".
+// ownServer creates a PostgreSQL server for the test and starts it, with settings like
+// "wal_level=minimal".
 func ownServer(t *testing.T, settings ...string) (server *serverChild, address string) {
 	t.Helper()
 	bin := os.Getenv("IBID_TEST_POSTGRES_BIN")
@@ -153,8 +153,7 @@ func ownServer(t *testing.T, settings ...string) (server *serverChild, address s
 	return c, fmt.Sprintf("postgres://ibid:%s@127.0.0.1:%s/postgres", testPassword, port)
 }
 
-// TestServerKilled kills the server with -9 again and again while several
-// writers store.
+// TestServerKilled kills the server with -9 repeatedly while several writers store.
 func TestServerKilled(t *testing.T) {
 	server, address := ownServer(t)
 	outlast(t, address, func(store func(changes int64)) {
@@ -193,9 +192,9 @@ func TestStandby(t *testing.T) {
 	})
 }
 
-// outlast has several writers store over a server while something happens to it:
-// every acknowledged document is there afterwards, whole, and others do not count.
-// The function that it passes on waits until so many more changes are stored.
+// outlast has several writers store on a server while happens disturbs it: every acknowledged document
+// must exist afterwards, undamaged; other documents do not count. The function that it passes to f
+// waits until the given number of further changes are stored.
 func outlast(t *testing.T, address string, happens func(store func(changes int64))) {
 	t.Helper()
 	ctx := t.Context()
@@ -254,9 +253,9 @@ func outlast(t *testing.T, address string, happens func(store func(changes int64
 	f.same(t, reader)
 }
 
-// TestServerGoes has a server go while a library is open: reading and writing
-// fail clearly and in time, and work again when it is back. What waits for it
-// reports that once.
+// TestServerGoes stops a server while a library is open: reading and writing must fail clearly and
+// in time, and work again when the server is back. An operation that waits for the server reports
+// that once.
 func TestServerGoes(t *testing.T) {
 	server, address := ownServer(t)
 	ctx := t.Context()
@@ -297,9 +296,8 @@ func TestServerGoes(t *testing.T) {
 	}
 }
 
-// TestPooler runs tests through PgBouncer in transaction mode, which gives
-// each transaction a session that others have used, with fewer sessions than
-// there are clients.
+// TestPooler runs tests through PgBouncer in transaction mode, which gives each transaction a
+// session that other transactions have used, with fewer sessions than clients.
 func TestPooler(t *testing.T) {
 	server := statetest.Server(t)
 	pooler, err := exec.LookPath("pgbouncer")
@@ -362,8 +360,8 @@ max_client_conn = 200
 	})
 }
 
-// TestServerEra checks that a session on another server begins an era, and that one on
-// the same server does not.
+// TestServerEra checks that a session on another server begins an era, and that a session on the
+// same server does not.
 func TestServerEra(t *testing.T) {
 	s := openTest(t, statetest.Schema(t))
 	session := func() int64 {
@@ -383,15 +381,15 @@ func TestServerEra(t *testing.T) {
 	}
 }
 
-// A cutter is between a client and a server, and cuts the connection at the
-// next COMMIT: before the server has it, or before the client has the answer.
+// A cutter proxies connections between a client and a server, and cuts the connection at the next
+// COMMIT: before the server has received it, or before the client has received the reply.
 type cutter struct {
 	to            string
 	before, after atomic.Bool
 	cuts          atomic.Int64
-	// away lets nobody connect from the next cut on, until it is unset.
+	// away refuses connections from the next cut on, until it is unset.
 	away, closed atomic.Bool
-	// mute keeps back all that the server says.
+	// mute withholds all data from the server.
 	mute atomic.Bool
 }
 
@@ -482,8 +480,8 @@ func throughCutter(t *testing.T, address string) (c *cutter, through string, s *
 	return c, u.String(), openTest(t, u.String())
 }
 
-// TestEncryption says at once what is wrong with a server's encryption: waiting for it
-// would not help.
+// TestEncryption checks that errors of a server's encryption are reported immediately, since
+// waiting would not help.
 func TestEncryption(t *testing.T) {
 	web := httptest.NewTLSServer(nil)
 	defer web.Close()
@@ -522,9 +520,8 @@ func TestEncryption(t *testing.T) {
 	}
 }
 
-// TestSilent has a server keep its connections and say nothing, as one whose disk
-// hangs: opening, reading and writing fail in time, and work again when it
-// answers again.
+// TestSilent has a server keep its connections without replying, as if its disk hung: opening,
+// reading and writing must fail in time, and work again when it replies again.
 func TestSilent(t *testing.T) {
 	c, through, e := throughCutter(t, statetest.Schema(t))
 	ctx := t.Context()
@@ -545,8 +542,7 @@ func TestSilent(t *testing.T) {
 	}
 }
 
-// TestCommitCut loses the connection on the way of a COMMIT and of its answer: each
-// change is made once.
+// TestCommitCut loses the connection during a COMMIT or its reply: each change must be made once.
 func TestCommitCut(t *testing.T) {
 	c, _, e := throughCutter(t, statetest.Schema(t))
 	ctx := t.Context()
@@ -571,10 +567,9 @@ func TestCommitCut(t *testing.T) {
 	new(follower).same(t, e)
 }
 
-// TestNumberUsedAgain loses a COMMIT on its way to a server that then recovers
-// from the death of one of its processes, without having been restarted, and
-// gives the number of the lost transaction to another: the change is made all the
-// same, once.
+// TestNumberUsedAgain loses a COMMIT on its way to a server that then recovers from the death of
+// one of its processes, without a restart, and assigns the number of the lost transaction to
+// another. The change must still be made once.
 func TestNumberUsedAgain(t *testing.T) {
 	// Uncommitted changes do not reach the disk before the crash.
 	_, address := ownServer(t, "wal_level=minimal", "max_wal_senders=0", "wal_writer_delay=10s", "autovacuum=off")
@@ -621,15 +616,15 @@ func TestNumberUsedAgain(t *testing.T) {
 	t.Fatal("no number was used again: this proves nothing")
 }
 
-// recovered kills a process of a server, which recovers from that, and reports
-// whether the server then gives the number of a transaction.
+// recovered kills a process of a server, which makes it recover, and reports whether the server
+// then assigns the number of a transaction.
 func recovered(t *testing.T, address string, process int, started time.Time, next int64) (again bool) {
 	t.Helper()
 	ctx := t.Context()
 	witness, err := pgx.Connect(ctx, address)
 	must(t, err)
 	must(t, syscall.Kill(process, syscall.SIGKILL))
-	// The server ends all others when it has seen that.
+	// The server ends all other processes when it has noticed that.
 	for witness.Ping(ctx) == nil {
 		<-time.After(time.Millisecond)
 	}

@@ -19,7 +19,7 @@ import (
 	"ibid/retrieve/state/statetest"
 )
 
-// onBoth runs a test over both dialects. address is that of a new library.
+// onBoth runs a test over both dialects. The argument address is the address of a new library.
 func onBoth(t *testing.T, test func(t *testing.T, address string)) {
 	t.Run("SQLite", func(t *testing.T) { test(t, filepath.Join(t.TempDir(), "data")) })
 	t.Run("PostgreSQL", func(t *testing.T) { test(t, statetest.Schema(t)) })
@@ -34,7 +34,7 @@ func openTest(t testing.TB, address string) *Store {
 	return s
 }
 
-// must also shows the driver's error.
+// must fails the test with the driver's error too.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err == nil {
@@ -98,7 +98,8 @@ func TestTransactions(t *testing.T) {
 	})
 }
 
-// TestErrLayout names a library of another version, and changes nothing of it.
+// TestErrLayout opens a library of another version, which must be named in the error and stay
+// unchanged.
 func TestErrLayout(t *testing.T) {
 	onBoth(t, func(t *testing.T, address string) {
 		s := openTest(t, address)
@@ -121,8 +122,8 @@ func TestErrLayout(t *testing.T) {
 	})
 }
 
-// TestWait has a server away for a minute. A call gives up after its own wait or
-// the store's, whichever is shorter.
+// TestWait makes a server unreachable for a minute. A call must give up after its own wait or the
+// store's, whichever is shorter.
 func TestWait(t *testing.T) {
 	for _, c := range []struct {
 		own, store time.Duration // own is 0 for none

@@ -46,7 +46,7 @@ func TestStories(t *testing.T) {
 	}
 }
 
-// A story is what its commands share. Its times are durations since its start.
+// A story is the state that its commands share. Its times are durations since its start.
 type story struct {
 	*testing.T
 	start     time.Time
@@ -112,7 +112,7 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// lasting says how much of the longest claim is left.
+// lasting describes how much of the longest claim is left.
 func lasting(left time.Duration) string {
 	switch {
 	case left < 0 || left > retrieve.MaxClaim:
@@ -125,7 +125,7 @@ func lasting(left time.Duration) string {
 	return " for a while"
 }
 
-// word returns a word, or a text of so many bytes where the option size is given.
+// word returns a word, or a text with the number of bytes in the option size.
 func (c call) word(i int) string {
 	if size := c.number(c.options["size"]); i == len(c.words) && size > 0 {
 		return strings.Repeat("long", size/4+1)[:size]
@@ -133,7 +133,7 @@ func (c call) word(i int) string {
 	return c.words[i]
 }
 
-// number returns a text as a number, 0 without one.
+// number parses a number, or returns 0 for a missing one.
 func (c call) number(text string) int {
 	n, err := strconv.Atoi(cmp.Or(text, "0"))
 	must(c, err)
@@ -146,7 +146,7 @@ func (c call) duration(text string) time.Duration {
 	return d
 }
 
-// at returns the time that an option has since another one, or otherwise the last.
+// at returns the time that an option gives, relative to the last time or to another option's.
 func (c call) at(since time.Time, option string, otherwise time.Time) time.Time {
 	if text := c.options[option]; text != "" {
 		return since.Add(c.duration(text))
@@ -162,7 +162,7 @@ func (c call) list(option string) []string {
 	return strings.Split(c.options[option], ",")
 }
 
-// shown is a short text, or the length and the checksum of a long one.
+// shown returns a short text unchanged, and the length and checksum of a long one.
 func shown(text []byte) string {
 	if len(text) > 60 {
 		return fmt.Sprintf("%d bytes, %08x", len(text), crc32.ChecksumIEEE(text))
@@ -399,7 +399,8 @@ var commands = map[string]func(c call) (string, error){
 		}
 		return "as it was stored", nil
 	},
-	// number says whether it is that of the document that was asked for last, a higher or a lower one.
+	// number says whether the number equals, exceeds or is less than the one that was last
+	// requested.
 	"number": func(c call) (string, error) {
 		n, before := count(c, c.db, `SELECT number FROM ibid.documents WHERE id = ?`, c.words[0]), c.asked
 		c.asked = n
@@ -418,7 +419,7 @@ var commands = map[string]func(c call) (string, error){
 		}
 		return out, err
 	},
-	// revision says how far it is from the last one, and whether the era is the same.
+	// revision describes the distance from the last revision, and whether the era is the same.
 	"revision": func(c call) (string, error) {
 		revision, era, err := c.db.Revision(c.ctx)
 		out := fmt.Sprintf("%+d, another era: %t", revision-c.revision, era != c.era)

@@ -14,9 +14,8 @@ import (
 	"ibid/retrieve"
 )
 
-// TestTogether changes one library through several handles at once, each with a
-// follower of its own. At the end all must have the same documents, as they
-// were written last.
+// TestTogether changes one library through several handles at once, each with its own follower. At
+// the end all must have the same documents, as last written.
 func TestTogether(t *testing.T) {
 	onBoth(t, func(t *testing.T, address string) {
 		const handles = 4
@@ -52,8 +51,8 @@ func TestTogether(t *testing.T) {
 	})
 }
 
-// fillSpace stores a vector of the space for every chunk, n at a time, and returns
-// how many texts there were.
+// fillSpace stores a vector of the space for every chunk, n at a time, and returns the number of
+// texts.
 func fillSpace(t testing.TB, s *Store, space string, dimensions, n int) (texts int) {
 	t.Helper()
 	ctx := t.Context()
@@ -112,8 +111,8 @@ func TestRespaceTogether(t *testing.T) {
 	})
 }
 
-// writeTogether stores, renames and deletes documents of its own, with chunks
-// that those of others have too, and sets last to the texts stored last, by id.
+// writeTogether stores, renames and deletes its own documents, which share chunks with the
+// documents of other calls, and sets last to the texts that were stored last, by id.
 func writeTogether(t *testing.T, s *Store, i, rounds int, last map[string]string) {
 	ctx := t.Context()
 	random := rand.New(rand.NewPCG(uint64(i), 1))

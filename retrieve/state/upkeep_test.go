@@ -140,7 +140,7 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// TestErrors checks that no words of a driver reach people.
+// TestErrors checks that no driver messages reach users.
 func TestErrors(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	must(t, os.WriteFile(dir, nil, 0o600))
@@ -160,7 +160,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestNoRoom has a full disk of a copy named, and not that of the library.
+// TestNoRoom checks that the error of a copy names the full disk of the copy, and not the
+// library's.
 func TestNoRoom(t *testing.T) {
 	s := openTest(t, t.TempDir())
 	err := s.noRoom(&failure{what: "the disk of " + s.place + " is full", full: true}, "/elsewhere/copy.db")

@@ -300,7 +300,7 @@ func (v *verifier) vectors() {
 		return none, checked(r, &space, &digest, &vector)
 	}, `SELECT space, digest, vector, sum FROM ibid.vectors WHERE space <> ?`, v.t.spaces().Used)
 	if n := len(damaged); n > 0 {
-		v.found("", "%d vectors that searches do not need are damaged: the encoder will make its vectors again, and 'ibid reembed' all others", n)
+		v.found("", "%d vectors that searches do not need are damaged: the encoder makes its vectors again, and 'ibid reembed' all others", n)
 	}
 }
 

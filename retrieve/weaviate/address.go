@@ -10,27 +10,25 @@ import (
 	"strings"
 )
 
-// An Address says where a Weaviate cluster is, and how an index is made in it.
+// An Address is the address of a Weaviate cluster, with parameters for new collections.
 type Address struct {
 	scheme string   // http or https
 	nodes  []string // HOST:PORT
-	key    string   // of the API; empty for none
-	// shards and replicas are those of a new collection.
+	key    string   // of the API; may be empty
+	// shards and replicas are parameters of new collections.
 	shards, replicas int
 }
 
 const defaultPort = "8080"
 
-// ParseAddress parses weaviate://[:KEY@]HOST[:PORT] with the parameters nodes
-// (further ones, separated by commas), scheme, shards and replicas. Its errors never
-// quote the key.
+// ParseAddress parses weaviate://[:KEY@]HOST[:PORT] with the parameters nodes (further nodes,
+// separated by commas), scheme, shards and replicas. Its errors never quote the key.
 func ParseAddress(text string) (Address, error) {
 	u, err := url.Parse(text)
-	// A sign in a key can end the host, and what follows is then parsed as something
-	// else.
+	// A special character in a key can end the host, and the rest is then parsed as something else.
 	if err != nil || u.Scheme != "weaviate" || u.Hostname() == "" || strings.Trim(u.Path, "/") != "" || u.Fragment != "" ||
 		strings.Contains(u.RawQuery, "@") {
-		return Address{}, errors.New("it is not like weaviate://HOST:PORT?nodes=HOST:PORT,HOST:PORT&shards=N&replicas=N")
+		return Address{}, errors.New("it does not have the form weaviate://HOST:PORT?nodes=HOST:PORT,HOST:PORT&shards=N&replicas=N")
 	}
 	a := Address{scheme: "http", nodes: []string{withPort(u.Host)}, shards: 1, replicas: 1}
 	if u.User != nil {
@@ -62,7 +60,7 @@ func (a *Address) set(name, value string) error {
 	case "shards", "replicas":
 		n, err := strconv.Atoi(value)
 		if err != nil || n < 1 {
-			return fmt.Errorf("%s=%s is not a number from 1 on", name, value)
+			return fmt.Errorf("%s=%s is not a positive number", name, value)
 		}
 		if name == "shards" {
 			a.shards = n
@@ -70,7 +68,7 @@ func (a *Address) set(name, value string) error {
 			a.replicas = n
 		}
 	default:
-		return fmt.Errorf("there is no parameter %q: there are nodes, scheme, shards and replicas", name)
+		return fmt.Errorf("the parameter %q is unknown: use nodes, scheme, shards or replicas", name)
 	}
 	return nil
 }
@@ -82,8 +80,7 @@ func withPort(host string) string {
 	return net.JoinHostPort(strings.Trim(host, "[]"), defaultPort)
 }
 
-// WithKey returns the address with a key of the API, unless the key is empty or
-// the address has one.
+// WithKey returns the address with an API key, unless key is empty or the address already has one.
 func (a Address) WithKey(key string) Address {
 	a.key = cmp.Or(a.key, key)
 	return a

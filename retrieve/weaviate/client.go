@@ -17,22 +17,21 @@ import (
 )
 
 const (
-	// callTime limits one request. It is longer than Weaviate takes to see that a node
-	// hangs: until then the others wait for that node.
+	// callTime limits one request. It is longer than Weaviate needs to notice that a node hangs;
+	// until then other nodes wait for that node.
 	callTime = 30 * time.Second
-	// readPatience is after how long without a reply the next node is asked as well, and
-	// after so many times that one of them is asked again: Weaviate, which may know by
-	// then that a node hangs, does not answer the requests that waited for it.
+	// readPatience is the time without a reply after which the next node is asked as well. After
+	// again times readPatience a node is asked again: by then Weaviate may know that a node hangs,
+	// but it does not answer the requests that waited for that node.
 	readPatience = time.Second
 	again        = 5
 )
 
-// maxReply is how many bytes of a reply are read.
+// maxReply is the largest number of bytes of a reply that are read.
 const maxReply = 256 << 20
 
-// A client sends requests to the nodes of a cluster: to the node that answered
-// last, and to the next one if that does not answer. So a node that hangs is asked
-// last from then on.
+// A client sends requests to the nodes of a cluster: first to the node that answered last, and then
+// to the following nodes. Thus a node that hangs is asked last from then on.
 type client struct {
 	at   Address
 	http *http.Client
@@ -47,7 +46,7 @@ func newClient(at Address) *client {
 	return &client{at: at, http: &http.Client{Transport: transport, Timeout: callTime}}
 }
 
-// A replyError is a reply of Weaviate that is not a success.
+// A replyError is an unsuccessful reply of Weaviate.
 type replyError struct {
 	status int
 	text   string
@@ -58,9 +57,9 @@ func (e *replyError) Error() string { return fmt.Sprintf("status %d: %s", e.stat
 // errNoCollection reports that the collection does not exist.
 var errNoCollection = errors.New("the collection does not exist")
 
-// call sends a request with a JSON body, nil for none, and decodes the reply into
-// out, unless that is nil. If no node does what it is asked, the error wraps
-// [retrieve.ErrIndexUnavailable], except for requests that Weaviate refuses (4xx).
+// call sends a request with a JSON body, if not nil, and decodes the reply into out, if not nil. If
+// no node carries out the request, the error wraps [retrieve.ErrIndexUnavailable], unless Weaviate
+// refuses the request (4xx).
 func (c *client) call(ctx context.Context, method, path string, body, out any) error {
 	var data []byte
 	var err error
@@ -82,15 +81,15 @@ func (c *client) call(ctx context.Context, method, path string, body, out any) e
 	return json.Unmarshal(reply, out)
 }
 
-// An attempt is what a node replied.
+// An attempt is the reply of a node.
 type attempt struct {
 	node  int64
 	reply []byte
 	err   error
 }
 
-// try calls f with one node after the other, until one carries it out: with the next
-// one when one has failed, or has not replied within the patience.
+// try calls f with one node after another until a node carries out the request. It tries the next
+// node when a node has failed or has not replied within the patience.
 func (c *client) try(ctx context.Context, patience time.Duration, f func(context.Context, string) ([]byte, error)) ([]byte, error) {
 	if c.closed.Load() {
 		return nil, errors.New("the search index is closed")
@@ -139,8 +138,8 @@ func (c *client) try(ctx context.Context, patience time.Duration, f func(context
 	return nil, fmt.Errorf("%w: %w", retrieve.ErrIndexUnavailable, failed)
 }
 
-// doubt returns the error of a node: one that is not ready, such as after a restart
-// while the cluster has no majority, may not know what exists.
+// doubt checks the error of a node that reports something missing: a node that is not ready, for
+// example after a restart while the cluster has no majority, may not know what exists.
 func (c *client) doubt(ctx context.Context, node string, err error) error {
 	if errors.Is(err, errNoCollection) || noObject(err) {
 		if _, unready := c.send(ctx, node, http.MethodGet, "/v1/.well-known/ready", nil); unready != nil {
@@ -185,7 +184,7 @@ func (c *client) query(ctx context.Context, query string, out any) error {
 		data, err := c.send(ctx, node, http.MethodPost, "/v1/graphql", body)
 		if err == nil {
 			err = json.Unmarshal(data, &reply)
-		} else if strings.Contains(err.Error(), "no graphql provider present") { // there are no collections at all
+		} else if strings.Contains(err.Error(), "no graphql provider present") { // there are no collections
 			err = errNoCollection
 		}
 		if err == nil && len(reply.Errors) > 0 {
@@ -201,8 +200,8 @@ func (c *client) query(ctx context.Context, query string, out any) error {
 	return json.Unmarshal(data, out)
 }
 
-// drop deletes a collection, if it exists, and waits until the nodes that can be
-// reached have no watermark of it: each learns of a deletion a little later.
+// drop deletes a collection, if it exists, and waits until no reachable node returns its watermark:
+// nodes learn of a deletion a little later.
 func (c *client) drop(ctx context.Context, collection string) error {
 	err := c.call(ctx, http.MethodDelete, "/v1/schema/"+collection, nil, nil)
 	if err != nil && !noObject(err) {

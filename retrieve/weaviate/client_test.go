@@ -14,7 +14,7 @@ import (
 	"ibid/retrieve"
 )
 
-// A node is a node of Weaviate that has at most a watermark and a tally.
+// A node is a simulated Weaviate node with at most a watermark and a tally.
 type node struct {
 	mark  *mark // nil: it knows of no collection
 	tally tally
@@ -62,10 +62,10 @@ func (n *node) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// collection is that of the index that [index] returns.
+// collection is the collection of the index that [index] returns.
 var collection = Open(Address{}, Options{Library: "l", Space: "s"}).Collection()
 
-// index returns an index in a cluster of the nodes, of a state with so many chunks.
+// index returns an index in a cluster of the nodes, for a state with the given number of chunks.
 func index(t *testing.T, chunks int, nodes ...*node) *Index {
 	t.Helper()
 	var hosts []string
@@ -80,7 +80,7 @@ func index(t *testing.T, chunks int, nodes ...*node) *Index {
 	return Open(at, Options{Library: "l", Space: "s", Size: func(context.Context) (int64, int, error) { return 100, chunks, nil }})
 }
 
-// TestNodes asks clusters whose nodes hang, fail or do not know what exists.
+// TestNodes queries clusters whose nodes hang, fail or do not know what exists.
 func TestNodes(t *testing.T) {
 	there := func() *node { return &node{mark: &mark{Revision: 100, Target: 100}} }
 	for _, tt := range []struct {
@@ -109,8 +109,8 @@ func TestNodes(t *testing.T) {
 	}
 }
 
-// TestNodesWait asks two nodes that wait for a third which hangs: requests from
-// before they drop it are never answered, later ones are.
+// TestNodesWait queries two nodes that wait for a third, which hangs: they never answer requests
+// from before they drop it, but later ones.
 func TestNodesWait(t *testing.T) {
 	t.Parallel()
 	x := index(t, 779, &node{mark: &mark{Revision: 100}, slow: 1}, &node{mark: &mark{Revision: 100}, slow: 1})
@@ -120,7 +120,7 @@ func TestNodesWait(t *testing.T) {
 	}
 }
 
-// TestBuilding searches collections that are not the whole library.
+// TestBuilding searches collections that do not have the whole library.
 func TestBuilding(t *testing.T) {
 	var building *retrieve.BuildingError
 	for _, tt := range []struct {
@@ -152,8 +152,8 @@ func TestBuilding(t *testing.T) {
 	}
 }
 
-// TestNewCollection searches a collection, and stores in it, that its node does not know
-// of for a moment, or any more.
+// TestNewCollection searches a collection, and stores in it, while its node does not know it yet,
+// or any more.
 func TestNewCollection(t *testing.T) {
 	for _, tt := range []struct {
 		late int

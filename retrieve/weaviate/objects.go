@@ -19,8 +19,8 @@ import (
 	"ibid/retrieve"
 )
 
-// An object is one object of a collection, as its JSON: a chunk, or the watermark,
-// which has neither a vector nor terms.
+// An object is an object of a collection in JSON: a chunk, or the watermark, which has neither a
+// vector nor terms.
 type object struct {
 	Class      string         `json:"class"`
 	ID         string         `json:"id"`
@@ -28,8 +28,8 @@ type object struct {
 	Properties map[string]any `json:"properties"`
 }
 
-// properties are those of a collection. An index costs Weaviate time for each chunk that
-// is stored: there are only those that filters need.
+// properties are the properties of a collection. Indexing a property costs Weaviate time for each
+// stored chunk, so only the properties that filters need are indexed.
 var properties = []property{
 	{Name: "document", DataType: []string{"int"}, Filterable: true},
 	{Name: "generation", DataType: []string{"int"}, Filterable: true},
@@ -41,8 +41,8 @@ var properties = []property{
 	{Name: "from", DataType: []string{"int"}, Filterable: true}, // first and last day of the date
 	{Name: "to", DataType: []string{"int"}, Filterable: true},
 	{Name: "terms", DataType: []string{"text"}, Tokenization: "whitespace", Searchable: true},
-	{Name: "packed", DataType: []string{"blob"}}, // the vector, as it must be given back; a tally
-	{Name: "mark", DataType: []string{"text"}},   // of the watermark
+	{Name: "packed", DataType: []string{"blob"}}, // the exact vector, or a tally
+	{Name: "mark", DataType: []string{"text"}},   // the watermark
 }
 
 type property struct {
@@ -53,17 +53,17 @@ type property struct {
 	Searchable   bool     `json:"indexSearchable"`
 }
 
-// graphFrom is from how many chunks in a shard a new collection has a graph of their
-// vectors. In a smaller one storing is a fifth cheaper: a search compares all of their codes.
+// graphFrom is the number of chunks in a shard from which a new collection has a graph of their
+// vectors. Without a graph storing costs a fifth less, and a search compares all codes.
 const graphFrom = 500_000
 
-// schema is the definition of a collection for so many chunks.
+// schema returns the definition of a collection for the given number of chunks.
 func (a Address) schema(collection string, chunks int) map[string]any {
 	codes := map[string]any{"enabled": true, "bits": 8, "cache": true, "rescoreLimit": 200}
 	kind, settings := "flat", map[string]any{"distance": "cosine", "rq": codes}
 	if chunks/a.shards >= graphFrom {
-		// Half of Weaviate's defaults: storing is faster, and a search asks for so many more
-		// chunks than it needs that it finds the same.
+		// Half of Weaviate's defaults: storing is faster, and a search requests so many more chunks
+		// than it needs that the results are the same.
 		kind, settings = "hnsw", map[string]any{"distance": "cosine", "efConstruction": 64, "maxConnections": 16}
 	}
 	return map[string]any{
@@ -71,7 +71,7 @@ func (a Address) schema(collection string, chunks int) map[string]any {
 		"vectorizer": "none", "vectorIndexType": kind, "vectorIndexConfig": settings,
 		"invertedIndexConfig": map[string]any{"stopwords": map[string]string{"preset": "none"},
 			// Weaviate 1.35 exchanges k1 and b when it writes the bounds of its blocks, and may
-			// then take a block for worse than it is. Equal ones near Ibid's find as good candidates.
+			// then underestimate a block. Equal values near Ibid's find equally good candidates.
 			"bm25": map[string]float64{"k1": .9, "b": .9}},
 		"replicationConfig": map[string]any{"factor": a.replicas, "asyncEnabled": a.replicas > 1,
 			"deletionStrategy": "TimeBasedResolution"},
@@ -80,8 +80,8 @@ func (a Address) schema(collection string, chunks int) map[string]any {
 	}
 }
 
-// objectsOf returns the objects of the chunks of a document. The mark has the dimensions of
-// their vectors, unless it is the first.
+// objectsOf returns the objects of the chunks of a document. The vectors must have the mark's
+// dimensions, which the first vector sets.
 func (x *Index) objectsOf(c *retrieve.Change, m *mark) (objects []object, err error) {
 	own := retrieve.LabelsOf(c.Info.Meta)
 	labels, dates := labelsOf(&c.Info, own), dated(own.Date)
@@ -105,7 +105,8 @@ func (x *Index) objectsOf(c *retrieve.Change, m *mark) (objects []object, err er
 	return objects, nil
 }
 
-// Compare returns what of a document differs in the collection, empty if nothing does.
+// Compare describes the first difference between a document and its objects in the collection, or
+// returns "".
 func (x *Index) Compare(ctx context.Context, c *retrieve.Change) (string, error) {
 	objects, err := x.objectsOf(c, &mark{})
 	for i := range objects {
@@ -124,7 +125,7 @@ func (x *Index) Compare(ctx context.Context, c *retrieve.Change) (string, error)
 				return fmt.Sprintf("the field %q of its chunk %d differs in the search index", p.Name, i+1), nil
 			}
 		}
-		// Weaviate may have scaled the vector, so that it differs by rounding.
+		// Weaviate may have scaled the vector, which changes its rounding.
 		if len(stored.Vector) != len(objects[i].Vector) || retrieve.Cosine(stored.Vector, objects[i].Vector) < .99 {
 			return fmt.Sprintf("the vector of its chunk %d differs in the search index", i+1), nil
 		}
@@ -143,7 +144,7 @@ func idOf(h retrieve.Hit) string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
 }
 
-// labelsOf returns what filters compare of a document, such as "tag=sea".
+// labelsOf returns the labels of a document that filters compare, such as "tag=sea".
 func labelsOf(d *retrieve.DocumentInfo, l retrieve.Labels) []string {
 	labels := []string{"collection=" + d.Collection, "root=" + d.Root, "format=" + d.Format, "document=" + d.ID}
 	for _, tag := range l.Tags {
@@ -168,8 +169,7 @@ func labelsOf(d *retrieve.DocumentInfo, l retrieve.Labels) []string {
 // maxToken is the greatest length of an entry of an inverted index.
 const maxToken = 200
 
-// token returns a text as an entry of an inverted index: without space, and not too
-// long.
+// token converts a text to an entry of an inverted index: without spaces, and not too long.
 func token(text string) string {
 	if len(text) > maxToken {
 		sum := sha256.Sum256([]byte(text))
@@ -178,8 +178,8 @@ func token(text string) string {
 	return escape(text)
 }
 
-// escape replaces bytes that Weaviate would split or trim a text at, read as a
-// wildcard, or not return, by their hexadecimal code. The code of a prefix is a
+// escape replaces bytes at which Weaviate would split or trim a text, which it would read as a
+// wildcard, or which it would not return, by their hexadecimal code. The code of a prefix is a
 // prefix of the code.
 func escape(text string) string {
 	var b strings.Builder
@@ -197,8 +197,8 @@ func escape(text string) string {
 	return b.String()
 }
 
-// dated returns the first and the last day that a date may mean, as numbers; -1
-// and 0, which no filter matches, if there is none.
+// dated returns the first and the last day that a date may mean, as numbers. For an empty date it
+// returns noDay and 0, which no filter matches.
 func dated(d retrieve.Date) [2]int {
 	if d == "" {
 		return [2]int{noDay, 0}
@@ -209,7 +209,7 @@ func dated(d retrieve.Date) [2]int {
 // noDay is later than every day.
 const noDay = 1_000_000_000
 
-// day returns a date as a number; rest has the digits of the parts that it lacks.
+// day returns a date as a number. Rest has the digits for the parts that the date lacks.
 func day(d retrieve.Date, rest string) int {
 	digits := strings.ReplaceAll(string(d), "-", "")
 	n, err := strconv.Atoi(digits + rest[min(len(digits), len(rest)):])
@@ -219,8 +219,8 @@ func day(d retrieve.Date, rest string) int {
 	return n
 }
 
-// A where is a filter of Weaviate. It has the form of its REST interface, and
-// [where.String] that of GraphQL.
+// A where is a filter of Weaviate. Its JSON is the form of the REST interface, and [where.String]
+// returns the form of GraphQL.
 type where struct {
 	Operator    string   `json:"operator"`
 	Path        []string `json:"path,omitempty"`
@@ -232,11 +232,11 @@ type where struct {
 }
 
 func (w where) String() string {
-	b, _ := json.Marshal(w) // of texts and numbers: it never fails
+	b, _ := json.Marshal(w) // texts and numbers never fail
 	return keysOf.ReplaceAllString(operatorOf.ReplaceAllString(string(b), "operator:$1"), "$1:")
 }
 
-// What GraphQL writes otherwise than JSON: the texts have no quotation marks.
+// The differences between GraphQL and JSON: names and operators have no quotation marks.
 var (
 	operatorOf = regexp.MustCompile(`"operator":"(\w+)"`)
 	keysOf     = regexp.MustCompile(`"(\w+?)(?:Array)?":`)
@@ -249,7 +249,7 @@ func anyOf(path string, values []string) where {
 	return where{Operator: "ContainsAny", Path: []string{path}, ValueString: values}
 }
 
-// all joins filters; nil if there are none.
+// all joins filters, or returns nil for no filters.
 func all(of ...where) *where {
 	switch len(of) {
 	case 0:
@@ -260,7 +260,7 @@ func all(of ...where) *where {
 	return &where{Operator: "And", Operands: of}
 }
 
-// narrow returns the conditions of a filter. If none is true, it matches nothing.
+// narrow returns the conditions of a filter. If none is true, the filter matches nothing.
 func narrow(f retrieve.Filter) (parts []where, none bool) {
 	oneOf := func(name string, values []string) {
 		if len(values) > 0 {

@@ -28,8 +28,8 @@ func (r *row) hit() retrieve.Hit {
 	return retrieve.Hit{Document: r.Document, Generation: r.Generation, Ordinal: r.Ordinal}
 }
 
-// rows searches the collection. Operator is what GraphQL searches by, empty for
-// nothing but the filter.
+// rows searches the collection. Operator is the GraphQL search operator; if it is empty, the search
+// only filters.
 func (x *Index) rows(ctx context.Context, operator string, w *where, limit int, fields string) ([]row, error) {
 	arguments := fmt.Sprintf("limit:%d", limit)
 	if x.client.at.replicas > 1 {
@@ -55,9 +55,9 @@ type found struct {
 
 func byScore(a, b found) int { return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.id, b.id)) }
 
-// More chunks are asked for than are wanted, since Weaviate's order is approximate
-// and has no rule for ties: searchTimes as many and searchPlus, and deeper times as
-// many again as long as that is too few, at most maxResults (Weaviate's own limit).
+// Searches request more chunks than are wanted, since Weaviate's order is approximate and it has no
+// rule for ties: searchTimes*k + searchPlus, and deeper times as many again while that is too few,
+// up to maxResults (Weaviate's own limit).
 const (
 	searchTimes = 2
 	searchPlus  = 20
@@ -65,15 +65,15 @@ const (
 	maxResults  = 10_000
 )
 
-// A result is what a search found: the chunks, best first, and how many were asked
-// for. All others are worse than the last, unless it is complete.
+// A result has the chunks that a search found, best first, and the number that was requested.
+// Unless it is complete, all other chunks are worse than the last.
 type result struct {
 	found    []found
 	limit    int
 	complete bool
 }
 
-// best searches for ever more chunks until the k best of all are surely among them.
+// best requests ever more chunks until the k best of all are certainly among them.
 func best(k int, search func(limit int) ([]found, error)) (r result, err error) {
 	for r.limit = min(searchTimes*k+searchPlus, maxResults); ; r.limit = min(deeper*r.limit, maxResults) {
 		if r.found, err = search(r.limit); err != nil {
@@ -81,14 +81,14 @@ func best(k int, search func(limit int) ([]found, error)) (r result, err error) 
 		}
 		r.complete = len(r.found) < r.limit
 		slices.SortFunc(r.found, byScore)
-		// Others may have the score of the last, and come before it by their ids.
+		// Other chunks may have the same score as the last, and come before it by their ids.
 		if r.complete || r.limit == maxResults || r.found[k-1].score > r.found[len(r.found)-1].score {
 			return r, nil
 		}
 	}
 }
 
-// hits returns the hits of the k best.
+// hits returns the hits of the k best chunks.
 func (r *result) hits(k int) []retrieve.Hit {
 	hits := make([]retrieve.Hit, min(k, len(r.found)))
 	for i := range hits {
@@ -137,11 +137,11 @@ func chunksOf(rows []row, score func(*row) float64) ([]found, error) {
 	return out, nil
 }
 
-// Lexical implements [retrieve.Searcher]. Weaviate finds candidates, and their
-// scores are computed here.
+// Lexical implements [retrieve.Searcher]. Weaviate finds candidates, and their scores are computed
+// here.
 //
-// Weaviate's own search leaves out some of the best that it has not yet written to its
-// files (see [Index.missed]). Then new chunks with the rarest of the terms are read as well.
+// Weaviate's own search omits some of the best chunks that it has not written to its files yet (see
+// [Index.missed]). In that case, new chunks with the rarest of the terms are read as well.
 func (x *Index) Lexical(ctx context.Context, terms []string, k int, f retrieve.Filter) ([]retrieve.Hit, error) {
 	parts, none := narrow(f)
 	if len(terms) == 0 || none || k <= 0 {
@@ -180,7 +180,7 @@ func (x *Index) Lexical(ctx context.Context, terms []string, k int, f retrieve.F
 type scorer struct {
 	terms, tokens []string
 	idf           []float64
-	at            map[string]int // of a token
+	at            map[string]int // index of a token
 	stats         retrieve.Stats
 }
 
@@ -197,7 +197,7 @@ func newScorer(terms []string, stats retrieve.Stats) *scorer {
 	return s
 }
 
-// count returns how often the text of a chunk's terms has each of the tokens.
+// count returns the number of occurrences of each token in the terms of a chunk.
 func (s *scorer) count(terms string) []int {
 	counts := make([]int, len(s.tokens))
 	for word := range strings.FieldsSeq(terms) {
@@ -208,8 +208,8 @@ func (s *scorer) count(terms string) []int {
 	return counts
 }
 
-// score returns the score of a chunk. It sums in the order of the terms, so that
-// equal chunks have equal scores.
+// score returns the score of a chunk. It sums in the order of the terms, so that equal chunks have
+// equal scores.
 func (s *scorer) score(r *row) (score float64) {
 	for i, n := range s.count(r.Terms) {
 		if n > 0 {
@@ -219,14 +219,14 @@ func (s *scorer) score(r *row) (score float64) {
 	return score
 }
 
-// maxMissed is how many chunks are read at most for what Weaviate's search missed.
+// maxMissed is the largest number of chunks that are read to find what Weaviate's search missed.
 const maxMissed = 4000
 
-// missed selects the chunks that may be among the best k although a search did not
-// find them; nil if there are none, or too many to read.
+// missed selects the chunks that may be among the best k although a search did not find them, or
+// returns nil if there are no such chunks, or too many to read.
 //
-// Of what is in its memory Weaviate 1.35 returns only those that it meets first, as
-// many as were asked for (github.com/weaviate/weaviate/pull/11780).
+// From the chunks in its memory, Weaviate 1.35 returns only the first that it meets, up to the
+// requested number (github.com/weaviate/weaviate/pull/11780).
 func (x *Index) missed(s *scorer, k int, r result) *where {
 	m := x.mark.Load()
 	if m == nil || m.settled() >= m.Revision {
@@ -234,15 +234,14 @@ func (x *Index) missed(s *scorer, k int, r result) *where {
 	}
 	rarest := s.rarest(r.found[min(k, len(r.found))-1].score)
 	if rarest == nil || m.settled() == 0 {
-		return rarest // Weaviate reads every generation above a number
+		return rarest // Weaviate would read every generation above a number
 	}
 	return all(*rarest, number("generation", "GreaterThan", m.settled()))
 }
 
-// rarest selects the chunks with one of the rarest terms: as many terms as it takes
-// that the others together cannot give a better score than the least, as in
-// MaxScore (Turtle and Flood, "Query Evaluation: Strategies and Optimizations",
-// 1995), as long as few chunks have them.
+// rarest selects the chunks with one of the rarest terms. It uses enough terms that all other terms
+// together cannot reach the score least, as in MaxScore (Turtle and Flood, "Query Evaluation:
+// Strategies and Optimizations", 1995), as long as no more than maxMissed chunks have them.
 func (s *scorer) rarest(least float64) *where {
 	order := make([]int, len(s.terms))
 	bound := 0.0

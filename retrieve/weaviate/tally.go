@@ -17,26 +17,26 @@ import (
 	"ibid/retrieve"
 )
 
-// A tally counts the chunks of a collection, their terms, and the chunks that have each
-// term: for Weaviate to count them, it would read every one.
+// A tally counts the chunks of a collection, their terms, and the chunks that have each term.
+// Weaviate would have to read every chunk to count them.
 type tally struct {
-	revision, era int64 // up to which it counts
-	changed       int   // chunks stored and deleted since it was stored,
+	revision, era int64 // of the last counted change
+	changed       int   // number of chunks stored and deleted since the tally was stored
 	stored        time.Time
 	chunks        int
 	terms         int            // in all chunks
-	of            map[uint32]int // chunks with a term, by its hash
+	of            map[uint32]int // number of chunks with a term, by the term's hash
 }
 
 const (
-	// A tally of more than storedAlways chunks is stored only when one in storedPart of them
+	// A tally of more than storedAlways chunks is stored only after one in storedPart of its chunks
 	// has changed, or after storedAfter.
 	storedAlways = 2000
 	storedPart   = 64
 	storedAfter  = time.Minute
 )
 
-// due reports whether the tally is to be stored.
+// due reports whether the tally must be stored.
 func (t *tally) due() bool {
 	return t.chunks <= storedAlways || t.changed > t.chunks/storedPart || time.Since(t.stored) > storedAfter
 }
@@ -44,7 +44,7 @@ func (t *tally) due() bool {
 // tallyID is the id of the object with the tally.
 var tallyID = idOf(retrieve.Hit{Ordinal: 1})
 
-// ownObjects is how many objects are not chunks: the watermark and the tally.
+// ownObjects is the number of objects that are not chunks: the watermark and the tally.
 const ownObjects = 2
 
 func hashOf(token string) uint32 {
@@ -53,13 +53,13 @@ func hashOf(token string) uint32 {
 	return h.Sum32()
 }
 
-// add counts a chunk n times, with n = -1 for one that is deleted.
+// add counts a chunk n times; n is -1 for a chunk that is deleted.
 func (t *tally) add(terms string, length, n int) {
 	t.changed++
 	t.chunks += n
 	t.terms += n * length
 	last := ""
-	for word := range strings.FieldsSeq(terms) { // equal ones are next to each other
+	for word := range strings.FieldsSeq(terms) { // equal words are adjacent
 		if word != last {
 			h := hashOf(word)
 			if t.of[h] += n; t.of[h] <= 0 {
@@ -70,7 +70,7 @@ func (t *tally) add(terms string, length, n int) {
 	}
 }
 
-// pack returns the tally as bytes.
+// pack encodes the tally.
 func (t *tally) pack() []byte {
 	b := binary.AppendVarint(nil, t.revision)
 	for _, n := range []int64{t.era, int64(t.chunks), int64(t.terms)} {
@@ -85,7 +85,7 @@ func (t *tally) pack() []byte {
 	return b
 }
 
-// unpackTally returns the tally of its bytes.
+// unpackTally decodes a tally.
 func unpackTally(b []byte) (*tally, error) {
 	t := &tally{of: make(map[uint32]int)}
 	var head [4]int64
@@ -109,15 +109,15 @@ func unpackTally(b []byte) (*tally, error) {
 	return t, nil
 }
 
-var errShortTally = fmt.Errorf("%w: the tally of its terms ends early", retrieve.ErrIndexDamaged)
+var errShortTally = fmt.Errorf("%w: the tally of its terms is truncated", retrieve.ErrIndexDamaged)
 
-// A census has the tallies of a collection. It is locked while one is read, so that no two
-// searches read the same.
+// A census has the tallies of a collection. It is locked while a tally is read, so that two
+// searches do not read the same one.
 type census struct {
 	mu      sync.Mutex
-	own     *tally // of the process that applies changes, up to the last; nil in others
-	read    *tally // that was read last
-	counted *mark  // at which Weaviate counted the chunks
+	own     *tally // of the process that applies changes, up to the last change; nil in other processes
+	read    *tally // the tally that was last read
+	counted *mark  // the mark at which Weaviate counted the chunks
 	chunks  int
 }
 
@@ -128,7 +128,7 @@ func (c *census) forget() {
 	c.mu.Unlock()
 }
 
-// counts returns the tally at a mark. The caller locks the census.
+// counts returns the tally at a mark. The caller must lock the census.
 func (x *Index) counts(ctx context.Context, m *mark) (*tally, error) {
 	c := &x.census
 	switch {
@@ -160,14 +160,14 @@ func (x *Index) readTally(ctx context.Context) (*tally, error) {
 	return unpackTally(b)
 }
 
-// recount counts the chunks that were stored and those that they replace, up to a mark.
-// It returns the tally if that is to be stored, nil otherwise.
+// recount counts the stored chunks and the chunks that they replace, up to a mark. It returns the
+// tally if it must be stored, or nil.
 func (x *Index) recount(m *mark, stored []object) *tally {
 	x.census.mu.Lock()
 	defer x.census.mu.Unlock()
 	t := x.census.own
 	for h, r := range x.replaced {
-		if h.Generation <= t.revision { // the others were never counted
+		if h.Generation <= t.revision { // later generations were never counted
 			t.add(r.Terms, r.Length, -1)
 		}
 	}
@@ -182,8 +182,8 @@ func (x *Index) recount(m *mark, stored []object) *tally {
 	return t
 }
 
-// Stats implements [retrieve.Searcher]. Weaviate counts the chunks, once for each revision,
-// unless a node is lost: then it wants a quorum of every shard.
+// Stats implements [retrieve.Searcher]. Weaviate counts the chunks once for each revision. While a
+// node is lost the tally's number is used, because Weaviate requires a quorum of every shard.
 func (x *Index) Stats(ctx context.Context, terms []string) (stats retrieve.Stats, err error) {
 	m := x.mark.Load()
 	if m == nil {
@@ -202,7 +202,7 @@ func (x *Index) Stats(ctx context.Context, terms []string) (stats retrieve.Stats
 		return stats, err
 	}
 	if c.counted != m {
-		within, stop := context.WithTimeout(ctx, again*readPatience) // it would wait for a node that hangs
+		within, stop := context.WithTimeout(ctx, again*readPatience) // Weaviate would wait for a node that hangs
 		c.chunks, err = x.count(within)
 		stop()
 		if ctx.Err() != nil {
@@ -223,8 +223,8 @@ func (x *Index) Stats(ctx context.Context, terms []string) (stats retrieve.Stats
 	return stats, nil
 }
 
-// built returns a [*retrieve.BuildingError] if a collection without most of the library
-// is not the whole of it.
+// built returns a [*retrieve.BuildingError] if the collection does not contain the whole library
+// yet.
 func (x *Index) built(ctx context.Context, m *mark, t *tally) error {
 	revision, chunks, err := x.options.Size(ctx)
 	if err == nil && chunks > 0 && m.Revision < revision {
@@ -233,11 +233,11 @@ func (x *Index) built(ctx context.Context, m *mark, t *tally) error {
 	return err
 }
 
-// knownWithin is how long a node may take to learn of a new collection.
+// knownWithin is the longest time that a node needs to learn of a new collection.
 const knownWithin = 2 * time.Second
 
-// query sends a GraphQL query and decodes its data into out, which stays empty if there is
-// no collection yet.
+// query sends a GraphQL query and decodes its data into out, which stays empty if the collection
+// does not exist yet.
 func (x *Index) query(ctx context.Context, query string, out any) error {
 	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
 		err := x.client.query(ctx, query, out)
@@ -247,7 +247,7 @@ func (x *Index) query(ctx context.Context, query string, out any) error {
 		if m := x.mark.Load(); m == nil || m.Revision == 0 {
 			return nil
 		}
-		earlier := x.collection != x.name(layout, retrieve.Analysis, x.options.Space) // not new, but deleted
+		earlier := x.collection != x.name(layout, retrieve.Analysis, x.options.Space) // an earlier collection has been deleted
 		if ctx.Err() != nil || earlier || time.Since(began) > knownWithin {
 			return fmt.Errorf("%w: %w: %s", retrieve.ErrIndexUnavailable, err, x.collection)
 		}

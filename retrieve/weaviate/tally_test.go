@@ -46,8 +46,8 @@ func change(revision, document int64, text string, chunks int) retrieve.Change {
 		Info: retrieve.DocumentInfo{Document: ingest.Document{ID: fmt.Sprint("a/", document), Root: "a", Path: fmt.Sprint(document)}}}
 }
 
-// TestTallyOfLongDocument replaces a document of more chunks than Weaviate returns at once,
-// all of which are gone afterwards, and those of no other.
+// TestTallyOfLongDocument replaces a document with more chunks than Weaviate returns at once. All
+// of them must be deleted, and no chunks of other documents.
 func TestTallyOfLongDocument(t *testing.T) {
 	x := inCluster(t)
 	for _, c := range []retrieve.Change{change(1, 1, "boat", 3), change(2, 2, "boat", maxResults+200), change(3, 2, "ship", 2)} {
@@ -59,7 +59,7 @@ func TestTallyOfLongDocument(t *testing.T) {
 	}
 }
 
-// inCluster returns a new index in the cluster that tests are given.
+// inCluster returns a new index in the tests' cluster.
 func inCluster(t *testing.T) *Index {
 	address := os.Getenv("IBID_TEST_WEAVIATE")
 	if address == "" {
@@ -73,7 +73,7 @@ func inCluster(t *testing.T) *Index {
 	return x
 }
 
-// TestCompare changes a chunk in the cluster: the first field that differs is named.
+// TestCompare changes a chunk in the cluster: the first field that differs must be named.
 func TestCompare(t *testing.T) {
 	x := inCluster(t)
 	c := change(1, 1, "The boat sails.", 1)
@@ -103,9 +103,9 @@ func TestCompare(t *testing.T) {
 	compare("lacks its chunk 1")
 }
 
-// TestTallyOfEndedProcess has one process apply changes that it does not count in the stored
-// tally: the next one applies them again, and counts everything once. Only the terms of
-// chunks that were replaced meanwhile stay counted.
+// TestTallyOfEndedProcess has a process apply changes without counting them in the stored tally:
+// the next process must apply them again, and count everything once. Only the terms of chunks that
+// were replaced meanwhile stay counted.
 func TestTallyOfEndedProcess(t *testing.T) {
 	ended := inCluster(t)
 	const n = storedAlways + 100

@@ -1,18 +1,17 @@
-// Package weaviate is a [retrieve.Searcher] in a Weaviate cluster, for libraries
-// that are larger than the memory of one machine. It follows the state and owns
-// nothing: a collection that is lost is built again.
+// Package weaviate is a [retrieve.Searcher] in a Weaviate cluster, for libraries larger than the
+// memory of one machine. It follows the state, and a lost collection is built again from it.
 //
-// Each chunk is an object with its vector, its terms and what filters compare. Its
-// id is made of the document, the generation and the ordinal, so that applying a
-// change again changes nothing. A batch of changes stores the new objects, deletes
-// those of earlier generations, and then the watermark, an object as well, gets the
-// revision and the era of the last change. Until then a search may find a chunk of
-// either generation: [retrieve.Index] drops what the state no longer has.
+// Each chunk is an object with its vector, its terms and the fields that filters compare. The
+// object's id derives from the document, the generation and the ordinal, so that applying a change
+// twice has no further effect. A batch of changes stores the new objects and deletes the objects of
+// earlier generations. Then it writes the revision and the era of the last change to the watermark,
+// which is also an object. Until then a search may find a chunk of either generation:
+// [retrieve.Index] drops chunks that the state no longer has.
 //
-// Writes must reach all replicas and are repeated until they do, so that any one of
-// them can be read. Weaviate 1.35 soon takes those that are alive for all, so a batch
-// counts only if every node has had every replica in the meantime: see [Index.whole].
-// With a node away the watermark stays: the index lags, and storing goes on.
+// Writes must reach all replicas and are repeated until they do, so that any replica can be read.
+// Weaviate 1.35 soon treats the replicas that are alive as all replicas, so a batch counts only if
+// every node saw every replica throughout: see [Index.whole]. While a node is down, the watermark
+// does not advance: the index lags, and documents can still be stored.
 //
 // Only the REST and GraphQL interfaces are used, over HTTP.
 package weaviate
@@ -37,13 +36,13 @@ import (
 	"ibid/retrieve"
 )
 
-// layout is the version of the objects. Those from searchable on are searched as well.
+// layout is the version of the objects, and searchable the oldest version that can be searched.
 const (
 	layout     = 3
 	searchable = 2
 )
 
-// Options say what an index is of.
+// Options identify an index.
 type Options struct {
 	Library string // of [retrieve.State.Library]
 	Space   string // of [retrieve.State.Space]
@@ -51,18 +50,18 @@ type Options struct {
 	Size func(context.Context) (revision int64, chunks int, err error)
 }
 
-// An Index is a [retrieve.Searcher] in one collection of a cluster. The name of the
-// collection depends on the layout of its objects and on the space, so that the
-// index of another layout or space is built next to it.
+// An Index is a [retrieve.Searcher] in one collection of a cluster. The name of the collection
+// depends on the layout of its objects and on the space, so that the indexes of different layouts
+// and spaces are separate.
 type Index struct {
 	client     *client
 	options    Options
-	library    string // start of the names of the library's collections
+	library    string // prefix of the names of the library's collections
 	collection string
 
 	applying sync.Mutex
 	replaced map[retrieve.Hit]row // chunks that were deleted and are still counted
-	mark     atomic.Pointer[mark] // that was read or written last
+	mark     atomic.Pointer[mark] // the mark that was last read or written
 	census   census
 }
 
@@ -79,12 +78,11 @@ func (x *Index) name(layout, analysis int, space string) string {
 	return x.library + digest(fmt.Sprint(layout, "/", analysis, "/", space))
 }
 
-// earlierTerms is how many earlier versions of the terms are searched.
+// earlierTerms is the number of earlier versions of the terms that are searched.
 const earlierTerms = 3
 
-// Earlier returns the indexes of the library in earlier layouts and versions of the terms
-// that can be searched instead, the latest first, whether they exist or not. Close closes
-// them as well.
+// Earlier returns the indexes of the library in earlier layouts and versions of the terms that can
+// be searched instead, latest first, whether they exist or not. Closing x closes them as well.
 func (x *Index) Earlier() (all []*Index) {
 	for l := layout; l >= searchable; l-- {
 		for back := range earlierTerms + 1 {
@@ -101,31 +99,31 @@ func digest(text string) string {
 	return fmt.Sprintf("%x", sum[:6])
 }
 
-// Collection is the name of the collection in Weaviate.
+// Collection returns the name of the collection in Weaviate.
 func (x *Index) Collection() string { return x.collection }
 
 // A mark is the watermark of a collection.
 type mark struct {
 	Revision int64 `json:"revision"`
 	Era      int64 `json:"era"`
-	Dims     int   `json:"dims"`    // of the vectors; 0 if there are none
+	Dims     int   `json:"dims"`    // dimensions of the vectors; 0 if there are no vectors
 	Counted  int64 `json:"counted"` // revision of the stored tally
-	// Target is the revision that the state had when the collection was made: below it, the
-	// collection lacks much of the library and is not searched.
+	// Target is the revision of the state when the collection was created. Below it, the collection
+	// lacks much of the library and is not searched.
 	Target int64 `json:"target"`
-	// Written is when it was written, in seconds. Everything up to the revision Earlier was
-	// stored before Since, and up to Settled so long before that it is in Weaviate's files.
+	// Written is the time when the mark was written, in Unix seconds. Everything up to the revision
+	// Earlier was stored before Since; everything up to Settled is in Weaviate's files.
 	Written int64 `json:"written"`
 	Since   int64 `json:"since"`
 	Earlier int64 `json:"earlier"`
 	Settled int64 `json:"settled"`
 }
 
-// flushed is how many seconds after a change Weaviate surely has it in its files: it
-// writes after a minute (PERSISTENCE_MEMTABLES_FLUSH_DIRTY_AFTER_SECONDS).
+// flushed is the number of seconds after a change in which Weaviate certainly writes it to its
+// files. It writes after a minute (PERSISTENCE_MEMTABLES_FLUSH_DIRTY_AFTER_SECONDS).
 const flushed = 90
 
-// settled is the revision up to which everything is in Weaviate's files.
+// settled returns the revision up to which everything is in Weaviate's files.
 func (m *mark) settled() int64 {
 	switch now := time.Now().Unix(); {
 	case now > m.Written+flushed:
@@ -144,7 +142,7 @@ func (m *mark) advance() {
 	}
 }
 
-// markID is the id of the watermark. No chunk has the document 0.
+// markID is the id of the watermark. No chunk belongs to document 0.
 var markID = idOf(retrieve.Hit{})
 
 func objectPath(collection, id string) string {
@@ -170,12 +168,12 @@ func (x *Index) position(ctx context.Context) (*mark, error) {
 	return m, nil
 }
 
-// noObject reports whether an object, or its collection, does not exist.
+// noObject reports whether an error means that an object or its collection does not exist.
 func noObject(err error) bool {
 	return refusedAs(err, "status 404:", "could not find class", "class not found")
 }
 
-// refusedAs reports whether Weaviate refused a request with one of the texts.
+// refusedAs reports whether an error is a refusal by Weaviate that contains one of the texts.
 func refusedAs(err error, texts ...string) bool {
 	refused := (*replyError)(nil)
 	return errors.As(err, &refused) && slices.ContainsFunc(texts, func(text string) bool {
@@ -202,8 +200,8 @@ func (x *Index) Reset(ctx context.Context) error {
 	return x.client.drop(ctx, x.collection)
 }
 
-// DropOthers deletes the collections of the library in other layouts and spaces, after
-// this one has taken their place, except those of the spaces that are kept and those in use.
+// DropOthers deletes the collections of the library in other layouts and spaces, after this one has
+// replaced them. It keeps collections of the given spaces and collections in use.
 func (x *Index) DropOthers(ctx context.Context, kept []string, used func(collection string) bool) error {
 	keep := []string{x.collection}
 	for _, space := range kept {
@@ -227,13 +225,14 @@ func (x *Index) Close() error {
 }
 
 const (
-	// maxGroup is how many chunks are applied together, except those of one document.
+	// maxGroup is the number of chunks that are applied together, unless a single document has
+	// more.
 	maxGroup = 1024
-	// batchObjects is how many objects one request stores.
+	// batchObjects is the number of objects that one request stores.
 	batchObjects = 128
-	// storing is how many requests store objects at a time.
+	// storing is the number of concurrent requests that store objects.
 	storing = 4
-	// deletedTogether is of how many documents one request deletes earlier generations.
+	// deletedTogether is the number of documents whose earlier generations one request deletes.
 	deletedTogether = 100
 )
 
@@ -277,7 +276,7 @@ func (x *Index) Apply(ctx context.Context, changes []retrieve.Change) error {
 	return nil
 }
 
-// create makes the collection, unless it exists, and returns its first mark.
+// create creates the collection, if it does not exist, and returns its first mark.
 func (x *Index) create(ctx context.Context) (*mark, error) {
 	target, chunks, err := x.options.Size(ctx)
 	if err != nil {
@@ -290,8 +289,9 @@ func (x *Index) create(ctx context.Context) (*mark, error) {
 	return &mark{Target: target}, nil
 }
 
-// rewind prepares the tally to count changes after a mark. If a process ended between
-// them, the mark goes to the revision of the tally: what is not counted is applied again.
+// rewind prepares the tally for counting the changes after a mark. If a process ended between
+// writing the two, the mark returns to the tally's revision, so that changes that were not counted
+// are applied again.
 func (x *Index) rewind(ctx context.Context, m *mark) error {
 	x.census.mu.Lock()
 	defer x.census.mu.Unlock()
@@ -312,10 +312,10 @@ func (x *Index) rewind(ctx context.Context, m *mark) error {
 		return err
 	}
 	x.mark.Store(nil)
-	return fmt.Errorf("the collection %s goes on after revision %d", x.collection, t.revision)
+	return fmt.Errorf("the collection %s continues after revision %d", x.collection, t.revision)
 }
 
-// apply applies changes after a watermark, and returns the new one.
+// apply applies changes after a watermark, and returns the new watermark.
 func (x *Index) apply(ctx context.Context, m mark, changes []retrieve.Change) (*mark, error) {
 	latest := make(map[int64]int64) // revision of each document
 	m.advance()
@@ -362,7 +362,7 @@ func (x *Index) apply(ctx context.Context, m mark, changes []retrieve.Change) (*
 	}
 	stored := x.recount(&m, objects)
 	if err := x.putMark(ctx, &m, stored); err != nil {
-		x.census.forget() // it has counted what is not applied
+		x.census.forget() // it has counted changes that are not applied
 		return nil, err
 	}
 	x.replaced = nil
@@ -370,13 +370,13 @@ func (x *Index) apply(ctx context.Context, m mark, changes []retrieve.Change) (*
 	return &m, nil
 }
 
-// lookEvery is how often a cluster is looked at while it is written to: a node does not
-// go and come back in between.
+// lookEvery is the interval at which a cluster is checked during writes. A node does not leave and
+// return within it.
 const lookEvery = 500 * time.Millisecond
 
-// whole calls write, and returns an error unless every node of the address has seen all
-// replicas of the collection before, meanwhile and afterwards. A node that has seen one
-// go writes to those that are left, and reports success.
+// whole calls write, and returns an error unless every node of the address sees all replicas of the
+// collection before, during and after the call. A node that has noticed a lost replica writes to
+// the remaining ones and reports success.
 func (x *Index) whole(ctx context.Context, write func(context.Context) error) error {
 	var schema struct {
 		ShardingConfig    struct{ ActualCount int }
@@ -391,14 +391,14 @@ func (x *Index) whole(ctx context.Context, write func(context.Context) error) er
 		for _, node := range x.client.at.nodes {
 			g.Go(func() error {
 				if err := x.look(ctx, node, schema.ShardingConfig.ActualCount*schema.ReplicationConfig.Factor); err != nil {
-					return fmt.Errorf("%w: a node of Weaviate is away: %s: %w", retrieve.ErrIndexUnavailable, node, err)
+					return fmt.Errorf("%w: a Weaviate node is down: %s: %w", retrieve.ErrIndexUnavailable, node, err)
 				}
 				return nil
 			})
 		}
 		return g.Wait()
 	}
-	// Each node learns of a new collection a moment later.
+	// Nodes learn of a new collection a moment later.
 	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
 		if err := look(ctx); err == nil {
 			break
@@ -430,9 +430,9 @@ func (x *Index) whole(ctx context.Context, write func(context.Context) error) er
 	return look(ctx)
 }
 
-// look returns an error unless a node sees that many replicas of the collection's
-// shards. Its reply leaves out nodes that it takes for dead; a node that has just
-// started does not know the collection, which is an error.
+// look returns an error unless a node sees the given number of replicas of the collection's shards.
+// The node's reply omits nodes that it considers dead. A node that has just started does not know
+// the collection, which is an error.
 func (x *Index) look(ctx context.Context, node string, replicas int) error {
 	data, err := x.client.send(ctx, node, http.MethodGet, "/v1/nodes/"+x.collection+"?output=verbose", nil)
 	if err != nil {
@@ -452,11 +452,11 @@ func (x *Index) look(ctx context.Context, node string, replicas int) error {
 	return nil
 }
 
-// primers is how many objects for each shard make sure that every shard gets one.
+// primers is the number of objects per shard that make it certain that every shard gets one.
 const primers = 32
 
-// prime stores vectors in all shards and deletes them: Weaviate 1.35 refuses to compare
-// the codes of a shard that never had a vector ("quantizer not initialized").
+// prime stores vectors in all shards and deletes them: Weaviate 1.35 refuses to compare the codes
+// of a shard that never had a vector ("quantizer not initialized").
 func (x *Index) prime(ctx context.Context, dims int) error {
 	if x.client.at.shards == 1 {
 		return nil
@@ -474,7 +474,7 @@ func (x *Index) prime(ctx context.Context, dims int) error {
 	return x.remove(ctx, number("document", "Equal", 0))
 }
 
-// putMark stores a watermark, and a tally, unless that is nil.
+// putMark stores a watermark, and the tally if it is not nil.
 func (x *Index) putMark(ctx context.Context, m *mark, t *tally) error {
 	text, err := json.Marshal(m)
 	if err != nil {
@@ -489,9 +489,9 @@ func (x *Index) putMark(ctx context.Context, m *mark, t *tally) error {
 	return x.putBatch(ctx, []object{{Class: x.collection, ID: markID, Properties: map[string]any{"mark": string(text)}}})
 }
 
-// earlier returns filters of the stored chunks of documents from before their latest
-// generations. They name each generation: to find all below one, Weaviate reads every
-// generation of the collection.
+// earlier returns filters for the stored chunks of documents from before their latest generations.
+// The filters name each generation, because Weaviate would read every generation of the collection
+// to find those below one.
 func (x *Index) earlier(ctx context.Context, latest map[int64]int64) (filters []where, err error) {
 	for documents := range slices.Chunk(slices.Sorted(maps.Keys(latest)), deletedTogether) {
 		w := where{Operator: "ContainsAny", Path: []string{"document"}, ValueInts: documents}
@@ -517,8 +517,8 @@ func (x *Index) earlier(ctx context.Context, latest map[int64]int64) (filters []
 	return filters, nil
 }
 
-// replace deletes the objects that a filter matches, and keeps their terms until they
-// are no longer counted.
+// replace deletes the objects that a filter matches, and keeps their terms until they are no longer
+// counted.
 func (x *Index) replace(ctx context.Context, w where) error {
 	for {
 		found, err := x.rows(ctx, "", &w, maxResults, "length terms")
@@ -538,8 +538,7 @@ func (x *Index) replace(ctx context.Context, w where) error {
 	}
 }
 
-// put stores objects in the place of those with their ids, several requests at a
-// time.
+// put stores objects, replacing objects with the same ids, with several concurrent requests.
 func (x *Index) put(ctx context.Context, objects []object) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(storing)
@@ -560,7 +559,7 @@ func (x *Index) putBatch(ctx context.Context, batch []object) error {
 		return err
 	}
 	if len(results) != len(batch) {
-		return fmt.Errorf("weaviate has %d results of %d objects", len(results), len(batch))
+		return fmt.Errorf("weaviate returned %d results for %d objects", len(results), len(batch))
 	}
 	for _, r := range results {
 		if r.Result.Errors != nil && len(r.Result.Errors.Error) > 0 {

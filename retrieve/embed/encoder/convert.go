@@ -25,7 +25,7 @@ type tensor struct {
 // object with the tensors by name, and their data.
 type checkpoint struct {
 	from    io.ReaderAt
-	data    int64 // where the data begins
+	data    int64 // offset of the data
 	size    int64 // of the file
 	tensors map[string]tensor
 }
@@ -56,7 +56,7 @@ func readCheckpoint(from io.ReaderAt, size int64) (*checkpoint, error) {
 	return c, nil
 }
 
-// dims returns the dimensions of a matrix; 0 if there is none of the name.
+// dims returns the dimensions of the named matrix, or 0 if there is no such matrix.
 func (c *checkpoint) dims(name string) (rows, columns int) {
 	if t := c.tensors[name]; len(t.Shape) == 2 {
 		return t.Shape[0], t.Shape[1]
@@ -96,7 +96,7 @@ func readFloats(from io.ReaderAt, name string, at int64, n int) ([]float32, erro
 	return out, nil
 }
 
-// shape returns what the tensors say about the model's size.
+// shape derives the model's size from the tensors.
 func (c *checkpoint) shape() (s Shape) {
 	s.Words, s.Width = c.dims(wordVectors)
 	s.Positions, _ = c.dims("embeddings.position_embeddings.weight")
@@ -107,23 +107,22 @@ func (c *checkpoint) shape() (s Shape) {
 	return s
 }
 
-// Tensors are the weights of a model in a file, by the names of Hugging Face's
-// BertModel.
+// tensors are the weights of a model in a file, by the names of Hugging Face's BertModel.
 type tensors interface {
 	shape() Shape
-	// slice returns n numbers of a tensor, of any shape, from the first on.
+	// slice returns n numbers of a tensor of any shape, starting at index first.
 	slice(name string, first, n int) ([]float32, error)
 }
 
 const wordVectors = "embeddings.word_embeddings.weight"
 
-// A converter reads the arrays of a model; the first error stays.
+// A converter reads the arrays of a model and keeps the first error.
 type converter struct {
 	tensors
 	err error
 }
 
-// floats returns n numbers of a tensor, from the first on, which must be finite.
+// floats returns n numbers of a tensor, starting at index first. They must be finite.
 func (c *converter) floats(name string, first, n int) (out []float32) {
 	if c.err == nil {
 		out, c.err = c.slice(name, first, n)
@@ -143,7 +142,7 @@ func (c *converter) norm(name string, width int) layerNorm {
 	return layerNorm{c.floats(name+".weight", 0, width), c.floats(name+".bias", 0, width)}
 }
 
-// weights reads and rounds layers of one input, whose columns follow one another.
+// weights reads and rounds layers with the same input, and concatenates their columns.
 func (c *converter) weights(w *product, names ...string) {
 	var matrix []float32
 	for _, name := range names {
@@ -162,15 +161,15 @@ func (c *converter) weights(w *product, names ...string) {
 	}
 }
 
-// The formats of weights other than safetensors, by the endings of their files.
+// The formats of weights other than safetensors, by file extension.
 const (
 	onnxFile    = ".onnx"
 	packedModel = ".bin"
 )
 
-// Convert writes the model file of weights in one of the formats, with the
-// vocabulary given in the order of the ids; a packed model has its own. The weights
-// may be of any origin: a damaged or hostile file is an error.
+// Convert writes the model file of weights in one of the formats. Words is the vocabulary ordered
+// by id; a packed model has its own. The weights may come from anywhere: a damaged or hostile file
+// is an error.
 func Convert(to io.Writer, facts Facts, format string, weights io.ReaderAt, size int64, words []string) error {
 	if size > maxFile {
 		return fmt.Errorf("the weights have %d bytes, and the limit is %d", size, maxFile)
@@ -220,7 +219,7 @@ func (m *Model) fill(c *converter) error {
 	const embeddings = "embeddings."
 	m.roundWords(c)
 	m.positions = c.floats(embeddings+"position_embeddings.weight", 0, m.Positions*m.Width)
-	segment := c.floats(embeddings+"token_type_embeddings.weight", 0, m.Width) // of the first
+	segment := c.floats(embeddings+"token_type_embeddings.weight", 0, m.Width) // the first segment's vector
 	for i := range m.positions {
 		m.positions[i] += segment[i%m.Width]
 	}
@@ -229,7 +228,7 @@ func (m *Model) fill(c *converter) error {
 		l, name := &m.layers[i], fmt.Sprintf("encoder.layer.%d.", i)
 		c.weights(&l.attend, name+"attention.self.query", name+"attention.self.key", name+"attention.self.value")
 		root := float32(math.Sqrt(float64(m.Width / m.Heads)))
-		for j := range m.Width { // of the queries
+		for j := range m.Width { // the columns of the queries
 			l.attend.Scale[j] /= root
 			l.attend.Bias[j] /= root
 		}
@@ -242,7 +241,7 @@ func (m *Model) fill(c *converter) error {
 	return c.err
 }
 
-// roundWords rounds each word's vector to int8, unless it has blocks.
+// roundWords rounds each word's vector to int8, unless the vectors are in blocks.
 func (m *Model) roundWords(c *converter) {
 	if m.Blocks {
 		m.wordBlocks, c.err = c.tensors.(*packed).blocks(wordVectors, 0, m.Words*m.Width)

@@ -1,10 +1,10 @@
-// Package encoder runs transformer encoders of BERT's family, which turn texts into
-// vectors that are near where the meanings are: far better than the built-in table
-// of package embed, and some hundred times slower. It needs no service and no
-// other library: the arithmetic is in package kernel.
+// Package encoder runs transformer encoders of BERT's family, which turn texts into vectors that
+// are close if the meanings are close: far better than the built-in table of package embed, and
+// some hundred times slower. It needs no service and no other library: the arithmetic is in package
+// kernel.
 //
-// A model is a file, made by [Convert] from a checkpoint, that [Open] maps into
-// memory. [Known] is the table of models that the program can fetch.
+// A model is a file, made by [Convert] from a checkpoint, that [Open] maps into memory. [Known] is
+// the table of models that the program can fetch.
 package encoder
 
 import (
@@ -29,33 +29,33 @@ type Model struct {
 	vocabulary tokenizer
 	words      []int8 // a rounded vector for each word, unless the header has Blocks
 	wordBlocks []byte
-	wordScale  []float32 // of each vector
-	positions  []float32 // a vector for each position, with that of the first segment
+	wordScale  []float32 // for each vector
+	positions  []float32 // a vector for each position, including the vector of the first segment
 	norm       layerNorm
 	layers     []layer
 
 	kernel  *kernel.Kernel
-	expand  sync.Once // the layers' blocks
+	expand  sync.Once // guards expanding the layers' blocks
 	scratch sync.Pool // of *scratch
 	unmap   func() error
 	content []byte // of the file
 	digest  []byte // of the content
 }
 
-// Space names the model and its dimensions: "all-MiniLM-L6-v2-int8/384".
+// Space returns the name of the model and its dimensions: "all-MiniLM-L6-v2-int8/384".
 func (m *Model) Space() string { return fmt.Sprintf("%s-int8/%d", m.Name, m.Width) }
 
-// PassageTokens is how many tokens of a passage are worth their time: more make the
-// vectors hardly better.
+// PassageTokens returns the number of tokens of a passage that are worth encoding: more tokens
+// hardly improve the vectors.
 func (m *Model) PassageTokens() int { return cmp.Or(m.Facts.PassageTokens, 128) }
 
 // Knows reports whether the model was trained on a language, an ISO 639-1 code.
 func (m *Model) Knows(language string) bool { return slices.Contains(m.Languages, language) }
 
-// questionTokens is how many tokens of passages are worth their time for one question.
+// questionTokens is the number of tokens of passages that are worth encoding for one question.
 const questionTokens = 30 * 128
 
-// Candidates is how many passages a question has time for on this processor.
+// Candidates returns the number of passages that this processor can encode for a question in time.
 func (m *Model) Candidates() int {
 	return min(questionTokens, m.kernel.LayerTokens/len(m.layers)) / m.PassageTokens()
 }
@@ -69,16 +69,15 @@ func (m *Model) EmbedQuestion(ctx context.Context, text string) ([]float32, erro
 	return rows[0], nil
 }
 
-// EmbedPassages returns a vector of unit length for each text, in order. Of a text
-// with more tokens than the limit, the first count; no limit above MaxTokens has
-// an effect.
+// EmbedPassages returns a vector of unit length for each text, in order. It uses the first limit
+// tokens of each text, and never more than MaxTokens.
 func (m *Model) EmbedPassages(ctx context.Context, texts []string, limit int) ([][]float32, error) {
 	return m.embed(ctx, m.PassagePrefix, texts, min(limit, m.MaxTokens))
 }
 
-// batchRows is how many tokens are computed together, unless one text has more: so
-// many that loading the weights takes little of the time, and so few that the
-// intermediate results stay in the second cache.
+// batchRows is the number of tokens that are computed together, unless one text has more. It is
+// large enough that loading the weights takes little of the time, and small enough that the
+// intermediate results stay in the second-level cache.
 const batchRows = 192
 
 func (m *Model) embed(ctx context.Context, prefix string, texts []string, limit int) ([][]float32, error) {
@@ -110,7 +109,7 @@ func (m *Model) embed(ctx context.Context, prefix string, texts []string, limit 
 	return rows, nil
 }
 
-// expandLayers makes the levels of weights in blocks, in 21 MB of memory for a model of 12
+// expandLayers expands weights in blocks to levels, which takes 21 MB of memory for a model of 12
 // layers.
 func (m *Model) expandLayers() {
 	if !m.Blocks {

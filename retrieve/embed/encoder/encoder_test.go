@@ -78,8 +78,7 @@ func sortedKeys[V any](m map[string]V) (names []string) {
 	return names
 }
 
-// tinyCheckpoint is the safetensors file of the tiny model, after a change of its
-// header.
+// tinyCheckpoint returns the safetensors file of the tiny model, after a change of its header.
 func tinyCheckpoint(t testing.TB, change func(map[string]any)) []byte {
 	shapes, tensors := tinyTensors()
 	header := map[string]any{"__metadata__": map[string]string{"format": "pt"}}
@@ -118,7 +117,7 @@ func tinyModel(t testing.TB) (*Model, []byte) {
 	return m, file
 }
 
-// reference computes the vector of a text in float64, straight from the tensors.
+// reference computes the vector of a text in float64, directly from the tensors.
 func reference(tensors *checkpoint, heads int, ids []int32) []float64 {
 	shape, c := tensors.shape(), converter{tensors: tensors}
 	width := shape.Width
@@ -214,7 +213,7 @@ func reference(tensors *checkpoint, heads int, ids []int32) []float64 {
 	return mean
 }
 
-// tinyReference is reference of the tiny model.
+// tinyReference is reference for the tiny model.
 func tinyReference(t testing.TB, ids []int32) []float64 {
 	file := tinyCheckpoint(t, func(map[string]any) {})
 	weights, err := readCheckpoint(bytes.NewReader(file), int64(len(file)))
@@ -230,8 +229,8 @@ func cosine[A, B float32 | float64](a []A, b []B) float64 {
 	return dot / math.Sqrt(aa*bb)
 }
 
-// TestReference compares whole models with the definition, for each kernel, and
-// texts embedded together with each alone.
+// TestReference compares complete models with the definition for each kernel, and texts embedded
+// together with texts embedded alone.
 func TestReference(t *testing.T) {
 	m, _ := tinyModel(t)
 	texts := []string{"", "Harbours", "a light café!", strings.Repeat("harbour light b ", 30), "灯[a]", strings.Repeat("a ", 33)}
@@ -272,7 +271,7 @@ func TestTokens(t *testing.T) {
 	checkTokens(t, m, tiny.words, "words")
 }
 
-// TestHostileCheckpoint checks that a file which lies about itself is refused.
+// TestHostileCheckpoint checks that a file with a false header is refused.
 func TestHostileCheckpoint(t *testing.T) {
 	const name = "bert.encoder.layer.1.output.dense.weight"
 	tensor := func(key string, value any) func(map[string]any) {
@@ -295,7 +294,7 @@ func TestHostileCheckpoint(t *testing.T) {
 	}
 }
 
-// TestMake checks that weights and words other than the part's are refused.
+// TestMake checks that weights and words of another model are refused.
 func TestMake(t *testing.T) {
 	weights := tinyCheckpoint(t, func(map[string]any) {})
 	ids := make(map[string]int)
@@ -307,11 +306,11 @@ func TestMake(t *testing.T) {
 	part := Part{Facts: tiny.facts, File: weightsFile, Weights: fmt.Sprintf("%x", sha256.Sum256(weights)),
 		Vocabulary: fmt.Sprintf("%x", sha256.Sum256([]byte(strings.Join(tiny.words, "\n")+"\n")))}
 	for says, files := range map[string][2][]byte{
-		"":                      {weights, tokenizer},
-		"are not those of tiny": {append(slices.Clone(weights[:99]), 7), tokenizer},
-		"is not that of tiny":   {weights, bytes.Replace(tokenizer, []byte("light"), []byte("night"), 1)},
-		"gives the id 0":        {weights, []byte(`{"model":{"vocab":{"a":0,"b":0}}}`)},
-		"reading tokenizer":     {weights, []byte(`{`)},
+		"":                           {weights, tokenizer},
+		"not the weights of tiny":    {append(slices.Clone(weights[:99]), 7), tokenizer},
+		"not the vocabulary of tiny": {weights, bytes.Replace(tokenizer, []byte("light"), []byte("night"), 1)},
+		"gives the id 0":             {weights, []byte(`{"model":{"vocab":{"a":0,"b":0}}}`)},
+		"reading tokenizer":          {weights, []byte(`{`)},
 	} {
 		var paths [2]string
 		for i, data := range files {
@@ -342,8 +341,8 @@ func FuzzCheckpoint(f *testing.F) {
 	})
 }
 
-// TestDamagedFile checks that no damage is read, with the right checksum or a wrong
-// one, and that no such file crashes the program.
+// TestDamagedFile checks that damaged files, with a right or wrong checksum, are refused and do not
+// crash the program.
 func TestDamagedFile(t *testing.T) {
 	whole, file := tinyModel(t)
 	must(t, whole.Verify())
@@ -384,8 +383,7 @@ func TestDamagedFile(t *testing.T) {
 	}
 }
 
-// TestDamagedWeights checks that numbers which are not finite end as an error, not
-// as scores.
+// TestDamagedWeights checks that numbers that are not finite cause an error.
 func TestDamagedWeights(t *testing.T) {
 	m, _ := tinyModel(t)
 	m.norm.gain = slices.Repeat([]float32{float32(math.NaN())}, m.Width)
@@ -394,8 +392,8 @@ func TestDamagedWeights(t *testing.T) {
 	}
 }
 
-// runtimeVectors are those of ONNX Runtime in float32, made by ../train/runtime.py from
-// the weights of a model.
+// runtimeVectors are the vectors of ONNX Runtime in float32, made by ../train/runtime.py from the
+// weights of a model.
 func runtimeVectors(t testing.TB, model string) (all []struct {
 	Text   string
 	IDs    []int32
@@ -411,10 +409,10 @@ func runtimeVectors(t testing.TB, model string) (all []struct {
 	return all
 }
 
-// TestRuntime compares the definition in float64 with ONNX Runtime: of the tiny model, whose
-// weights are written to the file that IBID_TINY names, and of all-MiniLM-L6-v2 where
-// IBID_CHECKPOINT names its model.safetensors. Where IBID_ENCODER names the file of 'ibid
-// setup english', its vectors in int8 are compared too, by every kernel.
+// TestRuntime compares the definition in float64 with ONNX Runtime: for the tiny model, whose
+// weights are written to the file that IBID_TINY names, and for all-MiniLM-L6-v2 if IBID_CHECKPOINT
+// names its model.safetensors. If IBID_ENCODER names the file of 'ibid setup english', the int8
+// vectors of every kernel are compared too.
 func TestRuntime(t *testing.T) {
 	tiniest := tinyCheckpoint(t, func(map[string]any) {})
 	if path := os.Getenv("IBID_TINY"); path != "" {

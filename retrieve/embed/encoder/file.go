@@ -33,13 +33,14 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// A Header says what is in a model file.
+// A Header describes the content of a model file.
 type Header struct {
 	Facts
 	Shape
 	WordBytes int `json:"word_bytes"` // length of the vocabulary
-	// Blocks: the words' vectors are blocks of 4 bits ([unpack]), not bytes with a scale for
-	// each word, and the layers' weights are blocks, expanded when the model is first used.
+	// Blocks means that the words' vectors are blocks of 4 bits ([unpack]) instead of bytes with a
+	// scale for each word, and that the layers' weights are blocks, which are expanded when the
+	// model is first used.
 	Blocks bool `json:"layer_blocks,omitempty"`
 }
 
@@ -49,10 +50,10 @@ type Shape struct {
 	Width     int `json:"width"`     // of a vector
 	Inner     int `json:"inner"`     // of the layers' hidden vectors
 	Words     int `json:"words"`     // in the vocabulary
-	Positions int `json:"positions"` // that have a vector
+	Positions int `json:"positions"` // number of positions that have a vector
 }
 
-// check bounds what a damaged or hostile header can request.
+// check limits what a damaged or hostile header can request.
 func (h Header) check() error {
 	switch {
 	case h.Layers < 1 || h.Layers > 48, h.Width < 1 || h.Width > 2048, h.Inner < 1 || h.Inner > 8192,
@@ -69,7 +70,7 @@ func (h Header) check() error {
 type section struct {
 	size  int               // in bytes
 	bytes func() []byte     // the array's memory
-	view  func(data []byte) // makes data the array's memory; it begins at a multiple of 64
+	view  func(data []byte) // makes data the array's memory, which begins at a multiple of 64
 }
 
 func sectionOf[T byte | int8 | int32 | float32](array *[]T, n int) section {
@@ -79,7 +80,7 @@ func sectionOf[T byte | int8 | int32 | float32](array *[]T, n int) section {
 		func(data []byte) { *array = unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(data))), n) }}
 }
 
-// sections are the arrays of a model of m's shape.
+// sections returns the arrays of a model with m's shape.
 func (m *Model) sections() []section {
 	h := m.Header
 	all := []section{sectionOf(&m.lexicon.ends, h.Words), sectionOf(&m.lexicon.slots, slotCount(h.Words))}
@@ -120,8 +121,8 @@ func (n *layerNorm) sections(width int) []section {
 
 func padded(n int) int { return (n + align - 1) / align * align }
 
-// ErrFile is what [Open] reports of a file that is not a whole model.
-var ErrFile = errors.New("this is not a whole model file: run 'ibid setup' again")
+// ErrFile is wrapped by the errors of [Open] about a file that is not a complete model.
+var ErrFile = errors.New("this is not a complete model file: run 'ibid setup' again")
 
 // parse checks the data of a file and makes a model that uses its memory.
 func parse(data []byte) (*Model, error) {
@@ -133,7 +134,7 @@ func parse(data []byte) (*Model, error) {
 		return nil, fmt.Errorf("%w (%d bytes)", ErrFile, len(data))
 	}
 	if string(data[:len(magic)]) != magic {
-		return nil, fmt.Errorf("%w (it does not begin as one of this version)", ErrFile)
+		return nil, fmt.Errorf("%w (it is not in the format of this version)", ErrFile)
 	}
 	body, sum := data[:len(data)-sumBytes], data[len(data)-sumBytes:]
 	if crc32.Checksum(body, castagnoli) != binary.LittleEndian.Uint32(sum) {
@@ -203,7 +204,7 @@ func Open(path string) (*Model, error) {
 // Close releases the memory of a model that is no longer used.
 func (m *Model) Close() error { return m.unmap() }
 
-// Verify reads the whole file and compares it with its digest, which [Open] does not.
+// Verify reads the whole file and compares it with its digest, which [Open] does not check.
 func (m *Model) Verify() error {
 	if sum := sha256.Sum256(m.content); string(sum[:]) != string(m.digest) {
 		return fmt.Errorf("%s: %w (its SHA-256 does not match)", m.Name, ErrFile)

@@ -7,10 +7,10 @@ import (
 	"ibid/retrieve/embed/encoder/kernel"
 )
 
-// A layer of the transformer (Vaswani and others, "Attention is all you need",
-// 2017), with the norms after the sums.
+// A layer of the transformer (Vaswani and others, "Attention is all you need", 2017), with
+// normalisation after each sum.
 type layer struct {
-	attend   product // width → query, key and value, each of the width
+	attend   product // width → query, key and value, each with the width
 	join     product // width → width
 	joined   layerNorm
 	widen    product // width → inner
@@ -21,10 +21,10 @@ type layer struct {
 // A product has the weights of one of a layer's products.
 type product struct {
 	kernel.Weights
-	blocks []byte // of which [Model.expandLayers] makes the levels; nil if the file has those
+	blocks []byte // expanded to levels by [Model.expandLayers]; nil if the file has levels
 }
 
-// expand makes the levels from the blocks, those of a panel of columns after another.
+// expand computes the levels from the blocks, one panel of columns after another.
 func (w *product) expand() {
 	w.Levels = make([]int8, w.In*w.Out)
 	each := w.In / blockNumbers // blocks of a column
@@ -43,11 +43,11 @@ func (l *layer) products() [4]*product { return [...]*product{&l.attend, &l.join
 // A layerNorm scales the components of a vector after their normalisation.
 type layerNorm struct{ gain, shift []float32 }
 
-// A scratch is the memory of one computation. Matrices of n tokens have
-// kernel.Pad(n) rows and more, so that the padding of every text is in memory.
+// A scratch is the memory of one computation. Matrices of n tokens have more than kernel.Pad(n)
+// rows, so that the padding of every text is in memory.
 type scratch struct {
-	x, y    []float32 // tokens × width: the vectors, and what is added to them
-	queries []float32 // tokens × 3 widths: of each token its query, key and value
+	x, y    []float32 // tokens × width: the vectors, and the vectors to add
+	queries []float32 // tokens × 3 widths: the query, key and value of each token
 	inner   []float32 // tokens × inner
 	keys    []float32 // dimensions of a head × tokens of a text
 	scores  []float32 // tokens × tokens of a text
@@ -58,8 +58,7 @@ type scratch struct {
 // grow returns a slice of length n that uses the memory of s if it is enough.
 func grow[T any](s []T, n int) []T { return slices.Grow(s[:0], n)[:n] }
 
-// forward sets s.x to the last layer's vectors of the texts' tokens, one text after
-// the other.
+// forward sets s.x to the last layer's vectors of the texts' tokens, one text after another.
 func (m *Model) forward(s *scratch, texts [][]int32) {
 	n := 0
 	for _, ids := range texts {
@@ -86,7 +85,7 @@ func (m *Model) forward(s *scratch, texts [][]int32) {
 	}
 }
 
-// lookUp sets s.x to the vectors of the words plus those of their positions.
+// lookUp sets s.x to the sum of the vectors of the words and of their positions.
 func (m *Model) lookUp(s *scratch, texts [][]int32) {
 	at := 0
 	for _, ids := range texts {
@@ -97,7 +96,7 @@ func (m *Model) lookUp(s *scratch, texts [][]int32) {
 				size := m.Width / blockNumbers * blockBytes
 				unpack(x, m.wordBlocks[int(id)*size:][:size])
 				s.word = grow(s.word, m.Width)
-				scale = kernel.Round(s.word, x) // as in a file without blocks: the vectors are the same
+				scale = kernel.Round(s.word, x) // as in a file without blocks, so that the vectors are the same
 			} else {
 				scale, s.word = m.wordScale[id], append(s.word[:0], m.words[int(id)*m.Width:][:m.Width]...)
 			}
@@ -118,9 +117,8 @@ func (m *Model) addNorm(s *scratch, n int, to layerNorm) {
 	}
 }
 
-// attention sets s.y to the attention's result: for each head of each text
-// softmax(Q·Kᵀ)·V. The queries' weights have been divided by the square root of
-// the head's dimensions.
+// attention sets s.y to the result of attention: softmax(Q·Kᵀ)·V for each head of each text. The
+// queries' weights have been divided by the square root of the head's dimensions.
 func (m *Model) attention(s *scratch, texts [][]int32) {
 	width, dims := m.Width, m.Width/m.Heads
 	first := 0
@@ -149,10 +147,10 @@ func (m *Model) attention(s *scratch, texts [][]int32) {
 	}
 }
 
-// masked is a score whose exponential is 0 next to any other.
+// masked is a score whose exponential is 0 relative to any other score.
 const masked = -1e30
 
-// transpose sets the first n columns of to.
+// transpose sets the first n columns of to from the rows of from.
 func transpose(to kernel.Matrix, from []float32, stride, n, dims int) {
 	for i := range n {
 		for j, x := range from[i*stride:][:dims] {

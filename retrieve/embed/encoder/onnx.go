@@ -11,17 +11,17 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// An onnxModel is the weights in a file in the format of ONNX, a protocol buffer
-// (https://github.com/onnx/onnx/blob/main/onnx/onnx.proto). An exporter keeps the
-// names of biases, norms and tables; the matrix of a dense layer has a number for a
-// name, and is found by the product that uses it. Matrices may be rounded to bytes
-// with scales (ONNX Runtime's dynamic quantisation).
+// An onnxModel is the weights in an ONNX file, a protocol buffer
+// (https://github.com/onnx/onnx/blob/main/onnx/onnx.proto). Exporters keep the names of biases,
+// norms and tables, but replace the name of a dense layer's matrix by a number, so the matrix is
+// found through the product that uses it. Matrices may be rounded to bytes with scales (ONNX
+// Runtime's dynamic quantisation).
 type onnxModel struct {
 	tensors map[string]onnxTensor
-	dense   map[string]string // of a layer, such as encoder.layer.0.output.dense.weight, the matrix
+	dense   map[string]string // the matrix of a layer, such as encoder.layer.0.output.dense.weight
 }
 
-// An onnxTensor is one array. Of its numbers, either raw or one of the others is set.
+// An onnxTensor is one array. Its numbers are in exactly one of raw, floats and ints.
 type onnxTensor struct {
 	kind   int // as in TensorProto.DataType
 	dims   []int
@@ -95,8 +95,8 @@ func fields(message []byte, f func(field protowire.Number, value []byte, number 
 	return nil
 }
 
-// addNode notes which matrix a dense layer multiplies with. Exporters name the
-// product after the layer: /encoder/layer.0/output/dense/MatMul.
+// addNode records the matrix of a dense layer. Exporters name the product after the layer:
+// /encoder/layer.0/output/dense/MatMul.
 func (m *onnxModel) addNode(message []byte) error {
 	var inputs []string
 	var name string
@@ -163,7 +163,7 @@ func (t *onnxTensor) count() int {
 	return all
 }
 
-// values returns n of the tensor's numbers from the first on.
+// values returns n of the tensor's numbers, starting at index first.
 func (t *onnxTensor) values(first, n int) ([]float32, error) {
 	out := make([]float32, n)
 	width, data := 1, t.raw
@@ -200,8 +200,8 @@ func (t *onnxTensor) values(first, n int) ([]float32, error) {
 	return out, nil
 }
 
-// matrix returns the tensor of a name; suffix is "_quantized" for one that is
-// rounded, and "" otherwise.
+// matrix returns the named tensor. Suffix is "_quantized" if the tensor is rounded, and ""
+// otherwise.
 func (m *onnxModel) matrix(name string) (t onnxTensor, suffix string, known bool) {
 	for _, suffix = range []string{"", "_quantized"} {
 		if t, known = m.tensors[name+suffix]; known {
@@ -233,7 +233,7 @@ func (m *onnxModel) slice(name string, first, n int) ([]float32, error) {
 	if len(t.dims) != 2 || n != t.count() {
 		return nil, fmt.Errorf("the tensor %s has the shape %v", name, t.dims)
 	}
-	// A product has the inputs in rows; checkpoints have the outputs there.
+	// A product has the inputs in rows, and checkpoints have the outputs in rows.
 	rows, columns := t.dims[0], t.dims[1]
 	turned := make([]float32, n)
 	for i := range rows {
@@ -244,13 +244,13 @@ func (m *onnxModel) slice(name string, first, n int) ([]float32, error) {
 	return turned, nil
 }
 
-// scale turns rounded numbers of a matrix into those before rounding. There is one
-// scale, or one for each column.
+// scale converts rounded numbers of a matrix to their values before rounding. There is one scale,
+// or one for each column.
 func (m *onnxModel) scale(out []float32, first int, matrix string, dims []int) error {
 	scales, zeros := m.tensors[matrix+"_scale"], m.tensors[matrix+"_zero_point"]
 	n := scales.count()
 	if len(dims) != 2 || n != 1 && n != dims[1] || zeros.count() != n || zeros.kind == onnxFloat {
-		return errors.New("it has no scales that fit")
+		return errors.New("its scales do not fit its shape")
 	}
 	scale, err := scales.values(0, n)
 	if err != nil {

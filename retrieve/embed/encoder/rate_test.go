@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// BenchmarkEncode reports how many word pieces of texts of 128 a processor encodes
-// in a second of its time. train/rate.py compares that with ONNX Runtime.
+// BenchmarkEncode reports how many word pieces, in texts of 128, a processor encodes per second of
+// processor time. train/rate.py compares that with ONNX Runtime.
 func BenchmarkEncode(b *testing.B) {
 	path := os.Getenv("IBID_ENCODER")
 	if path == "" {
@@ -33,8 +33,8 @@ func BenchmarkEncode(b *testing.B) {
 	must(b, m.Close())
 }
 
-// BenchmarkOpen reports the processor time of mapping the file of IBID_ENCODER and
-// verifying its checksum, as every start does.
+// BenchmarkOpen reports the processor time of mapping the file of IBID_ENCODER and verifying its
+// checksum, as every start does.
 func BenchmarkOpen(b *testing.B) {
 	path := os.Getenv("IBID_ENCODER")
 	if path == "" {
@@ -49,7 +49,7 @@ func BenchmarkOpen(b *testing.B) {
 	b.ReportMetric(float64((used(b)-before).Microseconds())/1000/float64(b.N), "ms-cpu/op")
 }
 
-// used is the processor time of this process.
+// used returns the processor time of this process.
 func used(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	must(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))

@@ -14,12 +14,12 @@ import (
 
 // A tokenizer cuts text into pieces.
 type tokenizer interface {
-	// tokens returns the ids of the text's pieces between those for the start and
-	// the end, at most limit in all, by dropping the last.
+	// tokens returns the ids of the text's pieces between the ids of the start and the end. It
+	// drops the last pieces to return at most limit ids.
 	tokens(text string, limit int) []int32
 }
 
-// newTokenizer makes the kind of tokenizer that a vocabulary is for.
+// newTokenizer returns a tokenizer of the given kind.
 func newTokenizer(kind string, words lexicon) (tokenizer, error) {
 	if err := words.check(); err != nil {
 		return nil, err
@@ -33,18 +33,18 @@ func newTokenizer(kind string, words lexicon) (tokenizer, error) {
 	return nil, fmt.Errorf("the tokenizer %.40q is unknown", kind)
 }
 
-// A lexicon has the words of a vocabulary by id, and finds the id of a word. It is
-// part of a model file, so that nothing is built when that is opened.
+// A lexicon has the words of a vocabulary by id, and finds the id of a word. It is stored in the
+// model file, so that opening the file builds nothing.
 type lexicon struct {
 	text    string
-	ends    []int32   // of each word in text
-	slots   []int32   // the ids by the hashes of the words, -1 where there is none
+	ends    []int32   // end of each word in text
+	slots   []int32   // the ids by the hashes of the words; -1 if empty
 	scores  []float32 // of each piece of a unigram vocabulary
 	longest int       // length of the longest word, in bytes
 }
 
-// slotCount is the length of a lexicon's slots: a power of two, so that half or more
-// are empty.
+// slotCount returns the length of a lexicon's slots: a power of two that leaves at least half of
+// them empty.
 func slotCount(words int) int { return 1 << bits.Len(uint(2*words)) }
 
 func newLexicon(words []string, scores []float32) lexicon {
@@ -61,7 +61,7 @@ func newLexicon(words []string, scores []float32) lexicon {
 	return l
 }
 
-// check reports what would make the other methods fail, and sets l.longest.
+// check returns an error if the other methods would fail, and sets l.longest.
 func (l *lexicon) check() error {
 	wrong := !slices.Contains(l.slots, -1)
 	for _, id := range l.slots {
@@ -91,7 +91,7 @@ func (l *lexicon) find(word string) (id int32, known bool) {
 	return l.slots[at], known
 }
 
-// slot returns the slot of a word, or the empty one where it would be.
+// slot returns the slot of a word, or the empty slot that it would use.
 func (l *lexicon) slot(word string) (at int, known bool) {
 	hash := uint32(2166136261) // FNV-1a
 	for i := range len(word) {
@@ -105,7 +105,7 @@ func (l *lexicon) slot(word string) (at int, known bool) {
 	return at, false
 }
 
-// named sets ids to those of words, which must exist.
+// named sets ids to the ids of words, which must exist.
 func (l *lexicon) named(ids map[string]*int32) error {
 	for name, id := range ids {
 		var known bool
@@ -116,10 +116,9 @@ func (l *lexicon) named(ids map[string]*int32) error {
 	return nil
 }
 
-// A vocabulary cuts text into word pieces as BERT does (Devlin and others, 2018):
-// without accents, in lower case, at white space and around punctuation and
-// ideographs, and then each word into the longest pieces from the left. Special
-// tokens in the text are text.
+// A vocabulary cuts text into word pieces as BERT does (Devlin and others, 2018): without accents,
+// in lower case, at white space and around punctuation and ideographs, and then each word into the
+// longest pieces from the left. Special tokens in the text are treated as ordinary text.
 type vocabulary struct {
 	lexicon
 	start, end, unknown int32
@@ -128,7 +127,7 @@ type vocabulary struct {
 // continues marks a piece that continues a word.
 const continues = "##"
 
-// maxWord is the length of the longest word, in runes, that is cut into pieces.
+// maxWord is the length in runes of the longest word that is cut into pieces.
 const maxWord = 100
 
 func newVocabulary(words lexicon) (*vocabulary, error) {
@@ -177,7 +176,7 @@ func (c *cutter) rune(r rune) {
 		c.flush()
 	case r < utf8.RuneSelf && (r < ' ' || r == 0x7f), r == utf8.RuneError,
 		r >= utf8.RuneSelf && unicode.In(r, unicode.Mn, unicode.Cc, unicode.Cf, unicode.Co):
-		// accents, control characters and private ones
+		// accents, control characters and private-use characters are dropped
 	case unicode.IsSpace(r):
 		c.flush()
 	case isPunctuation(r) || isIdeograph(r):
@@ -195,7 +194,7 @@ func (c *cutter) add(r rune) {
 	}
 }
 
-// flush adds the pieces of the word, or one unknown if it cannot be cut.
+// flush adds the pieces of the word, or one unknown if the word cannot be cut.
 func (c *cutter) flush() {
 	word, before := string(c.word), len(c.ids)
 	if c.runes > maxWord {
@@ -217,8 +216,8 @@ func (c *cutter) flush() {
 	c.word, c.runes = c.word[:0], 0
 }
 
-// isPunctuation reports whether BERT takes a rune as a word of its own: all that is
-// neither letter, digit nor control character in ASCII, and Unicode's punctuation.
+// isPunctuation reports whether BERT treats a rune as a separate word: everything in ASCII except
+// letters, digits and control characters, and Unicode's punctuation.
 func isPunctuation(r rune) bool {
 	if r < utf8.RuneSelf {
 		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9')

@@ -15,14 +15,14 @@ import (
 // mark for the space before it, into the pieces with the highest sum of scores.
 type unigram struct {
 	lexicon
-	least               float32 // score of a rune without a piece
+	least               float32 // score of a rune that is not in any piece
 	start, end, unknown int32
 }
 
 // space is the mark for a space.
 const space = "▁"
 
-// specialPieces are not pieces of a text: their score is never.
+// specialPieces do not occur in texts: their score is never.
 var specialPieces = []string{"<s>", "</s>", "<unk>", "<pad>"}
 
 var never = float32(math.Inf(-1))
@@ -54,8 +54,7 @@ func (u *unigram) tokens(text string, limit int) []int32 {
 	return append(ids[:min(len(ids), limit-1)], u.end)
 }
 
-// plainRune drops control characters, and makes white space and invisible runes
-// spaces.
+// plainRune drops control characters and replaces white space and invisible runes by spaces.
 func plainRune(r rune) rune {
 	switch {
 	case unicode.IsSpace(r), r == utf8.RuneError, r == 0xfeff, r == 0x2581, 0x200b <= r && r <= 0x200f:
@@ -66,15 +65,15 @@ func plainRune(r rune) rune {
 	return r
 }
 
-// cut appends the ids of a word's pieces (the Viterbi algorithm). Runes without a
-// piece that follow one another are one unknown.
+// cut appends the ids of a word's pieces (the Viterbi algorithm). Consecutive runes without a piece
+// become one unknown.
 func (u *unigram) cut(ids []int32, word string) []int32 {
 	type step struct {
 		score float32
-		from  int // where its last piece begins
+		from  int // start of the last piece
 		id    int32
 	}
-	best := make([]step, len(word)+1) // of the cuts of the first bytes
+	best := make([]step, len(word)+1) // best cut of each prefix
 	for i := range best {
 		best[i].score = never
 	}

@@ -17,8 +17,8 @@ var tinyPieces = struct {
 	[]float32{0, 0, 0, 0, -3, -9, -5, -5, -2, -8, -3, -4, -7, -6, -7, -4},
 }
 
-// packedTiny is a packed file with the weights of the tiny model, of which the
-// words' and the inner layers' are in blocks.
+// packedTiny returns a packed file with the weights of the tiny model, in which the weights of the
+// words and of the inner layers are in blocks.
 func packedTiny() []byte {
 	var out, directory, data bytes.Buffer
 	write := func(to *bytes.Buffer, values ...any) {
@@ -78,7 +78,7 @@ func convertPacked(file []byte) (*Model, error) {
 	return parse(out.Bytes())
 }
 
-// TestPacked compares a model from a packed file with that from a checkpoint.
+// TestPacked compares a model from a packed file with the model from a checkpoint.
 func TestPacked(t *testing.T) {
 	want, _ := tinyModel(t)
 	got, err := convertPacked(packedTiny())

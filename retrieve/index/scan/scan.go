@@ -1,40 +1,38 @@
-// Package scan multiplies one vector with many rows of bytes: the part of an
-// exhaustive search that is as fast as memory can be read.
+// Package scan multiplies one vector with many rows of bytes: the part of an exhaustive search
+// whose speed is limited only by reading memory.
 //
-// A row is a vector rounded to a byte a component, with a scale and the length
-// of what rounding removed ([Quantise]). A [Query] computes the dot products of
-// such rows as whole numbers, and [Query.Bounds] returns how far they can be from
-// those of the vectors: a search that computes all rows within the bounds again
-// misses nothing.
+// A row is a vector rounded to a byte per component, with a scale and the length of the rounding
+// error ([Quantise]). A [Query] computes the dot products with such rows as integers, and
+// [Query.Bounds] returns how far they can be from the products of the vectors. A search that
+// computes all rows within the bounds again misses nothing.
 //
-// The products are the same on every processor. They are computed by AVX-512 VNNI
-// or AVX2 on amd64, by the products of bytes of Armv8.2 on arm64, otherwise by Go.
+// The products are the same on every processor. They are computed with AVX-512 VNNI or AVX2 on
+// amd64, with the byte products of Armv8.2 on arm64, and otherwise in Go.
 package scan
 
 import "math"
 
 const (
-	// lane is the number of bytes that the widest kernel takes at once. Rows
-	// are padded to a multiple of it.
+	// lane is the number of bytes that the widest kernel processes at once. Rows are padded to a
+	// multiple of it.
 	lane = 64
 	// centre is the byte that means 0.
 	centre = 128
-	// steps is the largest rounded component of a row, either way.
+	// steps is the largest absolute value of a rounded component of a row.
 	steps = 127
-	// maxWord is the largest rounded component of a query: 128*127 + 63, so
-	// that it can be cut into two signed bytes.
+	// maxWord is the largest rounded component of a query: 128*127 + 63, so that it can be split
+	// into two signed bytes.
 	maxWord = 16319
-	// maxSum is the largest sum of a query's rounded components without their
-	// signs for which no product with a row leaves 32 bits.
+	// maxSum is the largest sum of the absolute values of a query's rounded components for which no
+	// product with a row exceeds 32 bits.
 	maxSum = math.MaxInt32 / 255
 )
 
-// Stride is the number of bytes in a row for a vector of so many dimensions.
+// Stride returns the number of bytes of the row for a vector with the given dimensions.
 func Stride(dims int) int { return (dims + lane - 1) / lane * lane }
 
-// Quantise rounds a unit vector into a row of [Stride] bytes: component i is
-// nearly scale*(row[i]-128). Residual is the Euclidean length of the
-// difference, rounded up.
+// Quantise rounds a unit vector into a row of [Stride] bytes: component i is approximately
+// scale*(row[i]-128). Residual is the Euclidean length of the difference, rounded up.
 func Quantise(row []byte, v []float32) (scale, residual float32) {
 	var largest float32
 	for _, x := range v {
@@ -52,18 +50,18 @@ func Quantise(row []byte, v []float32) (scale, residual float32) {
 		d := float64(x) - float64(scale)*float64(n)
 		square += d * d
 	}
-	return scale, float32(math.Sqrt(square) * (1 + 1e-6)) // above the rounding of the sums
+	return scale, float32(math.Sqrt(square) * (1 + 1e-6)) // larger than the rounding error of the sums
 }
 
 // A Query is a vector prepared for multiplying it with rows.
 type Query struct {
 	words  []int16 // rounded to 15 bits, padded with zeros to the stride
-	planes []int8  // the same as 128*high + low: 64 high, 64 low, and so on
-	offset int32   // share of the centre of the rows in every product
+	planes []int8  // words as 128*high + low: 64 high bytes, 64 low bytes, and so on
+	offset int32   // contribution of the rows' centre to every product
 
 	scale    float64 // of the words
 	length   float64 // of the vector
-	residual float64 // length of what rounding removed
+	residual float64 // length of the rounding error
 }
 
 // NewQuery prepares a unit vector.
@@ -89,7 +87,7 @@ func NewQuery(v []float32) *Query {
 	return q
 }
 
-// split cuts words into bytes.
+// split splits words into bytes.
 func split(words []int16) []int8 {
 	planes := make([]int8, 2*len(words))
 	for i, w := range words {
@@ -100,19 +98,18 @@ func split(words []int16) []int8 {
 	return planes
 }
 
-// Bounds returns three factors for a row with a product n from [Query.Dots]: the
-// dot product of the vectors is not farther than residual*spread + slack from
-// scale*n*unit, where scale and residual are those of the row. It holds for
-// vectors up to a little over unit length, in float32 arithmetic too.
+// Bounds returns three factors for a row with a product n from [Query.Dots]: the dot product of the
+// vectors differs from scale*n*unit by at most residual*spread + slack, where scale and residual
+// belong to the row. This holds for vectors up to slightly more than unit length, and in float32
+// arithmetic too.
 func (q *Query) Bounds() (unit, spread, slack float64) {
-	// With row = scale*n + e and query = q + f: row*query = scale*n*q + scale*n*f + e*query,
-	// and the length of scale*n is not above that of row plus that of e. Five
-	// roundings to 24 bits, of numbers not above 2, are below 1e-6.
+	// With row = scale*n + e and query = q + f: row*query = scale*n*q + scale*n*f + e*query, and
+	// the length of scale*n is at most the sum of the lengths of row and e. Five roundings to 24
+	// bits, of numbers up to 2, are below 1e-6.
 	return q.scale, (q.length + q.residual) * (1 + 1e-6), q.residual*(1+1e-3) + 1e-6
 }
 
-// Dots fills out with the product of the query with each of len(out) rows,
-// which follow one another in rows.
+// Dots fills out with the products of the query and len(out) consecutive rows.
 func (q *Query) Dots(out []int32, rows []byte) { q.dots(dotKernels, out, rows) }
 
 func (q *Query) dots(kernels []kernel[Query], out []int32, rows []byte) {
@@ -122,20 +119,20 @@ func (q *Query) dots(kernels []kernel[Query], out []int32, rows []byte) {
 	}
 }
 
-// A kernel computes what a vector and rows make, with the bytes of the rows
-// unchanged. The number of rows is a multiple of group, not 0.
+// A kernel computes the results of a vector and rows, before any offset. The number of rows is a
+// positive multiple of group.
 type kernel[V any] func(vector *V, out []int32, rows []byte)
 
-// group is the number of rows that kernels take at once.
+// group is the number of rows that kernels process at once.
 const group = 4
 
-// The kernels that this processor has, the fastest first.
+// The kernels that this processor supports, fastest first.
 var (
 	dotKernels      []kernel[Query]
 	estimateKernels []kernel[Probe]
 )
 
-// run fills out by the first kernel and, for rows that it does not take, by plain.
+// run fills out with the first kernel, and with plain for the rows left over.
 func run[V any](kernels []kernel[V], vector *V, plain func(row []byte) int32, stride int, out []int32, rows []byte) {
 	if len(rows) < len(out)*stride {
 		panic("scan: fewer rows than products wanted")
@@ -152,7 +149,7 @@ func run[V any](kernels []kernel[V], vector *V, plain func(row []byte) int32, st
 	}
 }
 
-// plain returns the product of one row; the kernels are tested against it.
+// plain returns the product of one row. The kernels are tested against it.
 func (q *Query) plain(row []byte) int32 {
 	var sum int32
 	row = row[:len(q.words)]

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// choices returns no kernel, and each of those that this processor has.
+// choices returns no kernel, and each kernel that this processor supports.
 func choices[V any](all []kernel[V]) [][]kernel[V] {
 	out := [][]kernel[V]{nil}
 	for i := range all {
@@ -17,7 +17,7 @@ func choices[V any](all []kernel[V]) [][]kernel[V] {
 	return out
 }
 
-// product is the definition, one component after the other.
+// product is the definition, one component after another.
 func product(words []int16, row []byte) int32 {
 	var sum int64
 	for i, w := range words {
@@ -51,7 +51,7 @@ func TestKernels(t *testing.T) {
 		for _, stride := range []int{0, 64, 128, 192, 256, 448} {
 			for _, n := range []int{0, 1, 2, 3, 4, 5, 7, 8, 63, 64, 65, 130} {
 				words := make([]int16, stride)
-				// The rows end where the memory does: nothing after them may be read.
+				// The rows end where the memory ends: a kernel must not read beyond them.
 				rows := make([]byte, n*stride)
 				for i := range words {
 					words[i], _ = fill()
@@ -147,8 +147,8 @@ func unit(dims int, next func() float64) []float32 {
 	return out
 }
 
-// TestEstimate compares the kernels with the definition: the sum of the rounded
-// components where the other vector is positive.
+// TestEstimate compares the kernels with the definition: the sum of the rounded components at which
+// the other vector is positive.
 func TestEstimate(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	for _, dims := range []int{1, 3, 64, 255, 256, 257, 384, 768, 1024, 1536} {
@@ -191,8 +191,8 @@ func TestEstimate(t *testing.T) {
 	}
 }
 
-// TestNear checks that estimates order vectors about as their products do, also
-// those that have few components.
+// TestNear checks that estimates order vectors approximately as their products do, even vectors
+// with few components.
 func TestNear(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 10))
 	for _, dims := range []int{64, 100, 256, 384, 1536} {

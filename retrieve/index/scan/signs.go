@@ -7,21 +7,21 @@ import (
 	"slices"
 )
 
-// The signs of a vector are those of its components after a rotation that makes
-// them about equally large: components change their signs at random, then follows
-// the Hadamard transform. A [Probe] estimates products from them, as RaBitQ does
-// (Gao and Long, 2024): at 256 dimensions to some hundredths.
+// The signs of a vector are the signs of its components after a rotation that makes the components
+// about equally large: it flips signs at random and applies the Hadamard transform. A [Probe]
+// estimates products from them, as RaBitQ does (Gao and Long, 2024); with 256 dimensions the error
+// is some hundredths.
 
-// signLane is the number of bytes of signs that kernels take at once.
+// signLane is the number of bytes of signs that kernels process at once.
 const signLane = 32
 
-// SignStride is the number of bytes in the signs of a vector of so many dimensions.
+// SignStride returns the number of bytes of the signs of a vector with the given dimensions.
 func SignStride(dims int) int {
 	return max(signLane, 1<<bits.Len(uint(dims-1))/8)
 }
 
-// rotate replaces a vector, of a power of two dimensions, by the rotated one times a
-// constant. It is the same on every processor, since it only adds.
+// rotate replaces a vector, whose number of dimensions is a power of two, by the rotated vector
+// times a constant. It only adds, so the result is the same on every processor.
 func rotate(v []float32) {
 	state := uint64(1)
 	for i, x := range v {
@@ -43,8 +43,8 @@ func rotate(v []float32) {
 	}
 }
 
-// Signs appends the [SignStride] bytes of the signs of a vector to b, from its row
-// of [Quantise].
+// Signs appends the [SignStride] bytes of the signs of a vector to b. Row is the vector's row by
+// [Quantise].
 func Signs(b, row []byte, dims int) []byte {
 	rotated := make([]float32, 8*SignStride(dims))
 	for i, x := range row[:dims] {
@@ -61,11 +61,10 @@ func Signs(b, row []byte, dims int) []byte {
 	return b
 }
 
-// A Probe is a vector prepared for estimating its products with others from their
-// signs.
+// A Probe is a vector prepared for estimating its products with other vectors from their signs.
 type Probe struct {
-	// Of each signLane bytes of signs, four planes: the lowest bits of the rotated
-	// components, rounded to four bits, then the next, and the highest, which counts -8.
+	// Four planes for each signLane bytes of signs: the lowest bits of the rotated components,
+	// rounded to four bits, then the next bits, and last the highest bits, which count -8.
 	planes []byte
 	stride int
 	// Least and Most bound the estimates.
@@ -96,15 +95,14 @@ func NewProbe(v []float32) *Probe {
 	return p
 }
 
-// Estimate fills out with an estimate of the product with each of len(out)
-// vectors, whose signs follow one another in rows: the sum of the rounded
-// components where a vector's is positive. A greater one means a nearer vector,
-// of unit vectors.
+// Estimate fills out with estimates of the products with len(out) vectors, whose signs are
+// consecutive in rows. An estimate is the sum of the rounded components at which the other vector
+// is positive. Among unit vectors, a greater estimate means a nearer vector.
 func (p *Probe) Estimate(out []int32, rows []byte) {
 	run(estimateKernels, p, p.plain, p.stride, out, rows)
 }
 
-// plain returns the estimate of one row; kernels are tested against it.
+// plain returns the estimate of one row. Kernels are tested against it.
 func (p *Probe) plain(row []byte) int32 {
 	sum := 0
 	for at := 0; at < len(row); at += signLane {

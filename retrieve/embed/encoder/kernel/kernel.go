@@ -1,12 +1,10 @@
-// Package kernel has the arithmetic of a transformer encoder: products of int8
-// matrices with dynamic quantisation, products of small float32 matrices, and the
-// functions between them. On amd64 it is assembly for AVX-512 VNNI or AVX2, on arm64
-// for the products of bytes of Armv8.2, and plain Go everywhere else; the tests
-// compare each kernel with plain Go.
+// Package kernel has the arithmetic of a transformer encoder: products of int8 matrices with
+// dynamic quantisation, products of small float32 matrices, and the functions between them. It has
+// assembly for AVX-512 VNNI and AVX2 on amd64 and for the byte products of Armv8.2 on arm64, and
+// plain Go for other processors. The tests compare each kernel with plain Go.
 //
-// Matrices are in row-major order. Their rows are padded to a multiple of [Tile],
-// so that no kernel has a case for the last rows; what is computed for the padding
-// has no meaning.
+// Matrices are in row-major order. Their rows are padded to a multiple of [Tile], so that no kernel
+// needs a special case for the last rows; results for the padding are meaningless.
 package kernel
 
 import "math"
@@ -14,18 +12,18 @@ import "math"
 const (
 	// Tile is the number of rows that the matrix products compute at a time.
 	Tile = 6
-	// Panel is the number of columns that a product with [Weights] computes at a
-	// time: their number is a multiple of it.
+	// Panel is the number of columns that a product with [Weights] computes at a time. The number
+	// of columns is a multiple of it.
 	Panel = 64
 	// Lane is the number of columns that [Kernel.Product] computes at a time.
 	Lane = 32
-	// Inner is what the inner dimension of a product with weights is a multiple of.
+	// Inner divides the inner dimension of a product with weights.
 	Inner = 16
-	// quad is how many products of bytes an instruction adds to one sum.
+	// quad is the number of byte products that an instruction adds to one sum.
 	quad = 4
-	// limit is that of [Weights.Levels].
+	// limit bounds the sums described at [Weights.Levels].
 	limit = 128
-	// steps is the largest rounded value, either way.
+	// steps is the largest absolute rounded value.
 	steps = 127
 	// bias makes rounded activations unsigned, as VNNI needs them.
 	bias = 128
@@ -34,7 +32,7 @@ const (
 // A Kernel is one implementation of all the functions.
 type Kernel struct {
 	Name string
-	// LayerTokens is how many tokens go through one layer in 0.4 seconds of one core.
+	// LayerTokens is the number of tokens that one core processes in one layer in 0.4 seconds.
 	LayerTokens int
 
 	quantise      func(out []byte, x []float32) (scale float32)
@@ -44,42 +42,42 @@ type Kernel struct {
 	normalise     func(x, y, gain, shift []float32, epsilon float32)
 }
 
-// Kernels are those of this processor, the slowest first.
+// Kernels are the kernels of this processor, slowest first.
 var Kernels = append([]*Kernel{{
 	Name: "portable", LayerTokens: 6 * 128, quantise: Round[byte], multiply: multiplyPlain, product: productPlain,
 	softmax: softmaxPlain, gelu: geluPlain, normalise: normalisePlain,
 }}, assembled()...)
 
-// Best is the fastest kernel of this processor.
+// Best returns the fastest kernel of this processor.
 func Best() *Kernel { return Kernels[len(Kernels)-1] }
 
-// Pad returns the number of rows that a matrix of n rows is stored with.
+// Pad returns the number of rows that a stored matrix of n rows has.
 func Pad(n int) int { return (n + Tile - 1) / Tile * Tile }
 
-// Weights are the matrix W and the vector b of a layer that computes x·W + b. A
-// column of W is rounded to int8 with a scale of its own.
+// Weights are the matrix W and the vector b of a layer that computes x·W + b. Each column of W is
+// rounded to int8 with its own scale.
 type Weights struct {
 	In, Out int
-	// Levels are the rounded weights, in panels of 64 columns: weight (i, j) is at
-	// ((j/64 * In/4 + i/4) * 64 + j%64) * 4 + i%4, so that the four weights which
-	// VPDPBUSD adds up are neighbours and a vector is 16 columns.
+	// Levels are the rounded weights, in panels of 64 columns: weight (i, j) is at ((j/64 * In/4 +
+	// i/4) * 64 + j%64) * 4 + i%4, so that the four weights that VPDPBUSD adds up are adjacent and
+	// a vector has 16 columns.
 	//
-	// AVX2 adds up eight products in a lane of 16 bits: of 16 weights of a column,
-	// those whose i is 0 or 1 modulo 4, or the others. An activation is at most 255,
-	// so that of each eight the positive levels add up to 128 at most, and the
-	// negative to -128 at least.
+	// AVX2 adds up eight products in a lane of 16 bits. The lanes divide 16 weights of a column
+	// into two groups of eight: i modulo 4 is 0 or 1 in the first, and 2 or 3 in the second. An
+	// activation is at most 255, so the positive levels of a group may add up to at most 128, and
+	// the negative levels to at least -128.
 	Levels []int8
 	Scale  []float32 // of each column
 	Bias   []float32 // of each column
-	// Inverse is that of each scale, for [Weights.Expand].
+	// Inverse is the inverse of each scale, for [Weights.Expand].
 	Inverse []float32
-	// Start is -128 times the sum of each column's levels: what the bias of the
-	// activations adds to each product.
+	// Start is -128 times the sum of each column's levels, which corrects for the bias of the
+	// activations.
 	Start []int32
 }
 
-// Pack rounds a matrix stored as Out rows of In weights, as checkpoints have it,
-// into the other arrays of w.
+// Pack rounds a matrix stored as Out rows of In weights, as in checkpoints, into the other arrays
+// of w.
 func (w *Weights) Pack(matrix []float32) {
 	w.Levels = make([]int8, w.In*w.Out)
 	w.Scale, w.Inverse, w.Start = make([]float32, w.Out), make([]float32, w.Out), make([]int32, w.Out)
@@ -88,7 +86,7 @@ func (w *Weights) Pack(matrix []float32) {
 		scale, inverse := scaleOf(largest(column))
 		for sum := largestSum(column, inverse); sum > limit; sum = largestSum(column, inverse) {
 			scale, inverse = scale*sum/limit, inverse*limit/sum
-			if math.IsInf(float64(inverse), 0) { // of a damaged file: numbers near the smallest are 0
+			if math.IsInf(float64(inverse), 0) { // in a damaged file: numbers near the smallest become 0
 				scale, inverse = 0, 0
 			}
 		}
@@ -101,9 +99,9 @@ func (w *Weights) Pack(matrix []float32) {
 	}
 }
 
-// largestSum is the largest of the sums that [Weights.Levels] limits, of a column.
+// largestSum returns the largest of a column's sums that [Weights.Levels] limits.
 func largestSum(column []float32, inverse float32) (most float32) {
-	var sums [2][2]int32 // of each lane, the positive and the negative
+	var sums [2][2]int32 // the positive and the negative sum of each lane
 	for i, x := range column {
 		if i%Inner == 0 {
 			clear(sums[:])
@@ -120,16 +118,16 @@ func (w *Weights) place(i, j int) int {
 	return ((j/Panel*(w.In/quad)+i/quad)*Panel+j%Panel)*quad + i%quad
 }
 
-// Rows are the rounded rows of a matrix. The same value may have another byte for
-// another kernel.
+// Rows are the rounded rows of a matrix. Different kernels may represent a value by different
+// bytes.
 type Rows struct {
 	Width int
-	Bytes []byte    // a padded number of rows
+	Bytes []byte    // for a padded number of rows
 	Scale []float32 // of each row
 }
 
-// Quantise rounds the n rows of x, each of the given width, into r, whose memory
-// it uses again. The width is a multiple of 8.
+// Quantise rounds the n rows of x, each of the given width, into r, whose memory it reuses. The
+// width is a multiple of 8.
 func (k *Kernel) Quantise(r *Rows, x []float32, n, width int) {
 	padded := Pad(n)
 	if cap(r.Bytes) < padded*width || cap(r.Scale) < padded {
@@ -151,9 +149,8 @@ func (k *Kernel) Multiply(out []float32, r *Rows, w *Weights) {
 	}
 }
 
-// multiplyPlain is multiply in plain Go. One multiplication of 64 bits is
-// two of bytes: a row's activation is in the lower half and the next row's in the
-// upper, and so are the sums of their products.
+// multiplyPlain is multiply in plain Go. One multiplication of 64 bits computes two byte products:
+// a row's activation and sum are in the lower half, and the next row's in the upper half.
 func multiplyPlain(out []float32, r *Rows, w *Weights, at int) {
 	levels := w.Levels[at*w.In : (at+Panel)*w.In]
 	pairs := make([][Tile / 2]int64, w.In)
@@ -190,15 +187,14 @@ type Matrix struct {
 	Stride int
 }
 
-// Product computes c = a·b, where a has so many rows and inner columns, and c so
-// many columns, a multiple of [Lane]. All rows of the padding of a and c are in
-// memory.
+// Product computes c = a·b. a has the given numbers of rows and inner columns, and c has the given
+// number of columns, a multiple of [Lane]. The padding rows of a and c must be in memory.
 func (k *Kernel) Product(c, a, b Matrix, rows, inner, columns int) {
 	rows = Pad(rows)
 	if rows == 0 || inner == 0 || columns == 0 {
 		return
 	}
-	// The last element of each must be there.
+	// The last element of each must exist.
 	_ = c.Data[(rows-1)*c.Stride+columns-1]
 	_ = a.Data[(rows-1)*a.Stride+inner-1]
 	_ = b.Data[(inner-1)*b.Stride+columns-1]
@@ -217,8 +213,8 @@ func productPlain(c, a, b Matrix, rows, inner, columns int) {
 	}
 }
 
-// Softmax replaces each x by e^x divided by the sum of all. The length is a
-// multiple of 16 and not 0.
+// Softmax replaces each x by e^x divided by the sum of all e^x. The length is a positive multiple
+// of 16.
 func (k *Kernel) Softmax(row []float32) { k.softmax(row) }
 
 func softmaxPlain(row []float32) {
@@ -236,9 +232,9 @@ func softmaxPlain(row []float32) {
 	}
 }
 
-// GELU replaces each x by x·Φ(x), where Φ is the distribution function of the
-// standard normal distribution (Hendrycks and Gimpel, "Gaussian error linear
-// units", 2016). The length is a multiple of 16.
+// GELU replaces each x by x·Φ(x), where Φ is the distribution function of the standard normal
+// distribution (Hendrycks and Gimpel, "Gaussian error linear units", 2016). The length is a
+// multiple of 16.
 func (k *Kernel) GELU(x []float32) {
 	if len(x) > 0 {
 		k.gelu(x)
@@ -251,9 +247,8 @@ func geluPlain(x []float32) {
 	}
 }
 
-// Normalise adds y to x, and scales x to mean 0 and variance 1, then by gain and
-// shift (Ba, Kiros and Hinton, "Layer normalization", 2016). The length is a
-// multiple of 8 and not 0.
+// Normalise adds y to x, scales x to mean 0 and variance 1, and then applies gain and shift (Ba,
+// Kiros and Hinton, "Layer normalization", 2016). The length is a positive multiple of 8.
 func (k *Kernel) Normalise(x, y, gain, shift []float32, epsilon float32) {
 	k.normalise(x, y, gain, shift, epsilon)
 }
@@ -282,8 +277,8 @@ func largest(x []float32) (most float32) {
 	return most
 }
 
-// scaleOf returns the scale of numbers up to most, and its inverse: both 0 if there
-// is not a finite one.
+// scaleOf returns the scale of numbers up to most, and its inverse. Both are 0 if the scale or its
+// inverse would not be finite.
 func scaleOf(most float32) (scale, inverse float32) {
 	scale, inverse = most/steps, steps/most
 	if !(most > 0) || math.IsInf(float64(inverse), 0) || math.IsInf(float64(most), 0) {
@@ -292,12 +287,12 @@ func scaleOf(most float32) (scale, inverse float32) {
 	return scale, inverse
 }
 
-// round returns the nearest whole number, the even one of two.
+// round returns the nearest integer, rounding halves to even.
 func round(x float32) int32 {
 	return max(-steps, min(steps, int32(math.RoundToEven(float64(x)))))
 }
 
-// Round rounds a row to signed bytes of the returned scale.
+// Round rounds a row to signed bytes with the returned scale.
 func Round[B int8 | byte](levels []B, row []float32) (scale float32) {
 	scale, inverse := scaleOf(largest(row))
 	for i, x := range row {

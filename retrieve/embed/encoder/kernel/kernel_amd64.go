@@ -2,7 +2,7 @@ package kernel
 
 import "golang.org/x/sys/cpu"
 
-// assembled are the kernels in assembly that this processor has.
+// assembled returns the assembly kernels that this processor supports, slowest first.
 func assembled() []*Kernel {
 	if !cpu.X86.HasAVX2 || !cpu.X86.HasFMA {
 		return nil
@@ -15,7 +15,7 @@ func assembled() []*Kernel {
 			return scale
 		},
 		multiply: func(out []float32, r *Rows, w *Weights, at int) {
-			for half := 0; half < Panel; half += Panel / 2 { // as many columns as there are registers for
+			for half := 0; half < Panel; half += Panel / 2 { // as many columns as fit into the registers
 				multiplyAVX2(&out[half], w.Out, &r.Bytes[0], &r.Scale[0], r.Width, len(r.Scale)/2,
 					&w.Levels[at*w.In+half*quad], &w.Start[at+half], &w.Scale[at+half], &w.Bias[at+half])
 			}
@@ -80,7 +80,7 @@ func productAVX512(c *float32, cs int, a *float32, as int, b *float32, bs, k int
 //go:noescape
 func productAVX2(c *float32, cs int, a *float32, as int, b *float32, bs, k int)
 
-// In the following, n is a multiple of 8 and not 0.
+// In the following functions, n is a positive multiple of 8.
 
 //go:noescape
 func largestAVX2(x *float32, n int) float32
@@ -93,7 +93,7 @@ func roundAVX2(out *byte, x *float32, n int, inverse float32)
 //go:noescape
 func normaliseAVX2(x, y, gain, shift *float32, n int, epsilon float32)
 
-// In the following, n is a multiple of 16 and not 0.
+// In the following functions, n is a positive multiple of 16.
 
 //go:noescape
 func softmaxAVX2(x *float32, n int)

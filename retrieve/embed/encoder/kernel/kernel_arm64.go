@@ -6,20 +6,20 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-// assembled are the kernels in assembly that this processor has.
+// assembled returns the assembly kernels that this processor supports.
 func assembled() []*Kernel {
 	if !cpu.ARM64.HasASIMDDP {
 		return nil
 	}
 	return []*Kernel{{
-		Name: "NEON", LayerTokens: 12 * 8 * 256, // assumed to be as that of AVX2
+		Name: "NEON", LayerTokens: 12 * 8 * 256, // assumed to equal that of AVX2
 		quantise: func(out []byte, x []float32) float32 {
 			scale, inverse := scaleOf(largestNEON(&x[0], len(x)))
 			roundNEON(&out[0], &x[0], len(x), inverse)
 			return scale
 		},
 		multiply: func(out []float32, r *Rows, w *Weights, at int) {
-			for half := 0; half < Panel; half += Panel / 2 { // as many columns as there are registers for
+			for half := 0; half < Panel; half += Panel / 2 { // as many columns as fit into the registers
 				multiplyNEON(&out[half], w.Out, &r.Bytes[0], &r.Scale[0], r.Width, len(r.Scale)/3,
 					&w.Levels[at*w.In+half*quad], &w.Scale[at+half], &w.Bias[at+half])
 			}
@@ -50,7 +50,7 @@ func softmaxNEON(row []float32) {
 	}
 }
 
-// geluNEON is by Abramowitz and Stegun, "Handbook of mathematical functions", 7.1.26.
+// geluNEON uses Abramowitz and Stegun, "Handbook of mathematical functions", 7.1.26.
 func geluNEON(x []float32) {
 	for i, v := range x {
 		z := float32(math.Abs(float64(v))) * (1 / math.Sqrt2)
@@ -64,8 +64,8 @@ func geluNEON(x []float32) {
 	}
 }
 
-// exp is the exponential of a number up to 88, as row_amd64.s computes it: 2^n·e^r
-// with six terms of the series, an error of 2e-7. Numbers below -87 count as -87.
+// exp returns the exponential of a number up to 88 as row_amd64.s computes it: 2^n·e^r with six
+// terms of the series, and an error of 2e-7. Numbers below -87 are treated as -87.
 func exp(x float32) float32 {
 	x = max(x, -87)
 	n := float32(math.RoundToEven(float64(x * math.Log2E)))
@@ -74,8 +74,8 @@ func exp(x float32) float32 {
 	return y * math.Float32frombits(uint32(int32(n)+127)<<23)
 }
 
-// multiplyNEON computes 32 columns of a product with weights, for blocks of 3 rows of
-// signed bytes. The stride of out is in elements; k is a multiple of 16 and not 0.
+// multiplyNEON computes 32 columns of a product with weights, for blocks of 3 rows of signed bytes.
+// The stride of out is in elements; k is a positive multiple of 16.
 //
 //go:noescape
 func multiplyNEON(out *float32, stride int, a *byte, rows *float32, k, blocks int, w *int8, columns, bias *float32)
@@ -86,7 +86,7 @@ func multiplyNEON(out *float32, stride int, a *byte, rows *float32, k, blocks in
 //go:noescape
 func productNEON(c *float32, cs int, a *float32, as int, b *float32, bs, k int)
 
-// In the following, n is a multiple of 8 and not 0.
+// In the following functions, n is a positive multiple of 8.
 
 //go:noescape
 func largestNEON(x *float32, n int) float32

@@ -2,5 +2,5 @@
 
 package kernel
 
-// assembled are the kernels in assembly.
+// assembled returns the assembly kernels.
 func assembled() []*Kernel { return nil }

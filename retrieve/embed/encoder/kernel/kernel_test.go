@@ -18,7 +18,7 @@ func normal(n int, scale float64) []float32 {
 	return out
 }
 
-// near fails unless the numbers agree to within so much of the largest.
+// near fails unless the numbers agree within the given part of the largest number.
 func near(t *testing.T, what string, got, want []float32, tolerance float64) {
 	t.Helper()
 	most := float64(largest(want))
@@ -29,7 +29,7 @@ func near(t *testing.T, what string, got, want []float32, tolerance float64) {
 	}
 }
 
-// TestExpand compares the levels of weights in blocks with those of the same numbers.
+// TestExpand compares the levels of weights in blocks with the levels of the same numbers.
 func TestExpand(t *testing.T) {
 	for _, shape := range [][2]int{{32, 64}, {384, 128}, {1536, 64}} {
 		w := &Weights{In: shape[0], Out: shape[1]}
@@ -57,7 +57,7 @@ func TestExpand(t *testing.T) {
 	}
 }
 
-// TestPackSmallest packs numbers whose inverse scale is no float32: they are 0.
+// TestPackSmallest packs numbers whose inverse scale exceeds float32: they become 0.
 func TestPackSmallest(t *testing.T) {
 	w := &Weights{In: 64, Out: 64}
 	w.Pack(slices.Repeat([]float32{4e-37}, w.In*w.Out))
@@ -66,7 +66,7 @@ func TestPackSmallest(t *testing.T) {
 	}
 }
 
-// TestMultiply compares with the definition, in whole numbers and then in float64.
+// TestMultiply compares results with the definition, in integers and then in float64.
 func TestMultiply(t *testing.T) {
 	extremes := [][]float32{{}, {127, 2.5, 3.5, -2.5, -3.5, .5, -.5, -127}, {1e-44}, {3e38, -3e38, 1}}
 	for _, c := range []struct{ rows, in, out int }{{0, 16, 64}, {1, 16, 64}, {6, 16, 64}, {7, 64, 128}, {13, 384, 64}, {5, 1536, 192}} {
@@ -118,7 +118,7 @@ func TestMultiply(t *testing.T) {
 	}
 }
 
-// checkLimit checks what [Weights.Levels] promises.
+// checkLimit checks the limits of [Weights.Levels].
 func checkLimit(t *testing.T, w *Weights) {
 	t.Helper()
 	for j := range w.Out {
@@ -152,8 +152,7 @@ func TestProduct(t *testing.T) {
 	}
 }
 
-// TestRows compares the functions of single rows with plain Go, at the ends of
-// their ranges too.
+// TestRows compares the functions of single rows with plain Go, including the ends of their ranges.
 func TestRows(t *testing.T) {
 	ends := []float32{0, -1e30, 1e30, 5, -5, 10, -10, .001, -.001, 87, -87, 100, -100, 1, -1, -0.75}
 	for _, x := range [][]float32{normal(16, 1), normal(384, 4), normal(1536, 100), ends} {
