@@ -10,7 +10,7 @@ import (
 )
 
 // Dense implements [retrieve.Searcher]. It compares the vector with every selected chunk, so it is
-// exact, unless the filter selects more chunks than [Options.Exact] mentions.
+// exact, unless the filter selects more than two million chunks and [Options.Exact] is not set.
 func (x *Index) Dense(ctx context.Context, vector []float32, k int, f retrieve.Filter) (hits []retrieve.Hit, err error) {
 	err = x.read(ctx, func(v *snapshot) error {
 		t := newTop(k, v)

@@ -150,7 +150,7 @@ func (c *Clustered) Reset(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return x.Reset(ctx) // fails if that is an earlier index
+	return x.Reset(ctx) // only the earlier index, if that is searched now
 }
 
 // Dense implements [retrieve.Searcher].

@@ -1,24 +1,23 @@
--- Types: ID is the number of a row, by which rows lie in order; INT a number of
--- 64 bits, also 0 or 1 for false and true; SERIAL an ID that the database gives;
--- BYTES bytes or text. Text is bytes
--- because a text of PostgreSQL can hold neither every name of a file nor a NUL,
--- and because bytes have one order everywhere. A line that begins with a dialect
--- in braces is for that dialect alone.
+-- Types: ID is the number of a row, by which rows are ordered; INT is a number of 64 bits, or 0
+-- or 1 for false and true; SERIAL is an ID that the database assigns; BYTES is bytes or text. Text
+-- is stored as bytes because a text of PostgreSQL can contain neither every file name nor a NUL,
+-- and because bytes have the same order everywhere. A line that begins with a dialect in braces is
+-- only for that dialect.
 --
--- The column sum is the checksum of the columns before it, except a SERIAL.
--- Columns after it may change without it.
+-- The column sum is the checksum of the columns before it, except a SERIAL. Columns after it may
+-- change independently.
 
 -- The number of the layout, in two tables; in PostgreSQL it is in ibid.migrations.
 {sqlite} CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL, sum INTEGER NOT NULL) WITHOUT ROWID;
 {sqlite} CREATE TABLE meta_copy (name TEXT PRIMARY KEY, value TEXT NOT NULL, sum INTEGER NOT NULL) WITHOUT ROWID;
 
--- One row of each transaction, for a client that did not get the reply to its
--- commit. They are deleted when no client can be waiting any more.
+-- A row for each transaction, for clients that did not get the reply to their commit. Rows are
+-- deleted when no client can be waiting any more.
 {postgres} CREATE TABLE ibid.commits (id uuid PRIMARY KEY, made timestamptz NOT NULL DEFAULT clock_timestamp());
 {postgres} CREATE INDEX commits_made ON ibid.commits (made);
 
--- The revision that was given last. Its row is locked until the commit, so that
--- revisions become visible in their order.
+-- The last assigned revision. Its row is locked until the commit, so that revisions become visible
+-- in order.
 {postgres} CREATE TABLE ibid.clock (revision bigint NOT NULL);
 {postgres} INSERT INTO ibid.clock (revision) VALUES (0);
 {postgres} CREATE SEQUENCE ibid.numbers;
@@ -44,7 +43,7 @@ CREATE TABLE ibid.roots (
 
 CREATE TABLE ibid.documents (
 	number     ID,
-	key        BYTES NOT NULL UNIQUE, -- digest of the id, which may be longer than an index allows
+	key        BYTES NOT NULL UNIQUE, -- digest of the id, which may be too long for an index
 	id         BYTES NOT NULL,
 	root       BYTES NOT NULL,
 	path       BYTES NOT NULL,
@@ -56,7 +55,7 @@ CREATE TABLE ibid.documents (
 	chunks     INT NOT NULL,
 	pages      INT NOT NULL,
 	bytes      INT NOT NULL,
-	text_sum   INT NOT NULL, -- that of its row in texts
+	text_sum   INT NOT NULL, -- sum of its row in texts
 	chunk_sum  INT NOT NULL, -- checksum of the sums of its chunks in order
 	sum        INT NOT NULL
 );
@@ -71,17 +70,17 @@ CREATE TABLE ibid.texts (
 	text        BYTES NOT NULL,
 	sum         INT NOT NULL
 );
--- A part of a long text is read without the rest only if it is not compressed.
+-- Part of a long text can be read alone only if the text is not compressed.
 {postgres} ALTER TABLE ibid.texts ALTER COLUMN text SET STORAGE EXTERNAL;
 
--- The key of a chunk is its document's number and its ordinal: number << 20 |
--- ordinal. The digest is that of its embedding text.
+-- The key of a chunk is number << 20 | ordinal, with its document's number. The digest is the digest
+-- of its embedding text.
 CREATE TABLE ibid.chunks (
 	key     ID,
 	digest  BYTES NOT NULL,
 	start   INT NOT NULL,
 	stop    INT NOT NULL,
-	place   INT NOT NULL, -- the page; the line below zero
+	place   INT NOT NULL, -- the page, or the negated line
 	tokens  INT NOT NULL,
 	heading BYTES NOT NULL,
 	anchor  BYTES NOT NULL,
@@ -90,7 +89,7 @@ CREATE TABLE ibid.chunks (
 );
 CREATE INDEX chunks_digest ON ibid.chunks (digest);
 
--- Vectors that any chunk has, of every space.
+-- The vectors of all chunks, in every space.
 CREATE TABLE ibid.vectors (
 	number SERIAL,
 	space  INT NOT NULL,
@@ -100,8 +99,8 @@ CREATE TABLE ibid.vectors (
 );
 CREATE UNIQUE INDEX vectors_digest ON ibid.vectors (digest, space);
 
--- The latest change to each document, also to those that are deleted, whose id is
--- then empty. The row of document 0 is the latest change to anything else.
+-- The latest change to each document, including deleted documents, whose id is then empty. The row
+-- of document 0 is the latest change to anything else.
 CREATE TABLE ibid.changes (
 	document ID,
 	revision INT NOT NULL,
@@ -111,8 +110,7 @@ CREATE TABLE ibid.changes (
 );
 CREATE UNIQUE INDEX changes_revision ON ibid.changes (revision);
 
--- Documents that were found damaged and are left out of everything until they
--- are stored again or deleted.
+-- Documents that were found damaged and are hidden until they are stored again or deleted.
 CREATE TABLE ibid.damage (
 	document ID,
 	id       BYTES NOT NULL,
@@ -120,22 +118,21 @@ CREATE TABLE ibid.damage (
 	sum      INT NOT NULL
 );
 
--- What no folder can restore: unfinished jobs, the records of those that have
--- ended, feedback, keys and sessions. Times are microseconds since 1970, those of
--- keys and sessions seconds, 0 for none.
+-- Data that no folder can restore: unfinished jobs, records of ended jobs, feedback, keys and
+-- sessions. Times are microseconds since 1970; times of keys and sessions are seconds, or 0.
 --
--- Rows are saved from a damaged file by the types and the checksums of their
--- columns: no two tables with checksums have the same types.
+-- Rows are saved from a damaged file by the types and the checksums of their columns, so no two
+-- tables with checksums have the same types.
 
--- What changes while a job is worked on; the rest is in specs, which may be long.
+-- The columns that change while a job is worked on. The other columns, which may be long, are in specs.
 CREATE TABLE ibid.jobs (
 	id      BYTES PRIMARY KEY,
 	kind    BYTES NOT NULL,
 	started INT NOT NULL,
 	touched INT NOT NULL, -- when it was last active
 	size    INT NOT NULL, -- bytes of its spec and of all replies
-	worker  BYTES NOT NULL, -- that claimed it last and has not released it; empty for none
-	until   INT NOT NULL -- when that claim expires, by the clock of the database
+	worker  BYTES NOT NULL, -- the last to claim it, unless it released it; otherwise empty
+	until   INT NOT NULL -- when the claim expires, by the clock of the database
 );
 CREATE TABLE ibid.specs (
 	job     BYTES PRIMARY KEY,
@@ -175,8 +172,8 @@ CREATE TABLE ibid.events (
 	events    BYTES NOT NULL,
 	sum       INT NOT NULL
 );
--- The documents whose words are in the events of a record, by number. The key is
--- that of documents.
+-- The documents whose words are in the events of a record, by number. The key is the key of
+-- documents.
 CREATE TABLE ibid.quoted (
 	record   BYTES NOT NULL,
 	number   INT NOT NULL,
@@ -208,7 +205,7 @@ CREATE TABLE ibid.keys (
 	collections BYTES NOT NULL, -- JSON
 	created     INT NOT NULL,
 	expires     INT NOT NULL,
-	used        INT NOT NULL, -- about when it was used last
+	used        INT NOT NULL, -- approximate time of the last use
 	sum         INT NOT NULL
 );
 CREATE TABLE ibid.sessions (
@@ -218,8 +215,8 @@ CREATE TABLE ibid.sessions (
 	sum     INT NOT NULL
 );
 
--- Which process made the changes from a revision on, by a random number: revisions
--- that were lost with a server or by restoring a backup are issued again.
+-- A random number of the process that made the changes from a revision on: revisions that were lost
+-- with a server or by restoring a backup are assigned again.
 CREATE TABLE ibid.eras (
 	first ID, -- revision
 	era   INT NOT NULL,

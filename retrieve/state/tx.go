@@ -257,8 +257,8 @@ func bound(args []any) []any {
 	return out
 }
 
-// update runs f in one durable transaction. It may run f several times, but commits once. After a
-// failed run f must not use data that the run read.
+// update runs f in one durable transaction. It may run f several times, but commits once. f must
+// not keep data from a failed run.
 func (s *Store) update(ctx context.Context, f func(*tx)) error {
 	if s.readOnly {
 		return s.refusal()

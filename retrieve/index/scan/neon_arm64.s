@@ -1,13 +1,13 @@
 #include "textflag.h"
 
 // Instructions that Go's assembler has no names for, with the numbers of vector
-// registers (Arm Architecture Reference Manual, C7.2): SDOT adds to each of the four
-// sums in d the products of its four bytes in n and m; ADDV adds up four sums.
+// registers (Arm Architecture Reference Manual, C7.2): SDOT adds the products of four
+// bytes in n and m to each of the four sums in d; ADDV adds up four sums.
 #define SDOT(m, n, d) WORD $(0x4E809400 | m<<16 | n<<5 | d)
 #define ADDV(n, d) WORD $(0x4EB1B800 | n<<5 | d)
 
-// ROW adds to the sums high and low the products of 64 bytes of a row with those of
-// the planes, in V16 to V23. Less 128 each, which flips a bit, the bytes are signed.
+// ROW adds the products of 64 bytes of a row with the bytes of the planes, in V16 to V23, to the
+// sums high and low. Subtracting 128, which flips a bit, makes the bytes signed.
 #define ROW(row, high, low) \
 	VLD1.P 64(row), [V24.B16, V25.B16, V26.B16, V27.B16]; \
 	VEOR   V28.B16, V24.B16, V24.B16; \
@@ -23,7 +23,7 @@
 	SDOT(19, 27, high); \
 	SDOT(23, 27, low)
 
-// STORE stores 128 times the sum of high, plus that of low, plus the offset in R6.
+// STORE stores 128 times the sum of high, plus the sum of low, plus the offset in R6.
 #define STORE(v, high, low, w) \
 	ADDV(high, high); \
 	ADDV(low, low); \

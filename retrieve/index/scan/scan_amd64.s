@@ -1,7 +1,7 @@
 #include "textflag.h"
 
-// Both kernels walk down four rows at once, so that each part of the query is
-// read once for the four, and keep a vector of sums for each row.
+// Both kernels process four rows at once, so that each part of the query is read only once for the
+// four, and keep a vector of sums for each row.
 
 // SUM adds up the eight numbers in each of Y0, Y1, Y2 and Y3 and stores the
 // four sums.
@@ -16,9 +16,8 @@
 
 // func dotsVNNI(out *int32, rows *byte, planes *int8, groups, stride int)
 //
-// VPDPBUSD multiplies 64 unsigned bytes with 64 signed ones and adds the
-// products of each four to a 32-bit sum, without saturation. The high and the
-// low bytes of the query have sums of their own.
+// VPDPBUSD multiplies 64 unsigned bytes with 64 signed bytes and adds each four products to a
+// 32-bit sum, without saturation. The high and the low bytes of the query have separate sums.
 TEXT ·dotsVNNI(SB), NOSPLIT, $0-40
 	MOVQ out+0(FP), DI
 	MOVQ rows+8(FP), SI
@@ -84,8 +83,8 @@ vnniColumn:
 
 // func dotsAVX2(out *int32, rows *byte, words *int16, groups, stride int)
 //
-// VPMADDWD multiplies 16-bit numbers and adds the products of each two; with a
-// byte on one side they stay far within 32 bits.
+// VPMADDWD multiplies 16-bit numbers and adds pairs of products. One factor is a byte, so the sums
+// stay far within 32 bits.
 TEXT ·dotsAVX2(SB), NOSPLIT, $0-40
 	MOVQ out+0(FP), DI
 	MOVQ rows+8(FP), SI
@@ -141,9 +140,8 @@ avx2Column:
 	VZEROUPPER
 	RET
 
-// ESTIMATE adds to the eight sums in acc the estimate of 32 bytes of signs at row:
-// for each plane, in Y8 to Y11, the bits that both have, times what it counts, in
-// Y12 to Y15.
+// ESTIMATE adds the estimate of 32 bytes of signs at row to the eight sums in acc: for each plane,
+// in Y8 to Y11, the number of bits that both have, times the plane's weight, in Y12 to Y15.
 #define ESTIMATE(row, acc) \
 	VMOVDQU  row, Y4; \
 	VPAND    Y8, Y4, Y5; \

@@ -1,6 +1,6 @@
 #include "textflag.h"
 
-// VNNIROW multiplies four bytes of a row, in every lane of Z28, with those of 64
+// VNNIROW multiplies four bytes of a row, in every lane of Z28, with four bytes of each of 64
 // columns, in Z24 to Z27.
 #define VNNIROW(bytes, c0, c1, c2, c3) \
 	VPBROADCASTD bytes, Z28; \
@@ -34,7 +34,7 @@
 // func multiplyVNNI(out *float32, stride int, a *byte, rows *float32, k, blocks int, w *int8, start *int32, columns, bias *float32)
 //
 // 24 vectors of sums, for 6 rows and 64 columns, stay in registers. The panel of
-// weights stays in the first cache for all the rows.
+// weights stays in the first-level cache for all rows.
 TEXT ·multiplyVNNI(SB), NOSPLIT, $0-80
 	MOVQ out+0(FP), DI
 	MOVQ stride+8(FP), R8
@@ -111,9 +111,8 @@ vnniInner:
 	VZEROUPPER
 	RET
 
-// AVX2STEP adds to the sums of 16 bits in Y8 to Y11 the products of a row's four
-// bytes with those of 32 columns. VPMADDUBSW multiplies unsigned with signed bytes
-// and adds up two of them.
+// AVX2STEP adds the products of a row's four bytes with four bytes of each of 32 columns to the
+// 16-bit sums in Y8 to Y11. VPMADDUBSW multiplies unsigned with signed bytes and adds up pairs.
 #define AVX2STEP(bytes, offset) \
 	VPBROADCASTD bytes, Y12; \
 	VPMADDUBSW   offset(DX), Y12, Y13; \
@@ -129,7 +128,7 @@ vnniInner:
 	VPMADDWD Y15, sum, sum; \
 	VPADDD   sum, c, c
 
-// AVX2ROW adds to c0 … c3 the products of 16 bytes of a row with those of 32 columns.
+// AVX2ROW adds the products of 16 bytes of a row with 16 bytes of each of 32 columns to c0 … c3.
 // The limit of Weights.Levels keeps the sums of four steps within 16 bits.
 #define AVX2ROW(row, c0, c1, c2, c3) \
 	VPBROADCASTD 0 row, Y12; \

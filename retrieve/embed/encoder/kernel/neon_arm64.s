@@ -1,20 +1,20 @@
 #include "textflag.h"
 
-// Instructions that Go's assembler has no names for, with the numbers of vector
-// registers. The encodings are those of the Arm Architecture Reference Manual, C7.2.
+// Instructions that Go's assembler has no names for, with the numbers of vector registers. The
+// encodings are from the Arm Architecture Reference Manual, C7.2.
 
-// SDOT adds to each of the four sums in d the products of its four bytes in n with
-// the four bytes of the given lane of m.
+// SDOT adds the products of four bytes in n with the four bytes of the given lane of m to each of
+// the four sums in d.
 #define SDOT(m, lane, n, d) WORD $(0x4F80E000 | (lane&1)<<21 | (lane>>1)<<11 | m<<16 | n<<5 | d)
 
-// FMLA adds to d the product of n with the first lane of m, FMUL is the product.
+// FMLA adds the product of n and the first lane of m to d; FMUL sets d to the product.
 #define FMLA(m, n, d) WORD $(0x4F801000 | m<<16 | n<<5 | d)
 #define FMUL(m, n, d) WORD $(0x4F809000 | m<<16 | n<<5 | d)
 
-// Of whole vectors: FMLAV adds to d the product of n and m.
+// Whole vectors: FMLAV adds the product of n and m to d.
 #define FMLAV(m, n, d) WORD $(0x4E20CC00 | m<<16 | n<<5 | d)
-#define SCVTF(n, d) WORD $(0x4E21D800 | n<<5 | d)  // whole numbers to float32
-#define FCVTNS(n, d) WORD $(0x4E21A800 | n<<5 | d) // the nearest whole numbers
+#define SCVTF(n, d) WORD $(0x4E21D800 | n<<5 | d)  // integers to float32
+#define FCVTNS(n, d) WORD $(0x4E21A800 | n<<5 | d) // float32 to the nearest integers
 #define FABS(n, d) WORD $(0x4EA0F800 | n<<5 | d)
 #define FMAX(m, n, d) WORD $(0x4E20F400 | m<<16 | n<<5 | d)
 #define FMAXV(n, d) WORD $(0x6E30F800 | n<<5 | d)   // of the four lanes
@@ -22,8 +22,8 @@
 #define SQXTNS2(n, d) WORD $(0x4E614800 | n<<5 | d) // upper half
 #define SQXTNH(n, d) WORD $(0x0E214800 | n<<5 | d)  // 16 to 8 bits
 
-// COLUMNS adds the products of the four bytes in the given lane of 3 rows, in V24 to
-// V26, with those of 16 columns.
+// COLUMNS adds the products of the four bytes in the given lane of 3 rows, in V24 to V26, with four
+// bytes of each of 16 columns.
 #define COLUMNS(lane, a0, a1, a2, a3, b0, b1, b2, b3, c0, c1, c2, c3) \
 	VLD1.P 64(R9), [V27.B16, V28.B16, V29.B16, V30.B16]; \
 	SDOT(24, lane, 27, a0); \
@@ -39,7 +39,7 @@
 	SDOT(26, lane, 29, c2); \
 	SDOT(26, lane, 30, c3)
 
-// QUAD does so for 32 columns, and skips the other half of the panel.
+// QUAD does the same for 32 columns, and skips the other half of the panel.
 #define QUAD(lane) \
 	COLUMNS(lane, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19); \
 	COLUMNS(lane, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23); \

@@ -43,7 +43,7 @@ CONST(erf5, $1.061405429)
 
 // EXP replaces the numbers in x, at most 88, by their exponentials: 2^n·e^r with
 // x = n·ln 2 + r and |r| at most ln 2 / 2, where six terms of the series have
-// an error of 2e-7. Numbers below -87 count as -87. It uses n and r; round is the
+// an error of 2e-7. Numbers below -87 are treated as -87. It uses n and r; round is the
 // instruction that rounds vectors of their size.
 #define EXP(round, x, n, r) \
 	VMAXPS       lowest<>(SB), x, x; \
@@ -119,9 +119,9 @@ rounding:
 	VZEROUPPER
 	RET
 
-// SOFTMAX makes the n numbers from SI on their softmax. The vectors v0 to v4 have
-// so many bytes and lanes, and x0, y0 and so on are their lower parts; all combines
-// the lanes of one.
+// SOFTMAX replaces the n numbers at SI by their softmax. The vectors v0 to v4 have the given
+// numbers of bytes and lanes, and x0, y0 and so on are their lower parts; all combines the lanes of
+// a vector.
 #define SOFTMAX(bytes, lanes, round, all, v0, v1, v2, v3, v4) \
 	MOVQ    SI, DI; \
 	MOVQ    CX, DX; \
@@ -177,7 +177,7 @@ TEXT ·softmaxAVX512(SB), NOSPLIT, $0-16
 	SOFTMAX(64, 16, VRNDSCALEPS, ACROSS16, Z0, Z1, Z2, Z3, Z4)
 	RET
 
-// GELU replaces the n numbers from SI on by x·Φ(x). With z = |x|/√2 and
+// GELU replaces the n numbers at SI by x·Φ(x). With z = |x|/√2 and
 // t = 1/(1 + p·z), the error function is 1 - (a1·t + a2·t² + … + a5·t⁵)·e^(-z²) to
 // within 1.5e-7 (Abramowitz and Stegun, "Handbook of mathematical functions",
 // 7.1.26), and x·Φ(x) is (x + |x|·erf z)/2.
