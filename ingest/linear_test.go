@@ -3,7 +3,6 @@ package ingest
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"ibid/data/datatest"
 	"ibid/ingest/child"
@@ -12,9 +11,7 @@ import (
 // hostileEndings are those that the units of any markup are read as.
 var hostileEndings = []string{".md", ".mdx", ".txt", ".rst", ".html", ".csv"}
 
-// TestLinearTime reads, splits and counts hostile texts: four times the text
-// must take about four times the processor time, where a quadratic step would
-// take sixteen.
+// TestLinearTime reads, splits and counts hostile texts.
 func TestLinearTime(t *testing.T) {
 	type hostileText struct{ ending, unit string }
 	var texts []hostileText
@@ -50,26 +47,9 @@ func TestLinearTime(t *testing.T) {
 	}
 }
 
-// linear fails the test unless the processor time of do is in proportion to the
-// size of its data.
+// linear fails the test unless the processor time of do is in proportion to the size of
+// its data.
 func linear(t *testing.T, name, unit string, do func(data string)) {
 	t.Helper()
-	size := 6 << 10
-	if datatest.Campaign() {
-		size *= 8
-	}
-	cost := func(size int) time.Duration {
-		data := strings.Repeat(unit, size/len(unit))
-		best := time.Hour
-		for range 2 {
-			begun := child.ProcessorTime()
-			do(data)
-			best = min(best, child.ProcessorTime()-begun)
-		}
-		return best
-	}
-	once, more := cost(size), cost(4*size)
-	if more > 8*once+400*time.Millisecond {
-		t.Errorf("%q: %v for %d KB, and %v for four times as much", name, once, size>>10, more)
-	}
+	datatest.Linear(t, child.ProcessorTime, name, func(size int) { do(strings.Repeat(unit, size/len(unit))) })
 }

@@ -3,6 +3,7 @@ package retrieve
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -25,17 +26,19 @@ func (s steppingSearcher) Revision(context.Context) (int64, int64, error) {
 
 // TestAwait checks that a search waits for a searcher only while a feed updates it.
 func TestAwait(t *testing.T) {
-	s := &stepping{revision: 100, end: 100}
-	f := newFollower(s, steppingSearcher{s}, "", Options{Wait: 200 * time.Millisecond})
-	for _, tt := range []struct {
-		end   int64
-		waits bool
-	}{{100, true}, {100, false}, {100, false}, {103, true}, {103, true}, {103, false}, {500, true}, {1000, true}} {
-		s.end = tt.end
-		began := time.Now()
-		missing, err := f.await(t.Context())
-		if waited := time.Since(began) > f.wait; err != nil || missing != 1000-s.revision || waited != tt.waits {
-			t.Errorf("up to %d: %d missing, %v, after %s", tt.end, missing, err, time.Since(began))
+	synctest.Test(t, func(t *testing.T) {
+		s := &stepping{revision: 100, end: 100}
+		f := newFollower(s, steppingSearcher{s}, "", Options{Wait: 200 * time.Millisecond})
+		for _, tt := range []struct {
+			end   int64
+			waits bool
+		}{{100, true}, {100, false}, {100, false}, {103, true}, {103, true}, {103, false}, {500, true}, {1000, true}} {
+			s.end = tt.end
+			began := time.Now()
+			missing, err := f.await(t.Context())
+			if waited := time.Since(began) > f.wait; err != nil || missing != 1000-s.revision || waited != tt.waits {
+				t.Errorf("up to %d: %d missing, %v, after %s", tt.end, missing, err, time.Since(began))
+			}
 		}
-	}
+	})
 }

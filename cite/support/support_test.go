@@ -10,6 +10,7 @@ import (
 
 	"ibid/data/datatest"
 	"ibid/ingest"
+	"ibid/ingest/child"
 	"ibid/retrieve"
 )
 
@@ -215,14 +216,13 @@ func repeated(text string, size int) string {
 	return b.String()[:size]
 }
 
-// TestIsLinear reads texts that would take minutes if all pairs of words were
-// compared.
+// TestIsLinear reads texts that take long if all pairs of words are compared.
 func TestIsLinear(t *testing.T) {
-	const size = 1 << 15
 	for _, hostile := range [][2]string{
 		{"abcdef%d ", "abcdeg%d "}, {"welcome%d ", "unwelcome%d "}, {"unlike%d more ", "like%d less "}, {"not a ", "a not "},
 	} {
-		sentence, text := repeated(hostile[0], size), repeated(hostile[1], size)
-		full.Find(sentence, Passage{Text: text})
+		datatest.Linear(t, child.ProcessorTime, hostile[0], func(size int) {
+			full.Find(repeated(hostile[0], size), Passage{Text: repeated(hostile[1], size)})
+		})
 	}
 }

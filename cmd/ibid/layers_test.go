@@ -26,7 +26,7 @@ var layers = []string{"cmd/ibid", "web", "cite", "answer", "retrieve", "ingest"}
 // import them, and they import no layer.
 var leaves = map[string][]string{
 	// The grammar of labels: read in drafts, numbered in answers, looked for by 'ibid cite'.
-	"cite/marker":   {"cite", "cite/rewrite", "answer", "cmd/ibid"},
+	"cite/marker":   {"cite", "cite/rewrite", "cite/sentence", "cite/support", "answer", "cmd/ibid", "cmd/ibid/eval"},
 	"cite/rewrite":  {"cite", "cite/sentence", "web", "cmd/ibid"},                        // numbers in a text: pure
 	"cite/sentence": {"cite", "answer", "web", "ingest"},                                 // the sentences of a growing text: pure
 	"cite/support":  {"cite", "answer", "cmd/ibid", "cmd/ibid/eval"},                     // whether passages support a sentence: pure
@@ -38,6 +38,7 @@ var leaves = map[string][]string{
 // testImporters are further layers whose tests import a package.
 var testImporters = map[string][]string{
 	"ingest":        {"cite"},                       // the sentences that cite/support is measured with
+	"ingest/child":  {"cite"},                       // its clock of processor time
 	"retrieve":      {"cite"},                       // its stemmer
 	"answer":        {"cmd/ibid"},                   // both, for the measures of support
 	"cmd/ibid/eval": {"retrieve", "answer", "data"}, // the metrics

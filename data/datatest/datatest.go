@@ -20,6 +20,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
@@ -46,6 +47,30 @@ func Cases(t testing.TB, full int) int {
 	n := max(1, full/20)
 	t.Logf("%d of %d cases; set IBID_CAMPAIGN=1 to run all", n, full)
 	return n
+}
+
+// Linear fails the test unless the processor time of do, by a clock, is in proportion to
+// the size that it is called with: four times the size must take about four times as long,
+// where a quadratic step would take sixteen.
+func Linear(t testing.TB, clock func() time.Duration, name string, do func(size int)) {
+	t.Helper()
+	size := 6 << 10
+	if Campaign() {
+		size *= 8
+	}
+	cost := func(size int) time.Duration {
+		best := time.Hour
+		for range 2 {
+			begun := clock()
+			do(size)
+			best = min(best, clock()-begun)
+		}
+		return best
+	}
+	once, more := cost(size), cost(4*size)
+	if more > 8*once+400*time.Millisecond {
+		t.Errorf("%q: %v for %d KB, and %v for four times as much", name, once, size>>10, more)
+	}
 }
 
 // CampaignOnly skips the test unless tests run at full size. Use it only where

@@ -493,12 +493,14 @@ func TestEncryption(t *testing.T) {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		must(t, err)
 		var server sync.WaitGroup
+		tries := 0
 		server.Go(func() {
 			for {
 				conn, err := l.Accept()
 				if err != nil {
 					return
 				}
+				tries++
 				if _, err := io.ReadFull(conn, make([]byte, 8)); err == nil {
 					_, err = io.WriteString(conn, c.reply)
 					if err == nil && c.reply == "S" {
@@ -510,13 +512,12 @@ func TestEncryption(t *testing.T) {
 				}
 			}
 		})
-		start := time.Now()
 		_, err = Open(t.Context(), "postgres://ann@"+l.Addr().String()+"/x?sslmode="+c.sslmode, Options{Wait: time.Minute})
-		if err == nil || !strings.Contains(err.Error(), c.want) || errors.Is(err, retrieve.ErrUnavailable) || time.Since(start) > 5*time.Second {
-			t.Errorf("sslmode=%s: %v after %s, want %q", c.sslmode, err, time.Since(start), c.want)
-		}
 		must(t, l.Close())
 		server.Wait()
+		if err == nil || !strings.Contains(err.Error(), c.want) || errors.Is(err, retrieve.ErrUnavailable) || tries != 1 {
+			t.Errorf("sslmode=%s: %v after %d tries, want %q", c.sslmode, err, tries, c.want)
+		}
 	}
 }
 

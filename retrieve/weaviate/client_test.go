@@ -8,7 +8,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"ibid/retrieve"
@@ -19,16 +21,15 @@ type node struct {
 	mark  *mark // nil: it knows of no collection
 	tally tally
 	hangs bool
-	slow  int  // it hangs for so many requests
-	lost  bool // it has no majority
+	slow  int32 // it hangs for so many requests
+	lost  bool  // it has no majority
 	fails bool
 	late  int // for so many requests it does not know of a new collection
-	asked int
+	asked atomic.Int32
 }
 
 func (n *node) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	n.asked++
-	if n.hangs || n.asked <= n.slow {
+	if n.asked.Add(1) <= n.slow || n.hangs {
 		<-r.Context().Done()
 		return
 	}
@@ -69,15 +70,27 @@ var collection = Open(Address{}, Options{Library: "l", Space: "s"}).Collection()
 func index(t *testing.T, chunks int, nodes ...*node) *Index {
 	t.Helper()
 	var hosts []string
-	for _, n := range nodes {
-		s := httptest.NewServer(n)
-		t.Cleanup(func() { s.CloseClientConnections(); s.Close() })
-		hosts = append(hosts, strings.TrimPrefix(s.URL, "http://"))
+	byHost := make(inProcess)
+	for i, n := range nodes {
+		hosts = append(hosts, fmt.Sprintf("node%d:8080", i))
+		byHost[hosts[i]] = n
 	}
 	at, err := ParseAddress("weaviate://" + hosts[0] + "?nodes=" + strings.Join(append(hosts[1:], hosts[0]), ","))
 	must(t, err)
 	at.nodes = hosts
-	return Open(at, Options{Library: "l", Space: "s", Size: func(context.Context) (int64, int, error) { return 100, chunks, nil }})
+	x := Open(at, Options{Library: "l", Space: "s", Size: func(context.Context) (int64, int, error) { return 100, chunks, nil }})
+	x.client.http.Transport = byHost
+	return x
+}
+
+// An inProcess has the nodes of a cluster by their hosts. Requests reach them without a
+// network, so that time passes as testing/synctest has it.
+type inProcess map[string]*node
+
+func (p inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
+	w := httptest.NewRecorder()
+	p[r.URL.Host].ServeHTTP(w, r)
+	return w.Result(), r.Context().Err()
 }
 
 // TestNodes queries clusters whose nodes hang, fail or do not know what exists.
@@ -95,16 +108,18 @@ func TestNodes(t *testing.T) {
 		{"all fail", []*node{{fails: true}, {fails: true}}, retrieve.ErrIndexUnavailable},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			x := index(t, 779, tt.nodes...)
-			began := time.Now()
-			revision, _, err := x.Revision(t.Context())
-			if !errors.Is(err, tt.want) || tt.want == nil && revision != 100 || time.Since(began) > 5*readPatience {
-				t.Errorf("revision %d, %v, after %s", revision, err, time.Since(began))
-			}
-			asked := tt.nodes[0].asked
-			if _, _, err := x.Revision(t.Context()); tt.want == nil && (err != nil || tt.nodes[0].asked != asked) {
-				t.Errorf("%v; the first node was asked again", err)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				x := index(t, 779, tt.nodes...)
+				began := time.Now()
+				revision, _, err := x.Revision(t.Context())
+				if !errors.Is(err, tt.want) || tt.want == nil && revision != 100 || time.Since(began) > 5*readPatience {
+					t.Errorf("revision %d, %v, after %s", revision, err, time.Since(began))
+				}
+				asked := tt.nodes[0].asked.Load()
+				if _, _, err := x.Revision(t.Context()); tt.want == nil && (err != nil || tt.nodes[0].asked.Load() != asked) {
+					t.Errorf("%v; the first node was asked again", err)
+				}
+			})
 		})
 	}
 }
@@ -112,12 +127,13 @@ func TestNodes(t *testing.T) {
 // TestNodesWait queries two nodes that wait for a third, which hangs: they never answer requests
 // from before they drop it, but later ones.
 func TestNodesWait(t *testing.T) {
-	t.Parallel()
-	x := index(t, 779, &node{mark: &mark{Revision: 100}, slow: 1}, &node{mark: &mark{Revision: 100}, slow: 1})
-	began := time.Now()
-	if revision, _, err := x.Revision(t.Context()); err != nil || revision != 100 || time.Since(began) > callTime/2 {
-		t.Errorf("revision %d, %v, after %s", revision, err, time.Since(began))
-	}
+	synctest.Test(t, func(t *testing.T) {
+		x := index(t, 779, &node{mark: &mark{Revision: 100}, slow: 1}, &node{mark: &mark{Revision: 100}, slow: 1})
+		began := time.Now()
+		if revision, _, err := x.Revision(t.Context()); err != nil || revision != 100 || time.Since(began) > callTime/2 {
+			t.Errorf("revision %d, %v, after %s", revision, err, time.Since(began))
+		}
+	})
 }
 
 // TestBuilding searches collections that do not have the whole library.
