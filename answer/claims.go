@@ -4,9 +4,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
+	"ibid/cite/marker"
 	"ibid/cite/sentence"
 	"ibid/cite/support"
 	"ibid/ingest"
@@ -65,7 +65,7 @@ func hasInRow(text, reply string) bool {
 		return false
 	}
 	border := " "
-	if strings.ContainsFunc(reply, isUnspaced) {
+	if strings.ContainsFunc(reply, marker.IsUnspaced) {
 		border = ""
 	}
 	phrase := func(words []string) string {
@@ -117,9 +117,6 @@ func isQuestion(text string) bool {
 	last, _ := utf8.DecodeLastRuneInString(strings.TrimRight(text, "*_\"'”’)` "))
 	return last == '?' || last == '？'
 }
-
-// isUnspaced reports whether a character is of the words of a script without spaces.
-func isUnspaced(r rune) bool { return unicode.In(r, unicode.Han, unicode.Katakana, unicode.Thai) }
 
 func stems(text string) map[string]bool {
 	set := map[string]bool{}

@@ -11,6 +11,7 @@ import (
 	"ibid/answer/extract"
 	"ibid/answer/prompt"
 	"ibid/answer/statement"
+	"ibid/cite/marker"
 	"ibid/cite/sentence"
 	"ibid/cite/support"
 	"ibid/ingest"
@@ -85,7 +86,7 @@ func (c *comparer) findSupport(u statement.Unit) finding {
 // isShort reports whether a statement has too few words to say what it is about.
 func isShort(u statement.Unit) bool {
 	const sentence = 4 // words
-	few := len(lowerWords(u.Plain)) < sentence && !strings.ContainsFunc(u.Plain, isUnspaced)
+	few := len(lowerWords(u.Plain)) < sentence && !strings.ContainsFunc(u.Plain, marker.IsUnspaced)
 	return u.Kind == statement.Aside || few && !u.IsListed()
 }
 
@@ -184,7 +185,7 @@ func (c *comparer) statesSomething(u, next statement.Unit) bool {
 	case strings.ContainsAny(body, ":："): // "Parking: free"
 		return true
 	default:
-		return many && !isQuestion(body) && (strings.ContainsFunc(body, isUnspaced) || hasPredicate(lowerWords(body)))
+		return many && !isQuestion(body) && (strings.ContainsFunc(body, marker.IsUnspaced) || hasPredicate(lowerWords(body)))
 	}
 }
 
@@ -216,14 +217,15 @@ func (c *comparer) newWords(text string) (n int) {
 			n++
 		}
 	}
+	isContent := func(r rune) bool { return marker.IsUnspaced(r) && !unicode.Is(unicode.Hiragana, r) }
 	han, thai, before, seen := 0, 0, ' ', map[string]bool{}
 	for _, r := range text {
 		pair := string(before) + string(r)
 		switch {
-		case seen[pair] || strings.Contains(c.standalone, pair) || !isUnspaced(before):
+		case seen[pair] || strings.Contains(c.standalone, pair) || !isContent(before):
 		case unicode.Is(unicode.Thai, r):
 			thai++
-		case isUnspaced(r):
+		case isContent(r):
 			han++
 		}
 		seen[pair], before = true, r

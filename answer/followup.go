@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"ibid/answer/extract"
+	"ibid/cite/marker"
 	"ibid/retrieve"
 )
 
@@ -162,7 +163,7 @@ func isElliptic(question, before string) (elliptic, short bool) {
 
 // spaceAround returns what is around a phrase in a text: a space, if its script has any.
 func spaceAround(phrase string) string {
-	if first, _ := utf8.DecodeRuneInString(phrase); unicode.In(first, unicode.Han, unicode.Hiragana, unicode.Katakana) {
+	if first, _ := utf8.DecodeRuneInString(phrase); marker.IsUnspaced(first) {
 		return ""
 	}
 	return " "
@@ -172,8 +173,7 @@ func spaceAround(phrase string) string {
 // all are amounts. In scripts without spaces two terms, which are pairs of characters,
 // count as one word.
 func countWords(question, previous string) int {
-	unspaced := func(r rune) bool { return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai) }
-	if strings.ContainsFunc(question, unspaced) {
+	if strings.ContainsFunc(question, marker.IsUnspaced) {
 		return len(retrieve.Terms(question)) / 2
 	}
 	words := contentWords(question, previous)

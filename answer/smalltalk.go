@@ -11,6 +11,7 @@ import (
 
 	"ibid/answer/prompt"
 	"ibid/answer/replies"
+	"ibid/cite/marker"
 	"ibid/retrieve"
 )
 
@@ -150,7 +151,7 @@ func (c *courtesy) readPhrases(clauses ...string) (kinds map[string]bool, ok boo
 func (c *courtesy) firstPhrase(words string) string {
 	for end := min(len(words), longestPhrase); end > 0; {
 		last, size := utf8.DecodeLastRuneInString(words[:end])
-		whole := end == len(words) || words[end] == ' ' || unicode.In(last, unicode.Han, unicode.Hiragana, unicode.Katakana)
+		whole := end == len(words) || words[end] == ' ' || marker.IsUnspaced(last)
 		if whole && c.kinds[words[:end]] != "" {
 			return words[:end]
 		}

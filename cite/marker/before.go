@@ -103,6 +103,13 @@ func isCasedOrNumber(r rune) bool {
 	return unicode.In(r, unicode.Lu, unicode.Ll, unicode.Lt) || unicode.IsNumber(r)
 }
 
+// IsUnspaced reports whether a character belongs to a script that is written without spaces
+// between words.
+func IsUnspaced(r rune) bool {
+	return r >= 0x0E00 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana,
+		unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
+}
+
 // isData reports whether a marker of several numbers or one would be data: after "=",
 // a key in quotes, or another list.
 func (s *Scanner) isData(at int, several bool) bool {

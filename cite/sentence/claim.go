@@ -9,6 +9,8 @@ import (
 	"sync"
 	"unicode"
 	"unicode/utf8"
+
+	"ibid/cite/marker"
 )
 
 // States reports whether a sentence states something that needs a source. written
@@ -107,7 +109,7 @@ func isClaim(sentence string) bool {
 			words++
 		}
 		for _, r := range f {
-			if isIdeograph(r) {
+			if marker.IsUnspaced(r) {
 				ideographs++
 			}
 		}
@@ -174,11 +176,6 @@ var units = wordSet(`euro euros dollar dollars cent cents franken crowns yen mil
 	kw kwh mw w v hp ps hz khz mhz ghz kb mb gb tb ms s min h am pm a.m p.m uhr
 	second seconds minute minutes hour hours day days week weeks month months year years
 	sekunden minuten stunden tage tagen wochen monate monaten jahre jahren`)
-
-// isIdeograph reports whether r belongs to a script that is written without spaces.
-func isIdeograph(r rune) bool {
-	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai)
-}
 
 // year is a year from 1000 to 2099.
 var year = regexp.MustCompile(`^(?:1\d|20)\d\d$`)

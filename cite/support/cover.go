@@ -7,6 +7,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"ibid/cite/marker"
 )
 
 const (
@@ -216,7 +218,7 @@ var underHeading = regexp.MustCompile(`^[ \t\r]*\n([ \t\r]*\n|===|---)`)
 func (c *cover) verbatim(claim []word) (at Span, found, negated bool) {
 	var wide int
 	for _, w := range claim {
-		if r, _ := utf8.DecodeRuneInString(w.plain); isIdeograph(r) {
+		if r, _ := utf8.DecodeRuneInString(w.plain); marker.IsUnspaced(r) {
 			wide++
 		}
 	}

@@ -4,8 +4,11 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"ibid/cite/marker"
 )
 
 // A wordKind says what a word can prove.
@@ -55,7 +58,7 @@ func (l *lexer) read(text string, at int) []word {
 		switch {
 		case isDigit(r):
 			i = l.digits(text, i)
-		case isIdeograph(r):
+		case marker.IsUnspaced(r):
 			i = l.ideographs(text, i)
 		case isLetter(r):
 			i = l.letters(text, i)
@@ -81,11 +84,6 @@ func (l *lexer) add(key, written string, kind wordKind, at Span) {
 	l.atStart, l.afterBreak = false, false
 }
 
-// isIdeograph reports whether r belongs to a script that is written without spaces.
-func isIdeograph(r rune) bool {
-	return r >= 0x0E00 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai)
-}
-
 func isDigit(r rune) bool {
 	return '0' <= r && r <= '9' || r >= utf8.RuneSelf && unicode.IsDigit(r)
 }
@@ -108,7 +106,7 @@ func (l *lexer) ideographs(text string, start int) int {
 	i, before := start, -1
 	for i < len(text) {
 		r, size := utf8.DecodeRuneInString(text[i:])
-		if !isIdeograph(r) {
+		if !marker.IsUnspaced(r) {
 			break
 		}
 		if before >= 0 {
@@ -131,7 +129,7 @@ func (l *lexer) letters(text string, start int) int {
 	capitals, digit := 0, false
 	for i < len(text) {
 		r, size := utf8.DecodeRuneInString(text[i:])
-		if next, _ := utf8.DecodeRuneInString(text[i+size:]); isIdeograph(r) ||
+		if next, _ := utf8.DecodeRuneInString(text[i+size:]); marker.IsUnspaced(r) ||
 			!isDigit(r) && !isLetter(r) && !((r == '\'' || r == '’') && isLetter(next)) {
 			break
 		}
@@ -269,7 +267,8 @@ func Digits(word string) string {
 // a full stop.
 var months = func() map[string]string {
 	m := make(map[string]string)
-	for _, month := range strings.Fields(`january february march april may june july august september october november december`) {
+	for of := time.January; of <= time.December; of++ {
+		month := strings.ToLower(of.String())
 		short := month[:3]
 		if m[month] = short + "."; month != "march" {
 			m[short] = short + "."

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"ibid/cite/marker"
 )
 
 // A Question has an answer that can be checked. All fields except Text may be
@@ -95,17 +97,11 @@ func Resembles(text, answer string) bool {
 func isWordEdge(text string, at int) bool {
 	before, _ := utf8.DecodeLastRuneInString(text[:at])
 	after, _ := utf8.DecodeRuneInString(text[at:])
-	return !inWord(before) || !inWord(after) || isUnspaced(before) || isUnspaced(after)
+	return !inWord(before) || !inWord(after) || marker.IsUnspaced(before) || marker.IsUnspaced(after)
 }
 
 func inWord(r rune) bool {
 	return r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r))
-}
-
-// isUnspaced reports whether a letter belongs to a script without spaces between
-// words.
-func isUnspaced(r rune) bool {
-	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
 }
 
 // fold returns s in lower case, without emphasis marks, and with each run of
