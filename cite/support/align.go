@@ -29,7 +29,7 @@ func units(words []word, names map[string]bool) (out []unit) {
 	}
 	for i, w := range words[:min(len(words), maxAligned)] {
 		isName := w.capital && w.kind != light && names[w.key]
-		if n := len(out); isName && n > 0 && out[n-1].name && !w.afterBreak && w.Start == words[i-1].End+1 {
+		if n := len(out); isName && n > 0 && out[n-1].name && w.Start == words[i-1].End+1 {
 			out[n-1].words = words[i-len(out[n-1].words) : i+1]
 			continue
 		}

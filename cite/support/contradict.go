@@ -44,8 +44,7 @@ func (c *cover) contradicts(all []word, picked []int, found []bool) bool {
 }
 
 // negatedKeys returns the keys of the words that are turned round in a sentence. A negator
-// turns round the next word that says something in its own clause; itself if there is
-// none near.
+// turns round the next word that says something; itself if there is none near.
 func negatedKeys(words []word) map[string]bool {
 	keys := make(map[string]bool)
 	for i, w := range words {
@@ -54,7 +53,7 @@ func negatedKeys(words []word) map[string]bool {
 		}
 		const reach = 5
 		target := i
-		for j := i + 1; j < min(len(words), i+1+reach) && !words[j].afterBreak; j++ {
+		for j := i + 1; j < min(len(words), i+1+reach); j++ {
 			if v := words[j].plain; bounds[v] || !lightWords[v] && !filler[v] {
 				target = j
 				break
@@ -80,11 +79,8 @@ func isNegator(w string) bool {
 		return true
 	}
 	r, size := utf8.DecodeRuneInString(w)
-	return len(w) > size && strings.ContainsRune("不没沒未无", r) && !wideWords[w]
+	return len(w) > size && strings.ContainsRune("不没沒未无", r)
 }
-
-// wideWords begin as a negator does and negate nothing.
-var wideWords = wordSet("不仅 不僅 不但 不只 不断 不斷 不少 不过 不過 不同 不久 不管 不论 不動 未来 未來 无论 无线")
 
 var negators = wordSet(`not no non never none neither nor cannot without isn't aren't wasn't weren't don't doesn't didn't
 	hasn't haven't hadn't won't wouldn't can't couldn't mustn't shouldn't

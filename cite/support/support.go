@@ -166,8 +166,8 @@ func (c *cover) signals(found []bool) signals {
 			covered++
 		case w.kind == number:
 			numbers++
-		case w.kind == name && (i == 0 || c.claim[i-1].kind != name || found[i-1]):
-			names++ // "Mayor Ellen Brandt" is one name
+		case w.kind == name:
+			names++
 		}
 	}
 	return signals{covered / max(c.total, 1), math.Log1p(names), math.Log1p(numbers)}

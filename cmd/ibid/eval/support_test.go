@@ -131,7 +131,7 @@ func TestEdits(t *testing.T) {
 	t.Run("pages", func(t *testing.T) {
 		var places [][]place
 		for i, c := range readClaims(t) {
-			if i%60 == 0 || datatest.Campaign() && i%20 == 0 {
+			if i%60 == 0 || datatest.Campaign() && i%7 == 0 {
 				places = append(places, placesIn(prover, c.Page))
 			}
 		}
