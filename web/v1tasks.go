@@ -46,19 +46,8 @@ var chatTasks = []chatTask{
 			asked := questionsIn(about)
 			return append([]string{}, asked[max(0, len(asked)-1):]...)
 		}},
-	{shape: promptPattern("prompt"), member: "prompt", most: 2000, rule: titleByRule,
-		words: "Describe a picture for the conversation in detail, in its language."},
 	{shape: promptPattern("text"), member: "text", most: 400, rule: emptyText,
 		words: "The user is writing what is in <text>. Write what may come next: a few words that continue it and repeat none of it."},
-	{shape: regexp.MustCompile(`(?s)^### Task:\nSummarize the conversation history that will be compacted(.*)`),
-		member: "summary", bare: true, most: 8000, rule: emptyText, // the page then shortens the messages itself
-		words: "Summarize the messages that are being compacted: what was asked and answered, what the user wants, and what is still open."},
-	{shape: regexp.MustCompile(`(?s)^Your task is to reflect the speaker's likely facial expression through a fitting emoji\..*?Message: (.*)`),
-		member: "emoji", bare: true, most: 8, rule: func(string) any { return "🙂" },
-		words: "Choose the one emoji that fits the message."},
-	{shape: regexp.MustCompile(`(?s)^You have been provided with a set of responses from various models to the latest user query: (.*)`),
-		member: "reply", bare: true, most: 20_000, rule: emptyText,
-		words: "Merge the responses to the query into one. Use only what they say, and keep their numbers and links."},
 	{shape: regexp.MustCompile(`(?s)^(` + toolPrompt + `.*"tool_calls": \[\].*)`), member: "tool_calls",
 		rule: emptyList},
 	{shape: regexp.MustCompile(`(?s)^Review the completed conversation turn and decide whether long-term memory should change\.(.*)`),

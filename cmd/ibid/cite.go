@@ -20,7 +20,6 @@ type citeCmd struct {
 	Style     string `help:"How citations are shown: ${enum}." enum:"empty,text,markdown,footnote,html" default:"markdown" placeholder:"NAME"`
 	Inline    string `help:"Template of a citation, such as '({number})'; also {title}, {source}, {link}." placeholder:"TEXT"`
 	Entry     string `help:"Template of a line of the list, such as '{number}. {title}: {link}'." placeholder:"TEXT"`
-	Profile   string `help:"@profile" enum:"default,strict" default:"default" placeholder:"NAME"`
 	JSON      bool   `help:"Print one JSON object with the text, the list and the sources when the text ends." name:"json"`
 	Stream    bool   `help:"With --json, print one JSON object per line as the text arrives: cited, text and done."`
 	Prompt    bool   `help:"Print the instruction that tells a model how to cite, and exit."`
@@ -74,10 +73,6 @@ func (c *citeCmd) Run(ctx context.Context, s surroundings) error {
 		}
 	}
 	style.Exclude = func(d rewrite.Document) bool { return slices.Contains(c.Exclude, d.ID) }
-	profile, form := marker.Default, "[1]"
-	if c.Profile == "strict" {
-		profile, form = marker.Strict, "[1](id=1)"
-	}
 	out := s.stdout
 	if isTerminal(out) {
 		out = printing{out}
@@ -85,13 +80,13 @@ func (c *citeCmd) Run(ctx context.Context, s surroundings) error {
 	if in, ok := s.stdin.(*os.File); ok && isTerminal(in) {
 		s.say("reading the text from the terminal: end it with Ctrl-D (on Windows Ctrl-Z and Enter)")
 	}
-	r := rewrite.New(documents, style, profile)
+	r := rewrite.New(documents, style, marker.Default)
 	if err := citeText(ctx, r, s.stdin, out, c.JSON, c.Stream); err != nil {
 		return err
 	}
 	if len(r.Sources()) == 0 && len(documents) > 0 {
-		fmt.Fprintf(s.stderr, "ibid: the text cites none of %s in %s: a document is cited by its place in the list, the first as %s\n",
-			counted(len(documents), "document"), c.Documents, form)
+		fmt.Fprintf(s.stderr, "ibid: the text cites none of %s in %s: a document is cited by its place in the list, the first as [1]\n",
+			counted(len(documents), "document"), c.Documents)
 	}
 	return nil
 }

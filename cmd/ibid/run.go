@@ -137,8 +137,6 @@ var longHelp = map[string]string{
 		"default: tesseract's own.",
 	"@index": "Weaviate cluster for the search index, which is otherwise in the data directory: " +
 		"weaviate://HOST:PORT?nodes=HOST:PORT,HOST:PORT&shards=N&replicas=N.",
-	"@profile": "Which markers count: default accepts all forms, such as [3], [1, 2-4], [Source 1] and [1](id=3); " +
-		"strict accepts only [1](id=3).",
 	"@scope": "What it allows: read,write,relay,settings,public. Write includes reading, uploading and deleting documents; " +
 		"relay includes reading, and asking the model itself (serve --relay); settings includes writing, and choosing the model " +
 		"on the page; public allows asking and searching, only from the pages of serve --cors-origin.",
