@@ -24,8 +24,6 @@ import (
 	"ibid/retrieve/library"
 )
 
-var must = datatest.Must
-
 // nodeOf returns the folder of a node of the tests' Weaviate cluster.
 func nodeOf(t *testing.T, number int) clusterNode {
 	node := filepath.Join(os.Getenv(clusterEnv+"_DIR"), "node"+strconv.Itoa(number))

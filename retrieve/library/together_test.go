@@ -25,6 +25,8 @@ import (
 	"ibid/retrieve/state/statetest"
 )
 
+var must = datatest.Must
+
 // The environment of a child process: this test binary again.
 const (
 	childData = "IBID_TEST_DATA"

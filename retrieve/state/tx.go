@@ -228,8 +228,8 @@ func in[T any](values []T) (list string, args []any) {
 	return "(" + marks(n) + ")", args
 }
 
-// lock waits until no other transaction has locked the name and locks it until the transaction
-// ends. In SQLite a transaction that writes is alone anyway.
+// lock locks a name until the transaction ends, and waits for any other transaction that has locked
+// it. In SQLite a transaction that writes is alone anyway.
 func (t *tx) lock(name string) { t.s.dialect.lock(t, nil, []string{name}) }
 
 // lockShared is like lock, except that several transactions may share the lock.

@@ -111,8 +111,8 @@ func unpackTally(b []byte) (*tally, error) {
 
 var errShortTally = fmt.Errorf("%w: the tally of its terms is truncated", retrieve.ErrIndexDamaged)
 
-// A census has the tallies of a collection. It is locked while a tally is read, so that two
-// searches do not read the same one.
+// A census has the tallies of a collection. It is locked while a tally is read, so that concurrent
+// searches read it only once.
 type census struct {
 	mu      sync.Mutex
 	own     *tally // of the process that applies changes, up to the last change; nil in other processes
