@@ -37,7 +37,8 @@ const (
 	administrators
 )
 
-// An accessTable has the access of each route, by method and pattern; HEAD is as GET.
+// An accessTable maps a route, by method and pattern, to the callers that may use it. HEAD is
+// looked up as GET.
 type accessTable map[string]access
 
 // lookup returns the access of a route; ok is false for an unknown one.
@@ -57,19 +58,19 @@ func (t accessTable) lookupRequest(c echo.Context) (a access, ok bool) {
 type keyGuard struct {
 	address
 	access accessTable
-	keys   *keyring  // nil lets everybody in
-	people *people   // nil: a proxy names nobody
+	keys   *keyring  // nil: everybody is let in
+	people *people   // nil: no proxy identifies people
 	failed rateLimit // wrong keys
 
-	origins origins // whose pages may use the routes for visitors
+	origins origins // sites whose pages may use the routes for visitors
 }
 
-// admit lets in only callers that may use the route, before anything of the
-// request except its head is read. An admitted request ends with its key.
+// admit admits only callers that may use the route. It checks them before the body is read.
+// An admitted request is canceled when its key is revoked or expires.
 func (g *keyGuard) admit(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		a, listed := g.access.lookupRequest(c)
-		if !listed && c.Get(echo.ContextKeyHeaderAllow) == nil { // which is set where only the method is wrong
+		if !listed && c.Get(echo.ContextKeyHeaderAllow) == nil { // the header is set if only the method is wrong
 			return echo.ErrNotFound
 		}
 		if g.keys == nil {
@@ -85,7 +86,7 @@ func (g *keyGuard) admit(next echo.HandlerFunc) echo.HandlerFunc {
 		r := c.Request()
 		held := context.WithValue(r.Context(), holderKey{}, caller)
 		if err := caller.mayUse(a, g.origins.contains(c)); err != nil {
-			c.SetRequest(r.WithContext(held)) // the log names who was refused
+			c.SetRequest(r.WithContext(held)) // the log names the refused caller
 			return refuse(c, err)
 		}
 		g.keys.recordUse(r.Context(), caller.key)
@@ -96,8 +97,8 @@ func (g *keyGuard) admit(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// mayUse returns an error unless the caller's key has the scope of a route. A public
-// key, which every visitor of a page can read there, is for the pages of listed origins.
+// mayUse returns an error unless the caller's key has the scope of the route. A public key
+// can be read by every visitor of a page, so it is valid only for pages of listed origins.
 func (h *holder) mayUse(a access, fromListed bool) error {
 	switch {
 	case h.key.Public && (a != visitors || !fromListed):
@@ -118,7 +119,8 @@ func (h *holder) mayWrite(collection string) bool {
 	return h.key.Write && (len(h.writableCollections()) == 0 || slices.Contains(h.writableCollections(), collection))
 }
 
-// writableCollections returns the collections that a caller who may write can change, none for all.
+// writableCollections returns the collections that a caller with write access may change; nil
+// means all.
 func (h *holder) writableCollections() []string {
 	if h.person {
 		return h.writes
@@ -129,8 +131,8 @@ func (h *holder) writableCollections() []string {
 // maySet reports whether the caller may see and change the settings.
 func (h *holder) maySet() bool { return h.key.Settings && len(h.key.Collections) == 0 }
 
-// refuse stops the server from reading the rest of a refused request, which it
-// otherwise does to reuse the connection.
+// refuse stops the server from reading the remaining body of a refused request to reuse the
+// connection.
 func refuse(c echo.Context, err error) error {
 	if c.Request().ContentLength == 0 {
 		return err
@@ -139,8 +141,8 @@ func refuse(c echo.Context, err error) error {
 	if ended != nil && !errors.Is(ended, http.ErrNotSupported) {
 		return errors.Join(err, ended)
 	}
-	// After a body over its limit the server closes the connection in a way that
-	// leaves the client time to read the reply.
+	// Exceeding a MaxBytesReader makes the server close the connection slowly enough for the
+	// client to read the reply.
 	w := c.Response().Writer
 	for u, ok := w.(interface{ Unwrap() http.ResponseWriter }); ok; u, ok = w.(interface{ Unwrap() http.ResponseWriter }) {
 		w = u.Unwrap()
@@ -149,12 +151,12 @@ func refuse(c echo.Context, err error) error {
 	return err
 }
 
-// identify returns the caller. A key in the Authorization header counts alone; then
-// the name that a trusted proxy gives, and a session's cookie last.
+// identify returns the caller. A key in the Authorization header comes first, then the name
+// that a trusted proxy sends, then the session's cookie.
 func (g *keyGuard) identify(c echo.Context) (*holder, error) {
 	secret, cookie := g.secretOf(c.Request())
 	name, groups, err := g.people.proxyIdentity(c)
-	if cookie || !strings.HasPrefix(secret, keyPrefix) { // a proxy may send passwords of its own
+	if cookie || !strings.HasPrefix(secret, keyPrefix) { // a proxy may send its own passwords
 		if err != nil {
 			return nil, err
 		}
@@ -173,7 +175,7 @@ func (g *keyGuard) identify(c echo.Context) (*holder, error) {
 	return h, err
 }
 
-// secretOf returns the key in a request's header or the token in its cookie; "" without either.
+// secretOf returns the key in a request's header or the token in its cookie, or "".
 func (g *keyGuard) secretOf(r *http.Request) (secret string, cookie bool) {
 	if sent, ok := r.Header[echo.HeaderAuthorization]; ok {
 		scheme, key, _ := strings.Cut(sent[0], " ")
@@ -189,12 +191,12 @@ func (g *keyGuard) secretOf(r *http.Request) (secret string, cookie bool) {
 	return "", false
 }
 
-// notAKey is verified, and so counted as a wrong key, in place of a malformed one.
+// notAKey replaces a malformed key, so that verify counts it as a wrong one.
 const notAKey = "-"
 
-// verify returns the holder of a key or of a session's token. Wrong ones are
-// counted by address. Valid ones are never rejected for them: many people may
-// have one address, and a key of 256 bits is not found by trying.
+// verify returns the holder of a key or of a session's token. Wrong keys are counted by
+// address. They never lock out valid keys: many people may share an address, and a key of 256
+// bits cannot be guessed.
 func (g *keyGuard) verify(c echo.Context, secret string, cookie bool) (*holder, error) {
 	ctx, from, now := c.Request().Context(), networkOf(c.RealIP()), time.Now()
 	if err := g.keys.refresh(ctx, freshFor); err != nil {
@@ -209,7 +211,7 @@ func (g *keyGuard) verify(c echo.Context, secret string, cookie bool) (*holder, 
 		if wait := g.failed.take(from, MaxTries, now); wait > 0 {
 			return nil, tooMany("too_many_tries", wait, "%d wrong keys came from this address: wait for as long as Retry-After says", MaxTries)
 		}
-		// It may have been made since the keyring was read.
+		// The key may have been made since the keyring was read.
 		if err := g.keys.refresh(ctx, 0); err != nil {
 			return nil, err
 		}
@@ -230,14 +232,14 @@ func (g *keyGuard) verify(c echo.Context, secret string, cookie bool) (*holder, 
 	return found, err
 }
 
-// Handlers get only wrappers that see no more than the key in their context may
-// see, so that a new route cannot forget to check. Where keys guard the server a
-// context without a key sees nothing.
+// Handlers get wrappers that show only what the key in their context may see, so that a new
+// route cannot forget to check. If keys guard the server, a context without a key sees
+// nothing.
 
 var errNoHolder = errors.New("there is no key in the context: a public route, or work that lost its request's context, may not read " +
 	"the library")
 
-// visibleCollections returns the collections that a context may see, none for all.
+// visibleCollections returns the collections that a context may see; nil means all.
 func visibleCollections(ctx context.Context) ([]string, error) {
 	caller := holderFrom(ctx)
 	if caller == nil {
@@ -254,7 +256,7 @@ func restrictFilter(ctx context.Context, f retrieve.Filter) (retrieve.Filter, er
 }
 
 // restrictToKeys wraps everything that reads documents. The drawer and the originals need no
-// wrapper: they get documents that the library has returned.
+// wrapper, since they receive documents that the library has returned.
 func (o *Options) restrictToKeys() {
 	n := keyScoped{*o}
 	o.Asker, o.Searcher, o.Library, o.Summarizer = n, n, n, n
@@ -263,7 +265,7 @@ func (o *Options) restrictToKeys() {
 	}
 }
 
-// keyScoped has the parts of a server, for the keys in the contexts of their calls.
+// keyScoped wraps the parts of a server and applies the key in the context of each call.
 type keyScoped struct{ options Options }
 
 func (n keyScoped) Ask(ctx context.Context, q answer.Question) iter.Seq2[answer.Event, error] {
@@ -278,11 +280,12 @@ func (n keyScoped) Summarize(ctx context.Context, s answer.Summary) iter.Seq2[an
 	return stopWhenRevoked(ctx, n.options.Summarizer.Summarize(ctx, s))
 }
 
-// aboutServer is the address of a model's server in a message, and what it was asked for.
+// aboutServer matches the address of a model's server in a message, and the purpose of the
+// call.
 var aboutServer = regexp.MustCompile(` at https?://\S*[^\s:;,.]|asking the model \(\w+\): `)
 
-// redactServer takes the words and the address of the model's server out of an event or
-// an error: what comes after the first colon. Of an error, what a reader can do stays.
+// redactServer removes the address and the message of the model's server, which follows the
+// first colon, from an event or an error. An error keeps its advice to the reader.
 func redactServer(e answer.Event, err error) (answer.Event, error) {
 	plain := func(message string) string {
 		message, _, _ = strings.Cut(aboutServer.ReplaceAllString(message, ""), ": ")
@@ -310,9 +313,9 @@ func redactServer(e answer.Event, err error) (answer.Event, error) {
 	return e, err
 }
 
-// stopWhenRevoked passes events on until their context's key is revoked: its former
-// holder must not see how the answer broke off. Only who may see the settings gets the
-// words and the address of the model's server.
+// stopWhenRevoked passes events on until their context's key is revoked, and then hides how
+// the answer ended. Only callers that may see the settings get the address and the messages
+// of the model's server.
 func stopWhenRevoked(ctx context.Context, events iter.Seq2[answer.Event, error]) iter.Seq2[answer.Event, error] {
 	return func(yield func(answer.Event, error) bool) {
 		for e, err := range events {
@@ -351,8 +354,8 @@ func (n keyScoped) Holds(ctx context.Context, f retrieve.Filter) (found bool, er
 	return found, err
 }
 
-// Document fails unless the caller may see the document. Listing it, unlike Holds,
-// does not evict the filters of searches from the engine's cache.
+// Document fails unless the caller may see the document. It checks by listing, since Holds
+// would evict the filters of searches from the engine's cache.
 func (n keyScoped) Document(ctx context.Context, id string) (*ingest.Document, error) {
 	collections, err := visibleCollections(ctx)
 	if err != nil {
@@ -381,9 +384,8 @@ func mayWriteTo(ctx context.Context, collection string) error {
 
 func (n keyScoped) SiteStates() []SiteState { return n.options.Sites.SiteStates() }
 
-// AddSite adds sites to the collection of uploads, and for those who may change all
-// collections to any: others would learn that an address is in a collection of which
-// they know nothing.
+// AddSite adds sites to the collection of uploads, or to any collection for callers that may
+// change all. Other callers would learn that an address is in a collection hidden from them.
 func (n keyScoped) AddSite(ctx context.Context, address, collection string) (root ingest.Root, err error) {
 	if collection == "" || collection == n.options.UploadCollection {
 		err = mayWriteTo(ctx, n.options.UploadCollection)
@@ -396,7 +398,8 @@ func (n keyScoped) AddSite(ctx context.Context, address, collection string) (roo
 	return root, err
 }
 
-// CollectionUploads returns uploads that need no further check: they are of one collection.
+// CollectionUploads returns uploads that need no further check, since they are in one
+// collection.
 func (n keyScoped) CollectionUploads(ctx context.Context, collection string) (Uploads, error) {
 	if err := mayWriteTo(ctx, collection); err != nil {
 		return nil, err
@@ -437,7 +440,8 @@ func (n keyScoped) Roots(ctx context.Context) ([]ingest.Root, error) {
 	return slices.DeleteFunc(all, func(r ingest.Root) bool { return len(mine) > 0 && !slices.Contains(mine, r.Collection) }), err
 }
 
-// RootUploads does not tell a folder that the caller may not change from one that does not exist.
+// RootUploads returns the same error for a folder that the caller may not change as for a
+// missing one.
 func (n keyScoped) RootUploads(ctx context.Context, root string) (Uploads, string, error) {
 	if _, err := visibleCollections(ctx); err != nil {
 		return nil, "", err

@@ -53,8 +53,8 @@ func (a address) prefix() string {
 
 func (a address) secure() bool { return a.public != nil && a.public.Scheme == "https" }
 
-// stripPrefix removes the public URL's path from a request's path. Some proxies
-// remove it themselves and some do not; both work.
+// stripPrefix removes the public URL's path from a request's path, unless the proxy has
+// removed it already.
 func (a address) stripPrefix(next echo.HandlerFunc) echo.HandlerFunc {
 	if a.prefix() == "" {
 		return next
@@ -75,9 +75,9 @@ func (a address) stripPrefix(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// Link returns the address of the viewer page for a document with the bytes from
-// start to end of its text marked, below base ("http://host:port", a path prefix
-// allowed). Where start and end are no range, nothing is marked.
+// Link returns the address of the viewer page for a document with the bytes from start to end
+// of its text marked, below base ("http://host:port", a path prefix allowed). An invalid
+// range marks nothing.
 func Link(base, document string, start, end int) string {
 	segments := strings.Split(document, "/")
 	for i, s := range segments {
@@ -90,8 +90,8 @@ func Link(base, document string, start, end int) string {
 	return link
 }
 
-// parseLink is the reverse of [Link]: it returns the document's id, which follows
-// the route's own part of the escaped path, and the range in the query.
+// parseLink is the reverse of [Link]: it returns the document's id, which follows route in
+// the escaped path, and the range in the query.
 func parseLink(u *url.URL, route string) (document string, r textRange, err error) {
 	document, err = url.PathUnescape(strings.TrimPrefix(u.EscapedPath(), route))
 	if err != nil {
@@ -114,7 +114,7 @@ func parseLink(u *url.URL, route string) (document string, r textRange, err erro
 	return document, r, nil
 }
 
-// parseNumber reads a number of an address, from 0 to 2³¹-1.
+// parseNumber parses a number in an address, from 0 to 2³¹-1.
 func parseNumber(s string) (int, error) {
 	n, err := strconv.ParseUint(s, 10, 31)
 	return int(n), err
@@ -122,9 +122,9 @@ func parseNumber(s string) (int, error) {
 
 // A textRange is the part of a document's text that an address asks for, in bytes.
 type textRange struct {
-	Start, End int // to mark; nothing unless End is greater than Start
-	At         int // to show the text around, where nothing is to be marked
-	Page       int // to show, whatever is marked; 0 for none
+	Start, End int // to mark; nothing is marked unless End is greater than Start
+	At         int // the place to show if nothing is marked
+	Page       int // the page to show, whatever is marked; 0 for none
 
 	quote quoteRef // the words that were between Start and End
 }
@@ -145,8 +145,8 @@ func setHeaders(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// hostCheck refuses requests for unknown hosts. A site that rebinds its name to
-// this server's address could otherwise read it through a visitor's browser.
+// hostCheck refuses requests for unknown hosts. Otherwise a site could rebind its name to
+// this server's address and read it through a visitor's browser.
 type hostCheck struct {
 	address
 	listen  string // address that the server listens on
@@ -201,7 +201,7 @@ func isLoopback(host string) bool {
 	return err == nil && a.Unmap().IsLoopback()
 }
 
-// refuseCrossOrigin refuses changes that another site's page makes a browser send.
+// refuseCrossOrigin refuses requests for changes from pages of other sites.
 func (a address) refuseCrossOrigin() (echo.MiddlewareFunc, error) {
 	guard := http.NewCrossOriginProtection()
 	if a.public != nil {
@@ -221,9 +221,9 @@ func (a address) refuseCrossOrigin() (echo.MiddlewareFunc, error) {
 	}, nil
 }
 
-// ipExtractor returns how to find the address that a request comes from.
-// X-Forwarded-For is the client's own claim unless a trusted proxy sent it: then
-// its last address that is no trusted proxy counts.
+// ipExtractor returns a function that extracts the client's address from a request.
+// X-Forwarded-For counts only if a trusted proxy sent it: the client is its last address that
+// is not a trusted proxy.
 func ipExtractor(trusted []netip.Prefix) echo.IPExtractor {
 	if len(trusted) == 0 {
 		return echo.ExtractIPDirect()
@@ -239,11 +239,10 @@ func ipExtractor(trusted []netip.Prefix) echo.IPExtractor {
 	return echo.ExtractIPFromXFFHeader(options...)
 }
 
-// origins are those of other sites whose pages may ask here, such as
-// "https://example.org".
+// origins are the sites whose pages may ask here, such as "https://example.org".
 type origins []string
 
-// CheckOrigin returns an error unless a text is an origin as browsers send it.
+// CheckOrigin returns an error unless origin has the form that browsers send.
 func CheckOrigin(origin string) error {
 	u, err := url.Parse(origin)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.Scheme+"://"+u.Host != origin {
@@ -257,9 +256,9 @@ func (o origins) contains(c echo.Context) bool {
 	return slices.Contains(o, c.Request().Header.Get("Origin"))
 }
 
-// admitOrigins lets pages of these origins use the routes for visitors. They send a key, if
-// keys are in use: what a browser sends by itself, or a proxy adds, does not count.
-// Requests from elsewhere go on to guard.
+// admitOrigins lets pages of these origins use the routes for visitors. They must send a key
+// if keys are in use; cookies and the headers of a proxy are ignored. guard handles all other
+// requests.
 func (g *keyGuard) admitOrigins(guard echo.MiddlewareFunc) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		guarded := guard(next)

@@ -33,23 +33,23 @@ type answering struct {
 
 	live     *Answers
 	ledger   retrieve.Ledger
-	keep     time.Duration                 // how long records are kept; 0: there are none
+	keep     time.Duration                 // how long records are kept; 0: not at all
 	runEnded func(run, kind, state string) // may be nil
 
-	fallback atomic.Pointer[string] // why the model did not give the last answer; nil if it did
+	fallback atomic.Pointer[string] // why the model did not write the last answer; nil if it did
 }
 
 // A task is a checked request for an answer or a summary.
 type task struct {
 	kind     string           // askKind or summaryKind
-	request  any              // as it is stored
-	record   bool             // false where the client wants no record
-	once     bool             // its client cannot resume it: only its record is stored
-	recorder *replay.Recorder // of the run to resume; nil to begin one
+	request  any              // as stored
+	record   bool             // false if the client wants no record
+	once     bool             // the client cannot resume it, so only its record is stored
+	recorder *replay.Recorder // of the run to resume; nil for a new run
 	events   func(context.Context, *replay.Recorder) iter.Seq2[answer.Event, error]
 }
 
-// storedRequest is what is stored of a request, to resume it.
+// storedRequest is the stored form of a request, used to resume it.
 type storedRequest struct {
 	By      string          `json:"by,omitempty"`
 	Request json.RawMessage `json:"request"`
@@ -62,8 +62,8 @@ const (
 	endingTime = 2 * time.Second
 )
 
-// resume finds an interrupted run by its id and reads its request into r; nil
-// without an id.
+// resume finds an interrupted run by its id and reads its request into r. It returns nil if
+// the id is empty.
 func resume[R any](c echo.Context, a *answering, kind, id string, r *R) (*replay.Recorder, error) {
 	if id == "" {
 		return nil, nil
@@ -81,8 +81,8 @@ func resume[R any](c echo.Context, a *answering, kind, id string, r *R) (*replay
 	return recorder, err
 }
 
-// beginRun begins the run of a task, or resumes it. The task is carried out even
-// where it cannot be stored. The reply names the run.
+// beginRun begins or resumes the run of a task, and names it in the header of the reply. If
+// the run cannot be stored, the task is still carried out.
 func (a *answering) beginRun(c echo.Context, t task, background bool, cancel context.CancelCauseFunc) (*liveAnswer, error) {
 	request, err := json.Marshal(t.request)
 	if err != nil {
@@ -105,7 +105,7 @@ func (a *answering) beginRun(c echo.Context, t task, background bool, cancel con
 		if err := a.claimRun(ctx, l.recorder, cancel); err != nil {
 			return nil, err
 		}
-	} else if background || t.record && a.keep > 0 { // it cannot be resumed, but recorded
+	} else if background || t.record && a.keep > 0 { // it is recorded, but cannot be resumed
 		l.ID = strings.ToLower(rand.Text()[:16])
 	}
 	if err := a.live.add(l); err != nil {
@@ -123,7 +123,8 @@ func (a *answering) beginRun(c echo.Context, t task, background bool, cancel con
 	return l, nil
 }
 
-// claimRun claims a run for this server. An attempt whose reader has just gone may be ending.
+// claimRun claims a run for this server. It waits briefly for an attempt whose reader has
+// just disconnected.
 func (a *answering) claimRun(ctx context.Context, r *replay.Recorder, cancel context.CancelCauseFunc) error {
 	if old := a.live.get(r.ID); old != nil {
 		last, done := context.WithTimeout(ctx, endingTime)
@@ -146,8 +147,8 @@ func runUnderWay(id string) *Problem {
 	return problem(http.StatusConflict, "run_running", "the run %s is under way: GET /api/runs/%s follows it", id, id).withField("run")
 }
 
-// respond replies with the answer of a task: its events or, folded, one JSON
-// object. It stops when the client goes.
+// respond replies with the events of a task or with one JSON object. It stops when the client
+// disconnects.
 func (a *answering) respond(c echo.Context, t task) error {
 	ctx, cancel := context.WithCancelCause(c.Request().Context())
 	defer cancel(nil)
@@ -172,15 +173,15 @@ func (a *answering) respond(c echo.Context, t task) error {
 	}
 	err = fmt.Errorf("answering: %w", ended)
 	if out.hasBegun() {
-		// Even when the context has ended: a server that shuts down says so.
+		// The event is sent even if the context has ended, so that a shutdown is reported.
 		return errors.Join(err, out.send(last))
 	}
 	return err
 }
 
-// runTask carries out a task that has begun, and has the outcome stored. Its events go to
-// each or, without that, to out, which may be nil. It returns the answer, the event
-// about an error, and how the answer ended.
+// runTask carries out a task that has begun, and queues its outcome for the store. It passes
+// the events to each if that is not nil, else to out, which may be nil. It returns the
+// answer, the last event if the task failed, and the error that ended it.
 func (a *answering) runTask(ctx context.Context, l *liveAnswer, t task, citing cite.Options, out *eventStream,
 	each func(answer.Event) error) (whole answered, last event, ended error) {
 	ended = errPanicked
@@ -201,7 +202,7 @@ func (a *answering) runTask(ctx context.Context, l *liveAnswer, t task, citing c
 		send = out.send
 	}
 	whole, err := a.collectEvents(l, events, send)
-	// A stream that has lost its reader ended for that.
+	// If the stream lost its reader, that is the reason for the end.
 	if failed := out.failure(); failed != nil {
 		ended = readerGone(failed)
 		l.cancel(ended)
@@ -214,11 +215,11 @@ func (a *answering) runTask(ctx context.Context, l *liveAnswer, t task, citing c
 func wantsMarkdown(c echo.Context) bool { return c.QueryParam("markdown") == "1" }
 func wantsHTML(c echo.Context) bool     { return c.QueryParam("html") == "1" }
 
-// forms are the text for clients that render it, in the forms that the query asks for.
+// forms has the answer's text in the rendered forms that the query asks for.
 type forms struct {
-	// Markdown has links and the list of sources.
+	// Markdown has links and a list of sources.
 	Markdown string `json:"markdown,omitempty"`
-	// HTML is sanitized; its numbers are without links, as in the event "block".
+	// HTML is sanitized. Its numbers have no links, as in the event "block".
 	HTML string `json:"html,omitempty"`
 }
 
@@ -243,8 +244,8 @@ func (a *answering) openStream(c echo.Context, cancel context.CancelCauseFunc) *
 	return out
 }
 
-// numberCitations numbers the citations of an answer. Every answer of the server passes
-// through here, and is measured on its way.
+// numberCitations numbers the citations of an answer. All answers of the server pass through
+// it, so it also counts them for the metrics.
 func (a *answering) numberCitations(ctx context.Context, kind string, events iter.Seq2[answer.Event, error],
 	o cite.Options) iter.Seq2[answer.Event, error] {
 	return func(yield func(answer.Event, error) bool) {
@@ -286,8 +287,8 @@ func (a *answering) numberCitations(ctx context.Context, kind string, events ite
 	}
 }
 
-// modelDetail says why the model did not give the last answer; empty if it did, or was
-// not believed.
+// modelDetail says why the model did not write the last answer, or why its answer was not
+// used; "" if it was.
 func (a *answering) modelDetail() string {
 	reason := a.fallback.Load()
 	if reason == nil || *reason == "model_untrusted" {
@@ -305,10 +306,11 @@ func (a *answering) modelDetail() string {
 	return detail
 }
 
-// citeOptions returns how to cite, with links to the viewer below the client's address.
+// citeOptions returns the options for citing, with links to the viewer below the client's
+// address.
 func (a *answering) citeOptions(c echo.Context) cite.Options { return a.citeOptionsAt(a.base(c)) }
 
-// citeOptionsAt is citeOptions with links below an address; without links if it is empty.
+// citeOptionsAt is citeOptions with links below base, or without links if it is empty.
 func (a *answering) citeOptionsAt(base string) cite.Options {
 	o := a.citations
 	if base != "" {
@@ -317,8 +319,8 @@ func (a *answering) citeOptionsAt(base string) cite.Options {
 	return o
 }
 
-// collectEvents reads an answer's events to their end. Each goes into the log and then
-// to send, which may be nil; the last is "done".
+// collectEvents reads all events of an answer. It adds each to the log and passes it to send,
+// which may be nil; the last is "done".
 func (a *answering) collectEvents(l *liveAnswer, events iter.Seq2[answer.Event, error], send func(event) error) (answered, error) {
 	pass := func(kind string, v any) error {
 		if l.ID == "" && send == nil {
@@ -330,12 +332,12 @@ func (a *answering) collectEvents(l *liveAnswer, events iter.Seq2[answer.Event, 
 		}
 		return err
 	}
-	var places []cite.Placed // of the next text
+	var places []cite.Placed // in the next text
 	whole, err := cite.Collect(tee(events, func(e answer.Event) error {
 		l.noteDocuments(e)
 		switch e := e.(type) {
 		case answer.Kept, answer.Stepped, answer.Verified, cite.Unsupported:
-			return nil // not for clients, or in the object of the event "done"
+			return nil // internal, or part of the event "done"
 		case cite.Placed:
 			places = append(places, e)
 			return nil
@@ -362,19 +364,20 @@ func (a *answering) collectEvents(l *liveAnswer, events iter.Seq2[answer.Event, 
 // A textEvent is the next piece of the answer.
 type textEvent struct {
 	answer.Text
-	// Places are where it has printed numbers of sources, in bytes of the whole text.
-	// They are there if it has a "[": another [1] is the model's own, as in code.
+	// Places are the numbers of sources printed in it, as byte ranges of the whole text. They
+	// are present if the piece contains "[", because a [1] at any other place is the model's
+	// own, for example in code.
 	Places []cite.Placed `json:"places,omitzero"`
 }
 
-// tee passes events on after each; its error ends the stream and the work on it.
+// tee calls each with every event and passes the event on. An error of each ends the stream.
 func tee(events iter.Seq2[answer.Event, error], each func(answer.Event) error) iter.Seq2[answer.Event, error] {
 	return func(yield func(answer.Event, error) bool) {
 		for e, err := range events {
 			if err == nil {
 				err = each(e)
 			}
-			if errors.Is(err, errEnough) && !yield(e, nil) { // the client has a part of it
+			if errors.Is(err, errEnough) && !yield(e, nil) { // the client has part of it
 				return
 			}
 			if err != nil {
@@ -392,7 +395,7 @@ func readerGone(err error) *Problem {
 	return problem(statusClientGone, "reader_gone", "the reader has closed the connection").withCause(err)
 }
 
-// endReason replaces the error of a canceled answer by the reason for it.
+// endReason replaces the error of a canceled answer by the cause of the cancellation.
 func (l *liveAnswer) endReason(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -412,7 +415,7 @@ func (l *liveAnswer) endReason(ctx context.Context, err error) error {
 	return err
 }
 
-// problemIn returns an error inside a request as its client gets it; it is counted and logged.
+// problemIn converts, counts and logs an error that occurred inside a request.
 func (a *answering) problemIn(ctx context.Context, where string, err error) *Problem {
 	p := problemFor(err)
 	if ended := causeOf(ctx, err); ended != nil {

@@ -32,10 +32,9 @@ type asking struct {
 	summarizer Summarizer // nil: this server does not summarize
 }
 
-// askRequest is the body of POST /api/ask. Run resumes an interrupted answer and
-// replaces all other members. With Record false no record is kept. A Conversation has
-// the history, unless that is sent: what the same key asked under this id for the same
-// User.
+// askRequest is the body of POST /api/ask. Run resumes an interrupted answer; all other
+// members are then ignored. If Record is false, no record is kept. Without a History, the
+// history is read from the records of the Conversation under the same key and User.
 type askRequest struct {
 	Question   string          `json:"question,omitempty"`
 	History    []answer.Turn   `json:"history,omitzero"`
@@ -46,7 +45,7 @@ type askRequest struct {
 	Style      string          `json:"style,omitempty"`
 	Run        string          `json:"run,omitempty"`
 	Record     *bool           `json:"record,omitempty"`
-	// Name is what the conversation is called from now on.
+	// Name renames the conversation.
 	Name string `json:"name,omitempty"`
 	conversationRef
 }
@@ -62,15 +61,15 @@ type searchRequest struct {
 	Filter     retrieve.Filter `json:"filter"`
 }
 
-// answered is the whole reply: the answer, and how much of the library was read by then.
+// answered is the whole reply: the answer, and how much of the library had been read.
 type answered struct {
 	cite.Answer
 	Indexing Indexing `json:"indexing"`
 	forms
 }
 
-// ask answers a question. The JSON reply is the fold of the events that are sent
-// one by one otherwise, so that the two cannot differ.
+// ask answers a question. The JSON reply is folded from the same events that a stream sends,
+// so that the two cannot differ.
 func (a *asking) ask(c echo.Context, r askRequest) error {
 	t, err := a.askTask(c, r)
 	if err != nil {
@@ -110,7 +109,7 @@ func (a *asking) askTask(c echo.Context, r askRequest) (task, error) {
 
 // searchResult is the reply of POST /api/search.
 type searchResult struct {
-	// Passages are those found, best first.
+	// Passages are the passages found, best first.
 	Passages []retrieve.Passage `json:"passages"`
 	Indexing Indexing           `json:"indexing"`
 	// Warnings say what went wrong without stopping the search.
@@ -148,7 +147,7 @@ func wantsEvents(r *http.Request) bool {
 	return strings.Contains(r.Header.Get(echo.HeaderAccept), "text/event-stream")
 }
 
-// checkQuestion trims a question, and checks it and the number of passages against their limits.
+// checkQuestion trims a question, and checks its length and the number of passages.
 func checkQuestion(question *string, topK int) error {
 	*question = strings.TrimSpace(*question)
 	switch {
@@ -164,7 +163,7 @@ func checkQuestion(question *string, topK int) error {
 	return nil
 }
 
-// checkStrategy checks a strategy before a run in the background begins, too.
+// checkStrategy is separate because a run in the background is checked before it begins.
 func checkStrategy(name string, known []string) error {
 	if name != "" && !slices.Contains(known, name) {
 		return invalidField("strategy", "bad_strategy", "there is no strategy %.40q: use one of %s", name, strings.Join(known, ", "))
@@ -181,7 +180,7 @@ func checkHistory(history []answer.Turn) error {
 	return nil
 }
 
-// withBody makes a handler of one that needs the JSON object in the body.
+// withBody returns a handler that decodes the JSON object in the body for handle.
 func withBody[R any](handle func(echo.Context, R) error) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		var r R
@@ -205,9 +204,8 @@ func decode(c echo.Context, into any) ([]byte, error) {
 	return body, unmarshal(body, into)
 }
 
-// unmarshal is [json.Unmarshal] for requests, where names of members are those of the
-// description: encoding/json takes "N" for "n" too. Unknown members are ignored, except
-// in a type that is strict.
+// unmarshal is [json.Unmarshal] with case-sensitive names of members. Unknown members are
+// ignored, except in types that have an unknownMemberCode.
 func unmarshal(data []byte, into any) error {
 	data, err := dropMisspelled(data, reflect.TypeOf(into).Elem(), "")
 	if err == nil {
@@ -222,8 +220,8 @@ func unmarshal(data []byte, into any) error {
 	return nil
 }
 
-// unknownMemberCode returns the code for an unknown member of a type that has none: with a misspelt filter
-// everything would be searched, and with a misspelt "exclude" the wrong documents cited.
+// unknownMemberCode returns the error code for unknown members of a type, "" if they are
+// ignored. If a misspelt filter were ignored, everything would be searched.
 func unknownMemberCode(t reflect.Type) (code string) {
 	switch t {
 	case reflect.TypeFor[retrieve.Filter]():
@@ -234,8 +232,8 @@ func unknownMemberCode(t reflect.Type) (code string) {
 	return ""
 }
 
-// dropMisspelled returns JSON without the members whose names differ from those of a type in upper and
-// lower case alone. In is where the data is.
+// dropMisspelled returns data without the members whose names match those of t only if case
+// is ignored. In is the path of data in the request.
 func dropMisspelled(data json.RawMessage, t reflect.Type, in string) (json.RawMessage, error) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -273,7 +271,7 @@ func dropMisspelled(data json.RawMessage, t reflect.Type, in string) (json.RawMe
 			case unknownMemberCode(t) != "":
 				return nil, invalidField(fmt.Sprintf("%s%.40s", in, name), unknownMemberCode(t), "there is no member %.40q here: there are %s", name,
 					strings.Join(slices.Sorted(maps.Keys(known)), ", "))
-			default: // a name that matches none is ignored later
+			default: // json.Unmarshal ignores all other unknown names
 				delete(members, name)
 				changed = changed || slices.ContainsFunc(slices.Collect(maps.Keys(known)), func(k string) bool { return strings.EqualFold(k, name) })
 			}
@@ -285,7 +283,7 @@ func dropMisspelled(data json.RawMessage, t reflect.Type, in string) (json.RawMe
 	return data, nil
 }
 
-// membersOf are the members of a struct in JSON.
+// membersOf returns the members of a struct in JSON, by name.
 func membersOf(t reflect.Type) map[string]reflect.Type {
 	known := map[string]reflect.Type{}
 	for _, f := range reflect.VisibleFields(t) {
@@ -308,14 +306,14 @@ func jsonProblem(err error) *Problem {
 	case wrong.Field == "":
 		return invalid("bad_json", "the request body is a JSON %s and should be an object", wrong.Value)
 	}
-	field := strings.TrimPrefix(wrong.Field, "askRequest.") // which is embedded
+	field := strings.TrimPrefix(wrong.Field, "askRequest.") // the embedded struct
 	return invalidField(field, "wrong_type", "%s cannot be a JSON %s: /openapi.json describes it", field, wrong.Value)
 }
 
-// An integer is a number in a request: 3, and also 3.0, which JSON Schema takes for one.
+// An integer is a number in a request. It may be written 3 or 3.0, as JSON Schema allows.
 type integer int
 
-// UnmarshalJSON reads a number.
+// UnmarshalJSON parses a number.
 func (n *integer) UnmarshalJSON(b []byte) error {
 	err := json.Unmarshal(b, (*int)(n))
 	var f float64
@@ -326,8 +324,8 @@ func (n *integer) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// readBody reads the body of a request, of at most most bytes. A user that it names has
-// a share of the caller's questions.
+// readBody reads at most most bytes of a request's body. It counts the question for the user
+// that the body names.
 func readBody(c echo.Context, most int) ([]byte, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(c.Response(), c.Request().Body, int64(most)))
 	if err != nil {
@@ -357,9 +355,9 @@ type Summarizer interface {
 	Summarize(ctx context.Context, s answer.Summary) iter.Seq2[answer.Event, error]
 }
 
-// summarizeRequest is the body of POST /api/summarize: one stored document, or
-// all that match a collection or filter. Run resumes an interrupted summary and
-// replaces all other members.
+// summarizeRequest is the body of POST /api/summarize: one stored document, or all documents
+// that match a collection or filter. Run resumes an interrupted summary; all other members
+// are then ignored.
 type summarizeRequest struct {
 	Document   string          `json:"document,omitempty"`
 	Collection string          `json:"collection,omitempty"`

@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// maxBatchAsks is how many questions one request may have.
+	// maxBatchAsks is the maximum number of questions in one request.
 	maxBatchAsks = 50
-	// batchParallel is how many of them are answered at a time.
+	// batchParallel is how many questions of a batch are answered at a time.
 	batchParallel = 4
 )
 
@@ -25,12 +25,12 @@ type batchRequest struct {
 
 // A batchItem is the outcome of one question of a batch: an answer or an error.
 type batchItem struct {
-	// Run is the id of its record.
+	// Run is the id of the answer's record.
 	Run    string          `json:"run,omitempty"`
 	Answer json.RawMessage `json:"answer,omitempty"`
 	Error  *Problem        `json:"error,omitempty"`
-	// RetryAfter is after how many milliseconds to ask again, where the error is that the
-	// question came too soon.
+	// RetryAfter is how many milliseconds to wait before asking again, if the question was
+	// rejected by a rate limit.
 	RetryAfter int64 `json:"retry_after_ms,omitempty"`
 }
 
@@ -39,7 +39,7 @@ type answeredBatch struct {
 	Answers []batchItem `json:"answers"`
 }
 
-// A batch answers several questions, each as the request of its own that it could be.
+// A batch answers several questions, each as a separate request to POST /api/ask.
 type batch struct {
 	*asking
 	limiter   limiter
@@ -56,8 +56,8 @@ func newBatch(a *asking, l limiter) *batch {
 	return &batch{a, l, recoverPanics(a.logger)(a.catalog.withCodePoints(l.limitHandler(withBody(one))))}
 }
 
-// ask replies with all answers. While they are made it sends line ends, so that no proxy
-// gives up.
+// ask replies with all answers. Until they are complete it sends line ends, so that no proxy
+// closes the connection.
 func (b *batch) ask(c echo.Context, r batchRequest) error {
 	if n := len(r.Questions); n == 0 || n > maxBatchAsks {
 		return invalidField("questions", "bad_batch", "there are %d questions: send 1 to %d", n, maxBatchAsks)
@@ -86,8 +86,8 @@ func (b *batch) ask(c echo.Context, r batchRequest) error {
 	return write(append(mustEncode(answeredBatch{items}), '\n'))
 }
 
-// answer answers questions, a few at a time. Those that begin after the key was revoked, or
-// the client has gone, have the reason.
+// answer answers questions, a few at a time. If the key is revoked or the client disconnects,
+// the remaining items have that error.
 func (b *batch) answer(c echo.Context, questions []json.RawMessage) []batchItem {
 	items := make([]batchItem, len(questions))
 	e, r, id := c.Echo(), c.Request(), c.Response().Header().Get(echo.HeaderXRequestID)

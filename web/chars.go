@@ -17,8 +17,7 @@ import (
 // pointsKey is the key of the codePoints in the context of a request.
 const pointsKey = "points"
 
-// withCodePoints adds offsets in code points to replies and events where the query has
-// chars=1.
+// withCodePoints adds offsets in code points to replies and events if the query has chars=1.
 func (l *catalog) withCodePoints(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if c.QueryParam("chars") == "1" {
@@ -28,16 +27,16 @@ func (l *catalog) withCodePoints(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// codePoints add an offset in code points next to each one in bytes: text_start_chars
-// to text_start, and so on.
+// codePoints adds to each offset in bytes one in code points: text_start_chars to text_start,
+// and so on.
 type codePoints struct {
 	ctx     context.Context
 	library Library
-	texts   map[string]string // of documents, by id
-	answer  string            // the text of the answer, as far as it is known
+	texts   map[string]string // of documents, by id, as far as they were read
+	answer  string            // the text of the answer received so far
 }
 
-// add returns the data of an event or a reply with these offsets.
+// add returns the data of an event or a reply with the added offsets.
 func (p *codePoints) add(data []byte) ([]byte, error) {
 	var v any
 	d := json.NewDecoder(bytes.NewReader(data))
@@ -51,7 +50,8 @@ func (p *codePoints) add(data []byte) ([]byte, error) {
 	return json.Marshal(v)
 }
 
-// addTo returns the data of an event with these offsets, after all events before it.
+// addTo returns the data of an event with the added offsets. It must be called for all events
+// in order.
 func (p *codePoints) addTo(e event) ([]byte, error) {
 	if e.kind == "text" {
 		piece, err := decodeStored[answer.Text](e.data)
@@ -63,8 +63,8 @@ func (p *codePoints) addTo(e event) ([]byte, error) {
 	return p.add(e.data)
 }
 
-// walk adds the offsets to all objects in a value, which is about a document if id is
-// not empty.
+// walk adds the offsets to all objects in a value. id is the document that the value is
+// about, if any.
 func (p *codePoints) walk(v any, id string) error {
 	if list, ok := v.([]any); ok {
 		for _, item := range list {
@@ -90,7 +90,7 @@ func (p *codePoints) walk(v any, id string) error {
 		return err
 	}
 	for name, member := range object {
-		in := text // of marks
+		in := text // the text that marks are offsets in
 		switch name {
 		case "places":
 			in = p.answer
@@ -109,10 +109,10 @@ func (p *codePoints) walk(v any, id string) error {
 	return nil
 }
 
-// addInDocument adds the offsets of words in a document, unless they are no longer there.
+// addInDocument adds offsets in a document, unless the words are no longer there.
 func (p *codePoints) addInDocument(object map[string]any, id, words string) error {
 	_, placed := object["start"]
-	_, shown := object["blocks"] // the document itself, which says where its text is marked
+	_, shown := object["blocks"] // the document itself, with the offsets of its marked text
 	if !placed || id == "" || words == "" && !shown {
 		return nil
 	}

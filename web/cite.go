@@ -19,17 +19,17 @@ import (
 	"ibid/cite/rewrite"
 )
 
-// citeRequest is the body of POST /api/cite. In a stream of events it is the first
-// event, and each further one has a text.
+// citeRequest is the body of POST /api/cite. In a stream of events it is the first event, and
+// each further event has a text.
 type citeRequest struct {
-	// Text is what a model wrote.
+	// Text is the text of a model.
 	Text string `json:"text"`
-	// Documents are what the text may cite, by their places: {"source","title"},
+	// Documents are the documents that the text may cite, by position: {"source","title"},
 	// documents of LangChain or nodes of LlamaIndex.
 	Documents json.RawMessage `json:"documents"`
-	// SourceKey is the key of the documents' metadata that has the source.
+	// SourceKey is the metadata key for the source.
 	SourceKey string `json:"source_key,omitempty"`
-	// Exclude are places of documents that must not be cited.
+	// Exclude are positions of documents that must not be cited.
 	Exclude []int `json:"exclude,omitempty"`
 	// Style is "text" (the default), "markdown", "footnote", "html" or "empty".
 	Style string `json:"style,omitempty"`
@@ -52,8 +52,8 @@ type citePrompt struct {
 
 func sendCitePrompt(c echo.Context) error { return reply(c, http.StatusOK, citePrompt{rewrite.Prompt}) }
 
-// citeAny numbers the citations of a text from any model, and neither keeps it nor
-// reads the library. As events, it replies while the text comes.
+// citeAny numbers the citations of a text from any model. It stores nothing and does not use
+// the library. With events it replies while the text arrives.
 func citeAny(c echo.Context) error {
 	r, pieces, err := readCite(c)
 	if err != nil {
@@ -91,7 +91,7 @@ func citeAny(c echo.Context) error {
 	return nil
 }
 
-// rewriter returns what rewrites the text.
+// rewriter returns the rewriter for the request's documents and style.
 func (r *citeRequest) rewriter() (*rewrite.Rewriter, error) {
 	documents, err := rewrite.ReadDocuments(r.Documents, r.SourceKey)
 	if err != nil {

@@ -16,15 +16,15 @@ import (
 	"ibid/retrieve"
 )
 
-// A catalog is the library with what is known about its contents.
+// A catalog is the library with information about its contents.
 type catalog struct {
 	Library
 	Searcher
 	indexing func() Indexing
 	troubles func() []ingest.Change
-	uploads  string // collection of uploaded documents; empty where there are no uploads
+	uploads  string // collection of uploaded documents; empty if there are no uploads
 	folders  UploadFolders
-	keys     *keyring // nil where no keys guard the server
+	keys     *keyring // nil if no keys guard the server
 }
 
 // collectionList is the reply of GET /api/collections.
@@ -32,15 +32,15 @@ type collectionList struct {
 	Collections []collection `json:"collections"`
 }
 
-// A collection is a named part of the library: all folders that were ingested
-// with --collection NAME.
+// A collection is a named part of the library: all folders that were ingested with
+// --collection NAME.
 type collection struct {
 	Name      string           `json:"collection"`
 	Documents int              `json:"documents"`
 	Chunks    int              `json:"chunks"`
 	Bytes     int              `json:"bytes"` // of extracted text
 	Roots     []collectionRoot `json:"roots"`
-	// Uploads means that uploaded documents are added to it.
+	// Uploads reports whether uploaded documents are added to it.
 	Uploads bool `json:"uploads"`
 }
 
@@ -48,11 +48,11 @@ type collection struct {
 type collectionRoot struct {
 	Name      string `json:"root"`
 	Documents int    `json:"documents"`
-	// Uploads means that its documents were uploaded: they can be deleted.
+	// Uploads reports whether its documents were uploaded, and so can be deleted.
 	Uploads bool `json:"uploads"`
 }
 
-// showCollections lists the collections by name, with what is stored of each.
+// showCollections lists the collections by name, with their contents.
 func (l *catalog) showCollections(c echo.Context) error {
 	list, err := l.collections(c.Request().Context())
 	return sendValue(c, http.StatusOK, list, err)
@@ -74,7 +74,7 @@ func (l *catalog) collections(ctx context.Context) (collectionList, error) {
 		in.Chunks, in.Bytes = in.Chunks+d.Chunks, in.Bytes+d.Bytes
 		return in
 	}
-	for _, d := range all { // by id, so that a root's documents follow each other
+	for _, d := range all { // sorted by id, so the documents of a root are adjacent
 		in := add(d)
 		in.Documents++
 		if n := len(in.Roots); n == 0 || in.Roots[n-1].Name != d.Root {
@@ -98,7 +98,7 @@ func (l *catalog) collections(ctx context.Context) (collectionList, error) {
 	return list, nil
 }
 
-// markUploads notes that a root of the collection, which may be empty, has uploads.
+// markUploads marks a root of the collection as uploads. The root may be empty.
 func (c *collection) markUploads(root string) {
 	c.Uploads = true
 	i := slices.IndexFunc(c.Roots, func(r collectionRoot) bool { return r.Name == root })
@@ -133,8 +133,8 @@ func (l *catalog) deleteCollection(c echo.Context) error {
 	}))
 }
 
-// changeCollection changes the collection that an address names. Every key then sees the
-// collections that it is for now: the next may have the name of an earlier one.
+// changeCollection changes the collection in an address. Then it refreshes the keys, since a
+// new collection may get the name of an old one.
 func (l *catalog) changeCollection(c echo.Context, change func(ctx context.Context, name string) error) error {
 	name, err := url.PathUnescape(c.Param("id"))
 	if err != nil {
@@ -155,7 +155,8 @@ func collectionProblem(name string, err error) error {
 	return err
 }
 
-// document returns a document that a request names, in a field if that is not empty.
+// document returns a document by the id in a request. An error names field if that is not
+// empty.
 func (l *catalog) document(ctx context.Context, id, field string) (*ingest.Document, error) {
 	doc, err := l.Document(ctx, id)
 	if errors.Is(err, retrieve.ErrNotFound) {
@@ -168,7 +169,7 @@ func (l *catalog) document(ctx context.Context, id, field string) (*ingest.Docum
 	return doc, nil
 }
 
-// maySee reports whether the caller may see a collection; "" is all of them.
+// maySee reports whether the caller may see a collection; "" means all collections.
 func (l *catalog) maySee(ctx context.Context, collection string) (bool, error) {
 	if l.keys == nil {
 		return true, nil
@@ -177,7 +178,7 @@ func (l *catalog) maySee(ctx context.Context, collection string) (bool, error) {
 	return err == nil && (len(collections) == 0 || slices.Contains(collections, collection)), err
 }
 
-// requireDocuments fails while there is nothing to ask.
+// requireDocuments fails if the library is empty.
 func (l *catalog) requireDocuments(ctx context.Context) error {
 	found, err := l.Holds(ctx, retrieve.Filter{})
 	if err != nil {
@@ -194,8 +195,8 @@ func (l *catalog) requireDocuments(ctx context.Context) error {
 	return problem(http.StatusNotFound, "empty_library", "the library is empty: run 'ibid ingest FOLDER' and ask again")
 }
 
-// collectionFilter returns the filter with a collection that was named outside it, which may not be
-// another one than that of the filter.
+// collectionFilter returns f restricted to a collection that was named outside it. It fails
+// if f names a different one.
 func (l *catalog) collectionFilter(ctx context.Context, f retrieve.Filter, collection string) (retrieve.Filter, error) {
 	for _, name := range []string{f.Collection, collection} {
 		if err := l.checkCollection(ctx, name); err != nil {
@@ -210,8 +211,8 @@ func (l *catalog) collectionFilter(ctx context.Context, f retrieve.Filter, colle
 	return f, nil
 }
 
-// checkCollection fails for a collection without documents in a library that has
-// some, since that is most likely a mistake, unless documents are still being read.
+// checkCollection fails if a collection has no documents, which is most likely a spelling
+// mistake, unless the library is empty or documents are still being read.
 func (l *catalog) checkCollection(ctx context.Context, name string) error {
 	if name == "" || !l.indexing().Ready {
 		return nil

@@ -20,15 +20,15 @@ import (
 	"ibid/retrieve"
 )
 
-// A conversation is what one key, or one of its users, asked under one id. Nothing else
-// is stored of it than the records of its answers, whose requests name it.
+// A conversation is the questions that one key, or one of its users, asked under one id. It
+// has no record of its own: the requests in the records of its answers name it.
 
 const (
 	// maxUserName is the longest name of a user, in characters.
 	maxUserName = 200
 	// maxConversationName is the longest name of a conversation, in characters.
 	maxConversationName = 200
-	// conversationTurns is how many turns a question of a conversation follows.
+	// conversationTurns is the maximum number of turns before a question of a conversation.
 	conversationTurns = 40
 	// recordsAtOnce is how many records are read at a time.
 	recordsAtOnce = 200
@@ -36,12 +36,12 @@ const (
 
 var conversationID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// A conversationRef names a conversation among those of a key.
+// A conversationRef identifies a conversation among those of a key.
 type conversationRef struct {
 	// Conversation is its id, 1 to 64 letters, digits, "-" or "_".
 	Conversation string `json:"conversation,omitempty"`
-	// User is whom the key asks for; the conversations of each are apart, and each has
-	// a share of the key's questions.
+	// User is the person that the key asks for. Each user has separate conversations and a
+	// share of the key's questions.
 	User string `json:"user,omitempty"`
 }
 
@@ -56,8 +56,8 @@ func (t conversationRef) check() error {
 	return nil
 }
 
-// conversationOf returns the conversation that an address names. Whom a trusted proxy names along with a
-// key has no other's.
+// conversationOf returns the conversation in an address. If a trusted proxy names the user,
+// no other user's conversation can be named.
 func conversationOf(c echo.Context) conversationRef {
 	t := conversationRef{c.Param("id"), c.QueryParam("user")}
 	if caller := holderFrom(c.Request().Context()); caller != nil {
@@ -68,12 +68,12 @@ func conversationOf(c echo.Context) conversationRef {
 
 // storedQuestion returns the question in a stored request; a summary has none.
 func storedQuestion(request []byte) askRequest {
-	r, _ := decodeStored[askRequest](request) // nothing in what another version stored
+	r, _ := decodeStored[askRequest](request) // empty for a request stored by another version
 	return r
 }
 
-// previousTurns returns the turns before a question of a conversation, and the heading that the
-// last answer cited: its records have them, unless the client sent a history.
+// previousTurns returns the turns before a question of a conversation, and the heading that
+// the last answer cited. They are read from the records, unless the client sent a history.
 func (a *asking) previousTurns(c echo.Context, r *askRequest) (turns []answer.Turn, citedUnder string, err error) {
 	if err := cmp.Or(r.conversationRef.check(), checkConversationName(r.Name)); err != nil || r.Conversation == "" {
 		return r.History, "", err
@@ -83,14 +83,14 @@ func (a *asking) previousTurns(c echo.Context, r *askRequest) (turns []answer.Tu
 		r.User = caller.user
 	}
 	switch {
-	case caller != nil && caller.key.Public: // whoever knew an id would follow another visitor's questions
+	case caller != nil && caller.key.Public: // many people have this key, and any of them could name the conversation
 		return nil, "", invalidField("conversation", "no_conversations", "many people have this public key: send the history")
 	case a.keep <= 0:
 		return nil, "", invalidField("conversation", "no_conversations",
 			"this server keeps no records, and so no conversations: send the history")
 	case r.Record != nil && !*r.Record:
 		return nil, "", invalidField("record", "no_conversations", "a conversation is kept in its records: leave record or conversation out")
-	case r.History != nil: // a client that shows the conversation may know better what came before
+	case r.History != nil: // a client that shows the conversation sends the history that it shows
 		return r.History, "", nil
 	}
 	ctx := c.Request().Context()
@@ -124,7 +124,7 @@ func (a *asking) previousTurns(c echo.Context, r *askRequest) (turns []answer.Tu
 	return turns[max(0, len(turns)-conversationTurns):], citedUnder, nil
 }
 
-// fullRecord returns a record with its events, nil if it was deleted meanwhile.
+// fullRecord returns a record with its events, or nil if it has been deleted.
 func (a *asking) fullRecord(ctx context.Context, id string) (*answerRecord, error) {
 	stored, err := a.ledger.Record(ctx, id)
 	if errors.Is(err, retrieve.ErrNotFound) {
@@ -136,8 +136,8 @@ func (a *asking) fullRecord(ctx context.Context, id string) (*answerRecord, erro
 	return recordWithEvents(stored)
 }
 
-// records are all of the caller's, newest first and without events, with those of the
-// answers that have just ended.
+// records returns all records of a caller, newest first and without events. It waits for the
+// records of answers that have just ended.
 func (a *asking) records(ctx context.Context, by string) iter.Seq2[retrieve.Record, error] {
 	if err := a.live.waitStored(ctx); err != nil {
 		return func(yield func(retrieve.Record, error) bool) {
@@ -147,7 +147,7 @@ func (a *asking) records(ctx context.Context, by string) iter.Seq2[retrieve.Reco
 	return recordsOf(ctx, a.ledger, by)
 }
 
-// recordsOf are all records of a caller, newest first and without events.
+// recordsOf returns all records of a caller, newest first and without events.
 func recordsOf(ctx context.Context, in retrieve.Archive, by string) iter.Seq2[retrieve.Record, error] {
 	return func(yield func(retrieve.Record, error) bool) {
 		page := make([]retrieve.Record, recordsAtOnce)
@@ -166,7 +166,7 @@ func recordsOf(ctx context.Context, in retrieve.Archive, by string) iter.Seq2[re
 	}
 }
 
-// turns are those of the conversation that ends with an answer.
+// turns returns the turns of the conversation up to and including this answer.
 func (r *answerRecord) turns() ([]answer.Turn, error) {
 	asked, err1 := decodeStored[askRequest](r.Request)
 	said, err2 := decodeStored[answer.Text](r.Answer)
@@ -179,9 +179,9 @@ type listedConversation struct {
 	conversationRef
 	Questions int       `json:"questions"`
 	Name      string    `json:"name,omitempty"`
-	First     string    `json:"first"` // question
+	First     string    `json:"first"` // the first question
 	Started   time.Time `json:"started"`
-	Ended     time.Time `json:"ended"` // its last answer
+	Ended     time.Time `json:"ended"` // when its last answer ended
 }
 
 // listedConversations is the reply of GET /api/conversations.
@@ -189,8 +189,8 @@ type listedConversations struct {
 	Conversations []*listedConversation `json:"conversations"`
 }
 
-// listConversations lists the caller's conversations, those with the last questions
-// first: of all users, or of the one in ?user=.
+// listConversations lists the caller's conversations, most recently asked first: of all
+// users, or of the user in ?user=.
 func (r *runHandlers) listConversations(c echo.Context) error {
 	list, found := listedConversations{Conversations: []*listedConversation{}}, map[conversationRef]*listedConversation{}
 	of := conversationOf(c).User
@@ -216,8 +216,8 @@ func (r *runHandlers) listConversations(c echo.Context) error {
 	return reply(c, http.StatusOK, list)
 }
 
-// namedConversation is the body of PATCH /api/conversations/ID. A conversation with an
-// empty name is called by its first question.
+// namedConversation is the body of PATCH /api/conversations/ID. An empty name restores the
+// first question as the name.
 type namedConversation struct {
 	Name *string `json:"name"`
 }
@@ -234,7 +234,7 @@ func (r *runHandlers) renameConversation(c echo.Context, given namedConversation
 	if err != nil {
 		return err
 	}
-	ctx := context.WithoutCancel(c.Request().Context()) // all of them have one name
+	ctx := context.WithoutCancel(c.Request().Context()) // the name must reach all records
 	for _, id := range ids {
 		stored, err := r.ledger.Record(ctx, id)
 		if err == nil {
@@ -243,7 +243,7 @@ func (r *runHandlers) renameConversation(c echo.Context, given namedConversation
 			stored.Spec = mustEncode(asked)
 			err = r.ledger.KeepRecord(ctx, stored)
 		}
-		if err != nil && !errors.Is(err, retrieve.ErrNotFound) { // deleted meanwhile, or one of its documents
+		if err != nil && !errors.Is(err, retrieve.ErrNotFound) { // the record or one of its documents was deleted
 			return fmt.Errorf("naming the conversation of the run %s: %w", id, err)
 		}
 	}
@@ -261,11 +261,11 @@ func checkConversationName(name string) error {
 // A shownConversation is the reply of GET /api/conversations/ID.
 type shownConversation struct {
 	conversationRef
-	// Runs are the records of its answers, oldest first.
+	// Runs are the records of the answers, oldest first.
 	Runs []*answerRecord `json:"runs"`
 }
 
-// showConversation exports a conversation: each question with its whole answer.
+// showConversation exports a conversation: each question with its complete answer.
 func (r *runHandlers) showConversation(c echo.Context) error {
 	t, ids, err := r.conversationRuns(c)
 	if err != nil {
@@ -285,8 +285,8 @@ func (r *runHandlers) showConversation(c echo.Context) error {
 	return reply(c, http.StatusOK, shown)
 }
 
-// deleteConversation deletes all that is stored of a conversation. It stops its answers
-// that are under way here.
+// deleteConversation deletes all stored records of a conversation. It stops its answers that
+// are in progress on this server.
 func (r *runHandlers) deleteConversation(c echo.Context) error {
 	ctx := c.Request().Context()
 	t := conversationOf(c)
@@ -316,7 +316,8 @@ func (r *runHandlers) deleteConversation(c echo.Context) error {
 	return sendNoContent(c, err)
 }
 
-// conversationRuns returns the conversation that an address names, and its records, newest first.
+// conversationRuns returns the conversation in an address, and the ids of its records, newest
+// first.
 func (r *runHandlers) conversationRuns(c echo.Context) (t conversationRef, ids []string, err error) {
 	t = conversationOf(c)
 	for stored, err := range r.records(c.Request().Context(), callerID(c)) {

@@ -23,29 +23,29 @@ import (
 	"ibid/retrieve"
 )
 
-// documents serves the stored documents: lists of them, their text, and their pages.
+// documents serves the stored documents: lists, text and pages.
 type documents struct {
 	*catalog
 	pages     *pages
 	drawer    Drawer
 	originals Originals
-	drawing   *semaphore.Weighted // a slot for each page that is being drawn
+	drawing   *semaphore.Weighted // one slot for each page being drawn
 	folders   UploadFolders       // nil: nothing can be added
-	sample    fs.FS               // a library to try
+	sample    fs.FS               // the sample library
 	sites     Sites
-	model     func(context.Context) string // that writes answers; empty without one
-	summarize bool                         // a model can summarize documents
+	model     func(context.Context) string // returns the name of the model that writes answers; "" for none
+	summarize bool                         // whether a model can summarize documents
 	runs      *runHandlers
 }
 
 // documentList is the reply of GET /api/documents.
 type documentList struct {
-	// Documents are those after the id in ?after=, ?limit= at most, by id; with ?recent=1
-	// the latest.
+	// Documents are sorted by id and begin after the id in ?after=; with ?recent=1 they are
+	// the latest. ?limit= bounds their number.
 	Documents []retrieve.DocumentInfo `json:"documents"`
-	// More means that others follow.
+	// More reports whether more documents follow.
 	More bool `json:"more"`
-	// Total counts all that match the filter.
+	// Total is the number of documents that match the filter.
 	Total int `json:"total"`
 	// Troubles are the files that the last sync could not read.
 	Troubles []ingest.Change `json:"troubles"`
@@ -59,8 +59,7 @@ func (d *documents) list(c echo.Context) error {
 	return sendValue(c, http.StatusOK, l, err)
 }
 
-// listing is the list that the query asks for, with limit documents at most unless
-// the query has a limit.
+// listing returns the list that the query asks for. limit applies if the query has none.
 func (d *documents) listing(c echo.Context, limit int) (documentList, error) {
 	ctx, q := c.Request().Context(), c.QueryParams()
 	f := retrieve.Filter{Collection: q.Get("collection"), Root: q.Get("root"), PathPrefix: q.Get("path_prefix"),
@@ -85,7 +84,8 @@ func (d *documents) listing(c echo.Context, limit int) (documentList, error) {
 		return documentList{}, fmt.Errorf("listing the documents: %w", err)
 	}
 	l := documentList{Total: len(all), Troubles: []ingest.Change{}, Indexing: d.indexing()}
-	// A key for some collections gets neither: a file that was not stored has no collection.
+	// A key for some collections gets no troubles and no sites: a file that was not stored
+	// has no collection.
 	everything, err := d.maySee(ctx, "")
 	if err != nil {
 		return l, err
@@ -109,11 +109,11 @@ func (d *documents) listing(c echo.Context, limit int) (documentList, error) {
 // shownDocument is the reply of GET /api/documents/ID.
 type shownDocument struct {
 	excerpt
-	// Drawn are pictures of the pages at the place.
+	// Drawn are links to pictures of the pages at the place.
 	Drawn []drawnPage `json:"drawn,omitempty"`
-	// Original is the address of the file, where that is on this server.
+	// Original is the address of the file, if it is on this server.
 	Original string `json:"original,omitempty"`
-	// Found are the first places with the words in ?find=.
+	// Found are the first places that contain the words in ?find=.
 	Found []foundPlace `json:"found,omitempty"`
 }
 
@@ -149,7 +149,7 @@ func (d *documents) find(c echo.Context, route string) (*ingest.Document, textRa
 		_, state := r.quote.locate(doc, r, r.quote.words)
 		return state
 	})
-	if errors.Is(err, retrieve.ErrNotFound) && r.quote.words != "" { // all that is left of the document
+	if errors.Is(err, retrieve.ErrNotFound) && r.quote.words != "" { // the quote may be all that remains of the document
 		r.Page = 0
 		return &ingest.Document{ID: id, Path: id, Title: path.Base(id)}, r, nil
 	}
@@ -162,7 +162,8 @@ func (d *documents) find(c echo.Context, route string) (*ingest.Document, textRa
 	return doc, r, err
 }
 
-// viewer is the page of one document, with the quoted words marked. It needs no JavaScript.
+// viewer replies with the page of one document, with the quoted words marked. It needs no
+// JavaScript.
 func (d *documents) viewer(c echo.Context) error {
 	doc, r, err := d.find(c, "/documents/")
 	if err != nil {
@@ -209,7 +210,7 @@ func (d *documents) mayChange(ctx context.Context) bool {
 // pageOfDocuments is how many documents one page lists.
 const pageOfDocuments = 250
 
-// listPage is the list of documents as a page that needs no JavaScript.
+// listPage replies with the list of documents as a page. It needs no JavaScript.
 func (d *documents) listPage(c echo.Context) error {
 	l, err := d.listing(c, pageOfDocuments)
 	if err != nil {
@@ -229,11 +230,11 @@ func (d *documents) listPage(c echo.Context) error {
 	return d.pages.send(c, http.StatusOK, "documents", p)
 }
 
-// window is how much of a text is shown before and after a place, in bytes.
+// window is how many bytes of text are shown before and after a place.
 const window = 48 << 10
 
-// An excerpt is the part of a document around a place in it, in blocks, as the
-// page's panel and the viewer show it.
+// An excerpt is the part of a document around a place, split into blocks, as the page's panel
+// and the viewer show it.
 type excerpt struct {
 	Document string `json:"document"`
 	Root     string `json:"root"`
@@ -241,29 +242,28 @@ type excerpt struct {
 	Title    string `json:"title"`
 	Format   string `json:"format"`
 	Digest   string `json:"digest"`
-	// AlsoIn are the other documents with equal files that the caller may see.
+	// AlsoIn are the other documents with identical files that the caller may see.
 	AlsoIn []string `json:"also_in,omitempty"`
 	Bytes  int      `json:"bytes"` // length of the whole text
-	Pages  int      `json:"pages"` // 0 without pages
+	Pages  int      `json:"pages"` // 0 if the document has no pages
 	// Page is the number of the page at the place.
 	Page int `json:"page,omitempty"`
 	// Start and End are the marked bytes of the text; equal when nothing is marked.
 	Start int `json:"start"`
 	End   int `json:"end"`
-	// State is the state of the quote that the link was made for: "unchanged",
-	// "moved" (marked at its new place) or "changed" (not in the text any more, and
-	// nothing is marked). Links without the quote's hash have none.
+	// State compares the quote in the link with the document: "unchanged", "moved" (marked at
+	// its new place) or "changed" (no longer in the text; nothing is marked). It is empty for
+	// links without the quote's hash.
 	State quoteState `json:"state,omitempty"`
-	// Missing means that the place is not in the text: the document has changed
-	// since the link was made.
+	// Missing means that the place is no longer in the text, since the document has changed.
 	Missing bool `json:"missing"`
-	// Was is the text that was cited, and Cited the day, where it is missing and
-	// ?run= names the record of the answer.
+	// Was is the cited text, and Cited the day, if the place is missing and ?run= names the
+	// record of the answer.
 	Was    string  `json:"was,omitempty"`
 	Cited  string  `json:"cited,omitempty"`
 	Blocks []block `json:"blocks"`
-	// Earlier and Later are offsets to ask for (at) where there is more text
-	// before or after the blocks; -1 where there is none.
+	// Earlier and Later are the offsets to ask for (at) to get more text before or after the
+	// blocks; -1 if there is no more.
 	Earlier int `json:"earlier"`
 	Later   int `json:"later"`
 }
@@ -271,26 +271,26 @@ type excerpt struct {
 // A block is a heading, a paragraph or the beginning of a page.
 type block struct {
 	Kind  string     `json:"kind"`            // "heading", "text" or "page"
-	Level int        `json:"level,omitempty"` // of a heading, 1 is the outermost
+	Level int        `json:"level,omitempty"` // of a heading; 1 is the outermost
 	Page  int        `json:"page,omitempty"`
 	Runs  []blockRun `json:"runs,omitempty"`
-	Note  string     `json:"note,omitempty"` // of the heading of a message: who sent it, when and to whom
-	At    int        `json:"-"`              // its place in the text
-	Depth int        `json:"-"`              // of a heading: one more than that of the heading above it, 1 without one
+	Note  string     `json:"note,omitempty"` // for the heading of a message: sender, date and recipients
+	At    int        `json:"-"`              // offset in the text
+	Depth int        `json:"-"`              // for a heading: 1 plus the number of headings above it
 }
 
-// Rank is the level of a heading on a page whose title has the first.
+// Rank is the level of the heading on a page whose title has level 1.
 func (b block) Rank() int { return b.Depth + 1 }
 
 // A blockRun is a part of a block's text, marked or not.
 type blockRun struct {
 	Text string `json:"text"`
 	Mark bool   `json:"mark,omitempty"`
-	// First is set on the first marked span: the one to scroll to.
+	// First is set for the first marked span, to which the page scrolls.
 	First bool `json:"first,omitempty"`
 }
 
-// excerptOf cuts the text around a place into blocks.
+// excerptOf splits the text around a place into blocks.
 func excerptOf(d *ingest.Document, r textRange) excerpt {
 	x := excerpt{Document: d.ID, Root: d.Root, Path: d.Path, Title: d.Title, Format: d.Format, Digest: d.Digest,
 		Bytes: len(d.Text), Pages: len(d.Pages), Earlier: -1, Later: -1, Blocks: []block{}}
@@ -328,8 +328,8 @@ func excerptOf(d *ingest.Document, r textRange) excerpt {
 	return x
 }
 
-// blocks cuts Text[lo:hi], which begins and ends with lines, at empty lines,
-// headings and pages. The bytes from start to end are marked.
+// blocks splits Text[lo:hi], which consists of whole lines, at empty lines, headings and
+// pages. The bytes from start to end are marked.
 func blocks(d *ingest.Document, lo, hi, start, end int) []block {
 	out := []block{}
 	marked := false
@@ -375,7 +375,7 @@ func blocks(d *ingest.Document, lo, hi, start, end int) []block {
 		case section < len(d.Sections) && d.Sections[section].Start < next:
 			add("text", 0, paragraph, line)
 			paragraph = line
-			// A section without a heading is a row of a table: a paragraph.
+			// A section without a heading is a row of a table, shown as a paragraph.
 			if d.Sections[section].Heading != "" {
 				add("heading", min(max(d.Sections[section].Level, 1), 6), line, next)
 				paragraph = next
@@ -391,7 +391,7 @@ func blocks(d *ingest.Document, lo, hi, start, end int) []block {
 	return out
 }
 
-// noteOf returns what the heading in a line has that is not in the text.
+// noteOf returns the part of a line's heading that is not in the text.
 func noteOf(d *ingest.Document, line int) string {
 	section := sort.Search(len(d.Sections), func(i int) bool { return d.Sections[i].Start >= line })
 	text := strings.TrimSpace(d.Text[line:lineEnd(d.Text, line)])
@@ -402,9 +402,9 @@ func noteOf(d *ingest.Document, line int) string {
 	return note
 }
 
-// setHeadings counts, for each heading, the headings that it is below, and itself, and sets its note.
+// setHeadings sets the depth and the note of each heading.
 func setHeadings(d *ingest.Document, blocks []block) {
-	var above []int // levels of the headings that the next may be below
+	var above []int // levels of the headings that enclose the next one
 	for i, b := range blocks {
 		if b.Kind == "heading" {
 			above = append(slices.DeleteFunc(above, func(level int) bool { return level >= b.Level }), b.Level)
@@ -422,8 +422,8 @@ func lineEnd(text string, i int) int {
 	return len(text)
 }
 
-// runeStart moves i back to the beginning of a UTF-8 sequence, runeEnd forward to
-// the end of one. Both return an offset within the text.
+// runeStart moves i back to the start of a UTF-8 sequence, and runeEnd forward to the end of
+// one. Both return an offset within the text.
 func runeStart(text string, i int) int {
 	i = min(max(i, 0), len(text))
 	for i > 0 && i < len(text) && !utf8.RuneStart(text[i]) {

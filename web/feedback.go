@@ -17,8 +17,8 @@ import (
 // MaxComment is the longest comment on an answer, in characters.
 const MaxComment = 4000
 
-// feedbackRequest is the body of POST /api/feedback. Citation is an index into the
-// answer's citations, from 0; without it the feedback is about the whole answer.
+// feedbackRequest is the body of POST /api/feedback. Citation is an index into the answer's
+// citations, from 0; if missing, the feedback is about the whole answer.
 type feedbackRequest struct {
 	Run      string   `json:"run"`
 	Rating   integer  `json:"rating"`
@@ -41,8 +41,8 @@ func entryOf(f retrieve.Feedback) feedbackEntry {
 	return e
 }
 
-// giveFeedback stores the caller's feedback on an answer, and replaces earlier
-// feedback of the same caller.
+// giveFeedback stores the caller's feedback on an answer, replacing the caller's earlier
+// feedback.
 func (r *runHandlers) giveFeedback(c echo.Context, given feedbackRequest) error {
 	given.Comment = strings.TrimSpace(given.Comment)
 	switch {
@@ -76,12 +76,12 @@ func (r *runHandlers) giveFeedback(c echo.Context, given feedbackRequest) error 
 // feedbackList is the reply of GET /api/feedback.
 type feedbackList struct {
 	Feedback []feedbackEntry `json:"feedback"`
-	// Next is the ?after= of the next page; empty on the last page.
+	// Next is the value of ?after= for the next page; empty on the last page.
 	Next string `json:"next,omitempty"`
 }
 
-// listFeedback lists the feedback of all callers, newest first: ?limit= entries
-// after ?after=.
+// listFeedback lists the feedback of all callers, newest first: at most ?limit= entries after
+// ?after=.
 func (r *runHandlers) listFeedback(c echo.Context) error {
 	limit, err := limitOf(c, 100, 1, 1000)
 	if err != nil {

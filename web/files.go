@@ -28,8 +28,8 @@ import (
 	"ibid/retrieve"
 )
 
-// Uploads stores documents that people send; [ingest.Uploads] is one. An
-// upload's name is its document's path.
+// Uploads stores documents that people send; [ingest.Uploads] is one. The name of an upload
+// is the path of its document.
 type Uploads interface {
 	Add(ctx context.Context, name string, content io.Reader, meta map[string]string) (ingest.Change, error)
 	Reread(ctx context.Context, name string, meta map[string]string) (ingest.Change, error)
@@ -38,50 +38,53 @@ type Uploads interface {
 
 // UploadFolders finds the uploads of each collection.
 type UploadFolders interface {
-	// CollectionUploads returns the uploads of a collection, and makes a folder for them if there is
-	// none. The error is or wraps [ingest.ErrCollection] for a name that no folder can have.
+	// CollectionUploads returns the uploads of a collection, creating a folder for them if
+	// necessary. The error is or wraps [ingest.ErrCollection] if no folder can have this
+	// name.
 	CollectionUploads(ctx context.Context, collection string) (Uploads, error)
-	// RootUploads returns the uploads in a root, and its collection. Those of a root that is not
-	// made for uploads can only be read again: all else is [ingest.ErrNotUploaded]. The
-	// error is or wraps [fs.ErrNotExist] if there is no such root.
+	// RootUploads returns the uploads in a root, and its collection. The files of a root that
+	// is not for uploads can only be read again; other methods return
+	// [ingest.ErrNotUploaded]. The error is or wraps [fs.ErrNotExist] if the root does not
+	// exist.
 	RootUploads(ctx context.Context, root string) (u Uploads, collection string, err error)
-	// Roots lists the roots of such folders, with their collections, except for that of
+	// Roots lists the roots for uploads with their collections, except the root of
 	// [Options.UploadCollection].
 	Roots(ctx context.Context) ([]ingest.Root, error)
-	// Rename gives a collection another name, which keys for it get too. The error is or
-	// wraps [ingest.ErrCollection], [retrieve.ErrTaken], or [fs.ErrNotExist] for a
-	// collection that is not only of such folders.
+	// Rename renames a collection, also in the keys for it. The error is or wraps
+	// [ingest.ErrCollection], [retrieve.ErrTaken], or [fs.ErrNotExist] if the collection has
+	// roots that are not for uploads.
 	Rename(ctx context.Context, from, to string) error
-	// Delete deletes a collection with its files and, unless they are kept, the answers
-	// that looked at them. Keys for it lose it, and those for it alone are revoked. The error is or wraps [fs.ErrNotExist] as for Rename.
+	// Delete deletes a collection with its files and, unless keepAnswers is set, the answers
+	// that used them. Keys lose access to it, and keys for it alone are revoked. The error is
+	// or wraps [fs.ErrNotExist] as for Rename.
 	Delete(ctx context.Context, collection string, keepAnswers bool) error
 }
 
 // Sites adds web sites, which are read in the background.
 type Sites interface {
-	// AddSite adds the site or page at an address to a collection, or where it is: that
-	// of the server for a new one if the collection is empty. The error is or wraps
-	// [ingest.ErrCollection], [retrieve.ErrTaken] if it is in another collection, or a
-	// [*site.RefusedError] if it is not fetched.
+	// AddSite adds the site or page at an address to a collection. If collection is empty, a
+	// known site stays in its collection and a new one gets the server's. The error is or
+	// wraps [ingest.ErrCollection], [retrieve.ErrTaken] if the site is in another collection,
+	// or a [*site.RefusedError] if it is not fetched.
 	AddSite(ctx context.Context, address, collection string) (ingest.Root, error)
 	// SiteStates lists the sites that this server reads, by address.
 	SiteStates() []SiteState
 }
 
-// A SiteState is how far a server has read a web site.
+// A SiteState is the progress of reading a web site.
 type SiteState struct {
 	Address string `json:"address"`
 	Reading bool   `json:"reading"`
-	// Done of Total pages known so far were requested, or all of them read.
+	// Done of the Total pages known so far were requested, or all if the site has been read.
 	Done  int `json:"done"`
 	Total int `json:"total"`
-	// Notices say what was left out: limits that were reached, pages that robots.txt excludes.
+	// Notices are about pages left out: limits reached, pages excluded by robots.txt.
 	Notices []site.Notice `json:"notices,omitempty"`
 	// Error says why the site could not be read.
 	Error string `json:"error,omitempty"`
 }
 
-// addSite adds the web site at ?url=, to ?collection= if that is given.
+// addSite adds the web site at an address to the collection in ?collection=, if given.
 func (d *documents) addSite(c echo.Context, address string) error {
 	in := c.QueryParam("collection")
 	root, err := d.sites.AddSite(c.Request().Context(), address, in)
@@ -92,11 +95,11 @@ func (d *documents) addSite(c echo.Context, address string) error {
 	return sendValue(c, http.StatusAccepted, root, collectionProblem(in, err))
 }
 
-// uploadsRoot is the root of the documents that were uploaded.
+// uploadsRoot is the root of uploaded documents.
 const uploadsRoot = "uploads"
 
-// add adds the web site at ?url=, or stores a file: the body of the request, named by
-// ?name=, or the only file of a form.
+// add adds the web site in ?url=, or stores a file: the body of the request, named by ?name=,
+// or the only file of a form.
 func (d *documents) add(c echo.Context) error {
 	if address := c.QueryParam("url"); address != "" {
 		return d.addSite(c, address)
@@ -138,7 +141,7 @@ func (d *documents) add(c echo.Context) error {
 	if err == nil {
 		added.AlsoIn, err = d.copies(c.Request().Context(), doc)
 	}
-	if err != nil && !errors.Is(err, retrieve.ErrNotFound) { // only the files in an archive are documents
+	if err != nil && !errors.Is(err, retrieve.ErrNotFound) { // an archive is no document, only the files in it are
 		return err
 	}
 	c.Response().Header().Set(echo.HeaderLocation, Link(d.pages.prefix(), change.Document, 0, 0))
@@ -148,7 +151,7 @@ func (d *documents) add(c echo.Context) error {
 // addedDocument is the reply of POST /api/documents.
 type addedDocument struct {
 	ingest.Change
-	// AlsoIn are the other documents with equal files that the caller may see.
+	// AlsoIn are the other documents with identical files that the caller may see.
 	AlsoIn []string `json:"also_in,omitempty"`
 }
 
@@ -161,8 +164,8 @@ func nextFile(form *multipart.Reader) (*multipart.Part, error) {
 	}
 }
 
-// uploadsFor returns the uploads that a request adds to: those of ?collection=, or else
-// of the only collection that the caller may change.
+// uploadsFor returns the uploads that a request adds to: the collection in ?collection=, or
+// the only collection that the caller may change.
 func (d *documents) uploadsFor(c echo.Context) (Uploads, error) {
 	ctx, in := c.Request().Context(), c.QueryParam("collection")
 	if caller := holderFrom(ctx); in == "" && caller != nil && len(caller.writableCollections()) == 1 {
@@ -171,7 +174,8 @@ func (d *documents) uploadsFor(c echo.Context) (Uploads, error) {
 	return d.folders.CollectionUploads(ctx, cmp.Or(in, d.catalog.uploads))
 }
 
-// fileProblem is an error about a file or a collection as clients get it; nil for others.
+// fileProblem converts an error about a file or a collection for clients; it returns nil for
+// other errors.
 func fileProblem(err error) *Problem {
 	var skip *ingest.SkipError
 	var unreadable *ingest.UnreadableError
@@ -207,8 +211,8 @@ func fileProblem(err error) *Problem {
 	return nil
 }
 
-// findUpload returns the upload that an address spells: those that it belongs to, its name
-// there, and the id of its document.
+// findUpload returns the upload in an address: its root's uploads, its name there, and the id
+// of its document.
 func (d *documents) findUpload(c echo.Context) (in Uploads, name, id string, err error) {
 	if id, _, err = parseLink(c.Request().URL, "/api/documents/"); err != nil {
 		return nil, "", "", err
@@ -228,8 +232,8 @@ func changeProblem(name string, err error) error {
 	return err
 }
 
-// labels are the metadata of an upload that filters compare: the body of
-// PATCH /api/documents/ID. An empty one is again what the file says.
+// labels are the metadata of an upload that filters compare: the body of PATCH
+// /api/documents/ID. An empty label restores the value in the file.
 type labels struct {
 	Tags     *[]string `json:"tags"`
 	Author   *string   `json:"author"`
@@ -237,13 +241,13 @@ type labels struct {
 	Language *string   `json:"language"`
 }
 
-// Limits of labels: the longest, in characters, and the most tags.
+// Limits of labels.
 const (
 	maxLabel = 500
 	maxTags  = 50
 )
 
-// parseLabels returns the labels in a query: one tag for each tag.
+// parseLabels returns the labels in a query, with one ?tag= for each tag.
 func parseLabels(q url.Values) (l labels) {
 	if tags, given := q["tag"]; given {
 		tags = slices.DeleteFunc(tags, func(tag string) bool { return tag == "" })
@@ -257,7 +261,7 @@ func parseLabels(q url.Values) (l labels) {
 	return l
 }
 
-// check returns the labels as metadata, nil without any.
+// check returns the labels as metadata.
 func (l labels) check() (map[string]string, error) {
 	meta := map[string]string{}
 	if l.Tags != nil {
@@ -297,7 +301,7 @@ func checkLabel(name, value string) error {
 	return nil
 }
 
-// setLabels changes the labels of an upload, which is read again.
+// setLabels changes the labels of an upload, which is then read again.
 func (d *documents) setLabels(c echo.Context, l labels) error {
 	meta, err := l.check()
 	if err != nil {
@@ -317,8 +321,8 @@ func (d *documents) readAgain(c echo.Context, meta map[string]string) error {
 	return sendValue(c, http.StatusOK, change, changeProblem(name, err))
 }
 
-// remove deletes an upload, and the records of the answers that quote it unless the
-// query has answers=keep.
+// remove deletes an upload and, unless the query has answers=keep, the records of the answers
+// that quote it.
 func (d *documents) remove(c echo.Context) error {
 	uploads, name, id, err := d.findUpload(c)
 	if err != nil {
@@ -326,7 +330,7 @@ func (d *documents) remove(c echo.Context) error {
 	}
 	ctx := context.WithoutCancel(c.Request().Context())
 	err = uploads.Remove(ctx, name)
-	// A file that has disappeared can have answers, too.
+	// Answers may quote a file that no longer exists.
 	if c.QueryParam("answers") != "keep" && (err == nil || errors.Is(err, fs.ErrNotExist)) {
 		err = errors.Join(err, d.runs.ledger.ForgetQuoting(ctx, id))
 	}
@@ -338,11 +342,12 @@ type Originals interface {
 	// Original returns the bytes of a document's file. The error is or wraps
 	// [ingest.ErrChanged], [ingest.ErrElsewhere] or [fs.ErrNotExist].
 	Original(ctx context.Context, doc *ingest.Document) ([]byte, error)
-	// IsLocal is false for a document whose file is known to be on another server.
+	// IsLocal returns false if the document's file is known to be on another server.
 	IsLocal(ctx context.Context, doc *ingest.Document) bool
 }
 
-// originalProblem is an error of reading a document's file, which may have disappeared.
+// originalProblem converts an error from reading a document's file, which may have been
+// deleted.
 func originalProblem(err error) error {
 	if errors.Is(err, fs.ErrNotExist) && !errors.Is(err, ingest.ErrElsewhere) {
 		return problem(http.StatusNotFound, "original_not_found", "the document's file is no longer in its folder").withCause(err)
@@ -350,13 +355,13 @@ func originalProblem(err error) error {
 	return fmt.Errorf("reading the file of a document: %w", err)
 }
 
-// originalPolicy is for an original PDF, which a browser shows in place of a page:
-// nothing in it may load, run, send or be framed.
+// originalPolicy is the policy for an original PDF, which a browser shows as a page: nothing
+// in it may load, run, send or be framed.
 const originalPolicy = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// sendOriginal replies with a document's file: ?original=1 of the viewer's address.
-// A PDF opens in the browser, at #page=N; any other file is a download, so that
-// no browser runs what is in it.
+// sendOriginal replies with a document's file: ?original=1 in the viewer's address. A PDF
+// opens in the browser, at #page=N; any other file is downloaded, so that no browser runs its
+// contents.
 func (d *documents) sendOriginal(c echo.Context, doc *ingest.Document) error {
 	data, err := d.originals.Original(c.Request().Context(), doc)
 	if err != nil {
@@ -375,16 +380,14 @@ func (d *documents) sendOriginal(c echo.Context, doc *ingest.Document) error {
 	return serveContent(c, data)
 }
 
-// serveContent replies with the data, or with the part of it or the status that
-// the request's headers ask for.
+// serveContent replies with the data. It honors range and conditional requests.
 func serveContent(c echo.Context, data []byte) error {
 	http.ServeContent(c.Response(), c.Request(), "", time.Time{}, bytes.NewReader(data))
 	return nil
 }
 
-// originalLink leads to a document's file, at the page of a place, or to the
-// address it was fetched from, at the marked words; empty where there are no
-// originals.
+// originalLink returns a link to a document's file, at the page of x, or to the address that
+// it was fetched from, at the marked words.
 func (d *documents) originalLink(doc *ingest.Document, x excerpt) string {
 	if address := doc.Meta[ingest.AddressKey]; address != "" {
 		p := retrieve.Passage{Format: doc.Format, Meta: doc.Meta}
@@ -398,12 +401,12 @@ func (d *documents) originalLink(doc *ingest.Document, x excerpt) string {
 	return link
 }
 
-// A Drawer draws pages of documents as they look in print.
+// A Drawer draws pages of documents as printed.
 type Drawer interface {
 	// CanDraw reports whether it can draw pages of a format.
 	CanDraw(ctx context.Context, format string) bool
-	// DrawPage draws a page, counted from 1, as a PNG of the given width in pixels,
-	// with the words of the quote marked. The error is or wraps [ingest.ErrNoDrawing],
+	// DrawPage draws a page, counted from 1, as a PNG of the given width in pixels, with the
+	// words of the quote marked. The error is or wraps [ingest.ErrNoDrawing],
 	// [ingest.ErrChanged], [fs.ErrNotExist] or an [*ingest.UnreadableError].
 	DrawPage(ctx context.Context, doc *ingest.Document, page int, quote string, width int) ([]byte, error)
 }
@@ -412,14 +415,14 @@ type Drawer interface {
 const (
 	minDrawn, maxDrawn = 100, 2000 // width in pixels
 	defaultDrawn       = 1200
-	// shownDrawn is how many pages of one quote the viewer shows.
+	// shownDrawn is the maximum number of pages that the viewer shows for one quote.
 	shownDrawn = 3
-	// maxDrawing is how many are drawn at a time: each has its file in memory.
+	// maxDrawing is how many pages are drawn at a time; each holds its file in memory.
 	maxDrawing = 2
 )
 
-// sendDrawn replies with a picture of a page: ?drawn=N of the viewer's address, with
-// the words from ?start= to ?end= marked.
+// sendDrawn replies with a picture of a page: ?drawn=N in the viewer's address, with the
+// words from ?start= to ?end= marked.
 func (d *documents) sendDrawn(c echo.Context, doc *ingest.Document, r textRange) error {
 	q := c.QueryParams()
 	number, err := parseNumber(q.Get("drawn"))
@@ -448,7 +451,7 @@ func (d *documents) sendDrawn(c echo.Context, doc *ingest.Document, r textRange)
 	h.Set("ETag", fmt.Sprintf(`"%.16x"`, tag))
 	h.Set(echo.HeaderCacheControl, "private, no-cache")
 	if c.Request().Header.Get("If-None-Match") == h.Get("ETag") {
-		return c.NoContent(http.StatusNotModified) // not drawn again
+		return c.NoContent(http.StatusNotModified)
 	}
 	ctx := c.Request().Context()
 	if err := d.drawing.Acquire(ctx, 1); err != nil {
@@ -462,14 +465,14 @@ func (d *documents) sendDrawn(c echo.Context, doc *ingest.Document, r textRange)
 	return c.Blob(http.StatusOK, "image/png", png)
 }
 
-// A drawnPage leads to a drawn page.
+// A drawnPage is a link to a picture of a page.
 type drawnPage struct {
 	Page int    `json:"page"`
 	Link string `json:"link"`
 }
 
-// drawnLinks are the pages that the viewer shows: those of the quoted words, or
-// the one at a place in the text, also instead of those.
+// drawnLinks returns links to the pages with the marked words or, if nothing is marked or
+// instead is set, to the page at the place.
 func (d *documents) drawnLinks(c echo.Context, doc *ingest.Document, x excerpt, instead bool) (links []drawnPage) {
 	if len(doc.Pages) == 0 || !d.drawer.CanDraw(c.Request().Context(), doc.Format) {
 		return nil

@@ -23,7 +23,7 @@ type Indexing struct {
 	Ready bool `json:"ready"`
 }
 
-// health tells monitors and load balancers how the server is.
+// health reports the server's state to monitors and load balancers.
 type health struct {
 	version   string
 	indexing  func() Indexing
@@ -33,7 +33,7 @@ type health struct {
 	encoded   func() (done, total int)
 	logger    *slog.Logger
 
-	unreachable atomic.Bool // the store, when it was last checked
+	unreachable atomic.Bool // whether the store was unreachable when last checked
 }
 
 // liveness is the reply of GET /healthz.
@@ -51,17 +51,17 @@ type readiness struct {
 	Indexing
 	// Reason says why the server is not ready.
 	Reason string `json:"reason,omitempty"`
-	// Detail says that the model gave no answer to the last question, did not pass its
-	// self-test or has not ended it, how many chunks are encoded while some are not, and that an earlier search
-	// index is searched.
+	// Detail describes limitations: the model failed on the last question or in its
+	// self-test, the self-test has not ended, chunks are not all encoded, or an earlier
+	// search index is in use.
 	Detail string `json:"detail,omitempty"`
 }
 
-// storeTimeout is how long the store may take to respond.
+// storeTimeout is the time limit for a check of the store.
 const storeTimeout = 2 * time.Second
 
-// ready reports whether the server can answer questions. What is wrong with the
-// store is logged, once.
+// ready reports whether the server can answer questions. It logs once that the store is
+// unreachable.
 func (h *health) ready(c echo.Context) error {
 	r := readiness{Indexing: h.indexing(), Detail: h.detail()}
 	if why := h.selfTest(c.Request().Context()); why != "" {

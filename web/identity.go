@@ -20,10 +20,10 @@ import (
 
 // A Grant says what the members of a group may do.
 type Grant struct {
-	Group    string // "*": everybody who signed in
+	Group    string // "*": everybody who has signed in
 	Write    bool
 	Settings bool
-	// Collections are the only ones that it is for; none means all.
+	// Collections are the collections that the grant is for; empty means all.
 	Collections []string
 }
 
@@ -48,14 +48,14 @@ func ParseGrant(s string) (Grant, error) {
 	return g, nil
 }
 
-// A SignIn says how trusted proxies name the people who signed in there.
+// A SignIn says how trusted proxies identify people who have signed in.
 type SignIn struct {
-	User   string // the header with the name
-	Groups string // the header with the groups, separated by commas
+	User   string // header with the name
+	Groups string // header with the groups, separated by commas
 	Grants []Grant
 }
 
-// Check fails for headers that say something else, or that would not be sent.
+// Check fails if a header name is invalid or has another meaning.
 func (s *SignIn) Check() error {
 	for _, name := range []string{s.User, s.Groups} {
 		switch h := http.CanonicalHeaderKey(name); {
@@ -69,15 +69,16 @@ func (s *SignIn) Check() error {
 	return nil
 }
 
-// people identify those who signed in at a trusted proxy.
+// people identifies callers that have signed in at a trusted proxy.
 type people struct {
 	SignIn
 	proxies []netip.Prefix
 	logger  *slog.Logger
 }
 
-// proxyIdentity returns the name and the groups that a trusted proxy sends; "" if it names
-// nobody. Those of other senders are ignored, and logged without their words.
+// proxyIdentity returns the name and the groups that a trusted proxy sends, or "" for a
+// caller that has not signed in. Headers from other senders are ignored; a warning without
+// their values is logged.
 func (p *people) proxyIdentity(c echo.Context) (name, in string, _ error) {
 	if p == nil {
 		return "", "", nil
@@ -94,7 +95,7 @@ func (p *people) proxyIdentity(c echo.Context) (name, in string, _ error) {
 	if len(names) > 1 || len(groups) > 1 {
 		return "", "", unauthorized("bad_identity", "%s or %s came twice: the proxy must replace what a client sends in them", p.User, p.Groups)
 	}
-	name = strings.TrimSpace(r.Header.Get(p.User)) // empty: it let in a caller that did not sign in
+	name = strings.TrimSpace(r.Header.Get(p.User)) // empty if the caller has not signed in
 	if len(name) > maxPersonName || !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return "", "", unauthorized("bad_identity", "the name in %s cannot be used: it is longer than %d bytes, or cannot be printed", p.User,
 			maxPersonName)
@@ -102,7 +103,7 @@ func (p *people) proxyIdentity(c echo.Context) (name, in string, _ error) {
 	return name, r.Header.Get(p.Groups), nil
 }
 
-// identify returns the holder of a name that a trusted proxy sent.
+// identify returns the holder for the name and groups that a trusted proxy sent.
 func (p *people) identify(name, groups string) (*holder, error) {
 	h := p.grantedHolder(name, strings.Split(groups, ","))
 	if h == nil {
@@ -126,8 +127,8 @@ func (p *people) trusts(remote string) bool {
 	return err == nil && slices.ContainsFunc(p.proxies, func(n netip.Prefix) bool { return n.Contains(a) })
 }
 
-// grantedHolder returns the holder for a name in groups, nil if none of them may do anything.
-// What one group may write, another that only reads does not extend.
+// grantedHolder returns the holder for a name in groups, or nil if the groups have no grants.
+// A group that may only read does not extend the write access of another group.
 func (p *people) grantedHolder(name string, groups []string) *holder {
 	for i := range groups {
 		groups[i] = strings.TrimSpace(groups[i])
@@ -151,7 +152,8 @@ func (p *people) grantedHolder(name string, groups []string) *holder {
 	return &holder{key: &key, person: true, writes: writes.collections}
 }
 
-// collectionUnion adds up the collections of grants; none means all where there are some.
+// collectionUnion is the union of the collections of grants; if nonempty is set, no
+// collections mean all.
 type collectionUnion struct {
 	nonempty    bool
 	collections []string

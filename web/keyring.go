@@ -18,23 +18,23 @@ import (
 	"ibid/retrieve"
 )
 
-// A holder is the caller of a request, where keys guard the server.
+// A holder is the caller of a request to a server with keys.
 type holder struct {
 	key     *retrieve.Key
 	session *[sha256.Size]byte // nil for a caller that sent the key itself
 	expires time.Time          // when its key or session expires; zero: never
-	// person means that a proxy named the caller, who has no key of the keyring; writes
-	// are then the collections to change, none for all.
+	// person means that a proxy named the caller, who has no key in the keyring. writes are
+	// then the collections that the caller may change; nil means all.
 	person bool
 	writes []string
-	// user is for whom a proxy sent a request with a key; empty: nobody
+	// user is the user that a proxy named in addition to a key, if any
 	user string
 }
 
 type holderKey struct{}
 
-// holderFrom returns the caller of the request that a context belongs to; nil where
-// no keys guard the server, or the route is public.
+// holderFrom returns the caller of the request that a context belongs to. It returns nil if
+// no keys guard the server or the route is public.
 func holderFrom(ctx context.Context) *holder {
 	h, _ := ctx.Value(holderKey{}).(*holder)
 	return h
@@ -42,30 +42,30 @@ func holderFrom(ctx context.Context) *holder {
 
 // How soon a change of the keys by another process takes effect.
 const (
-	freshFor    = time.Second      // a request relies on what was read this long ago
+	freshFor    = time.Second      // how old the keyring may be when a request begins
 	checkEvery  = 2 * time.Second  // between checks of the keys of longer requests
-	trustFor    = 4 * time.Second  // keys are relied on while the store is unreachable
+	trustFor    = 4 * time.Second  // how long keys remain valid while the store is unreachable
 	noteEvery   = 10 * time.Minute // precision of a key's last use
 	ringTimeout = 2 * time.Second  // for one read of the store
 )
 
-// A keyring has the store's keys and sessions in memory. It is read when it is needed.
+// A keyring holds the store's keys and sessions in memory. It is read on demand.
 type keyring struct {
 	store  retrieve.Keyring
 	logger *slog.Logger
 
 	reading sync.Mutex // held while the store is read
 
-	mu       sync.Mutex // guards what follows
-	read     time.Time  // when this was last known to equal the store
+	mu       sync.Mutex // guards the fields below
+	read     time.Time  // when the keyring was last known to equal the store
 	revision int64
 	keys     map[string]*retrieve.Key // by id
 	sessions map[[sha256.Size]byte]retrieve.Session
-	used     map[string]time.Time // when the last use of a key was stored, by its id
+	used     map[string]time.Time // when the last use of each key was stored, by id
 }
 
-// refresh reads the store unless that was done within maxAge. It fails when the
-// keyring is too old to rely on.
+// refresh reads the store unless the keyring is younger than maxAge. It fails if the keyring
+// is too old to rely on.
 func (k *keyring) refresh(ctx context.Context, maxAge time.Duration) error {
 	if k.age() < maxAge {
 		return nil
@@ -73,9 +73,9 @@ func (k *keyring) refresh(ctx context.Context, maxAge time.Duration) error {
 	k.reading.Lock()
 	defer k.reading.Unlock()
 	if k.age() < maxAge {
-		return nil // another request has read it meanwhile
+		return nil // another request has just read it
 	}
-	// Other requests wait for it too, so it does not end with this one.
+	// Other requests wait for this read, so it does not end with this request.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ringTimeout)
 	defer cancel()
 	err := k.load(ctx, time.Now())
@@ -100,7 +100,7 @@ func (k *keyring) load(ctx context.Context, at time.Time) error {
 	if err != nil {
 		return err
 	}
-	if k.keys != nil && k.revision == revision { // nothing else changes them while this reads
+	if k.keys != nil && k.revision == revision { // the keyring changes only under k.reading
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		k.read = at
@@ -123,8 +123,8 @@ func (k *keyring) load(ctx context.Context, at time.Time) error {
 	return nil
 }
 
-// byKey returns the holder of a key, nil if there is no such key, and an error
-// with it if the key has expired.
+// byKey returns the holder of a key, or nil if the key is unknown. If the key has expired, it
+// returns the holder and an error.
 func (k *keyring) byKey(key string) (*holder, error) {
 	digest := sha256.Sum256([]byte(key))
 	k.mu.Lock()
@@ -142,12 +142,12 @@ func (k *keyring) byKey(key string) (*holder, error) {
 	return c, c.expired(time.Now())
 }
 
-// bySession returns the holder of a session's token, nil if there is no such session.
+// bySession returns the holder of a session's token, or nil if the session is unknown.
 func (k *keyring) bySession(token string) (*holder, error) {
 	digest := sha256.Sum256([]byte(token))
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	// A map lookup leaks no timing: nobody chooses the bytes of a digest.
+	// A map lookup leaks no useful timing, since callers cannot choose the bytes of a digest.
 	s, ok := k.sessions[digest]
 	held := k.keys[s.Key]
 	if !ok || held == nil {
@@ -195,14 +195,14 @@ func unauthorized(code, format string, args ...any) *Problem {
 	return &Problem{Status: http.StatusUnauthorized, Code: code, Detail: fmt.Sprintf(format, args...)}
 }
 
-// withRevocation returns a context that ends when its holder's key is revoked or
-// expires, or its session ends, with the reason as its cause. For work that
-// outlives its request, pass a context without the request's cancellation.
+// withRevocation returns a context that is canceled when its holder's key is revoked or
+// expires, or its session ends, with the reason as its cause. For work that outlives its
+// request, pass a context without the request's cancellation.
 func (k *keyring) withRevocation(ctx context.Context) (context.Context, context.CancelFunc) {
 	by := holderFrom(ctx)
 	ctx, cancel := context.WithCancelCause(ctx)
 	if by.person {
-		return ctx, func() { cancel(nil) } // the proxy decides at each request
+		return ctx, func() { cancel(nil) } // the proxy identifies the caller in each request
 	}
 	var check func()
 	check = func() {
@@ -224,11 +224,11 @@ func (k *keyring) withRevocation(ctx context.Context) (context.Context, context.
 	}
 }
 
-// recordUse stores that a key was used, every [noteEvery].
+// recordUse stores that a key was used, at most once in [noteEvery].
 func (k *keyring) recordUse(ctx context.Context, key *retrieve.Key) {
 	now := time.Now()
 	k.mu.Lock()
-	before, held := k.used[key.ID] // a person has no key here
+	before, held := k.used[key.ID] // people are not in k.used
 	due := held && now.Sub(before) >= noteEvery
 	if due {
 		k.used[key.ID] = now

@@ -24,21 +24,21 @@ const (
 	// DefaultUserRate is the default of [Options.UserRate].
 	DefaultUserRate = 60
 
-	// maxCallers is how many callers are counted separately; the rest are
-	// counted together.
+	// maxCallers is how many callers are counted separately; further callers share one count.
 	maxCallers = 10_000
 )
 
-// A rateLimit says how often callers may do something: so many times at once, and again as
-// the minute passes. The zero value is ready to use.
+// A rateLimit limits how often callers may do something: a number of times at once, and as
+// many again over the following minute. The zero value is ready to use.
 type rateLimit struct {
-	mu     sync.Mutex           // guards what follows
-	freeAt map[string]time.Time // when the caller may do it as often as at first
+	mu     sync.Mutex           // guards the fields below
+	freeAt map[string]time.Time // when the caller has its full limit again
 	swept  time.Time
-	active map[string]int // how often callers do it right now
+	active map[string]int // how many operations of each caller are in progress
 }
 
-// begin counts what a caller does until end is called; false if that is too much at a time.
+// begin counts an operation of a caller until end is called. It returns false if most are
+// already in progress.
 func (p *rateLimit) begin(who string, most int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -60,8 +60,8 @@ func (p *rateLimit) end(who string) {
 	}
 }
 
-// take counts one more for a caller, who may do most in a minute, or returns for how
-// long to wait. No most, 0, has no limit.
+// take counts one operation of a caller, who may do most in a minute. It returns how long to
+// wait if that is too many. If most is 0, there is no limit.
 func (p *rateLimit) take(who string, most int, now time.Time) (wait time.Duration) {
 	if most <= 0 {
 		return 0
@@ -81,7 +81,7 @@ func (p *rateLimit) take(who string, most int, now time.Time) (wait time.Duratio
 	return wait
 }
 
-// giveBack takes back one take.
+// giveBack undoes one take.
 func (p *rateLimit) giveBack(who string, most int, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -89,8 +89,8 @@ func (p *rateLimit) giveBack(who string, most int, now time.Time) {
 	p.freeAt[who] = p.freeAt[who].Add(-time.Minute / time.Duration(most))
 }
 
-// countedName returns the name that a caller is counted under: its own, or one for all the
-// rest when there are too many. p.mu is held.
+// countedName returns the name that a caller is counted under: its own, or the shared name ""
+// if there are too many callers. p.mu is held.
 func (p *rateLimit) countedName(who string, now time.Time) string {
 	if now.Sub(p.swept) >= time.Minute {
 		maps.DeleteFunc(p.freeAt, func(_ string, free time.Time) bool { return !free.After(now) })
@@ -105,8 +105,8 @@ func (p *rateLimit) countedName(who string, now time.Time) string {
 	return who
 }
 
-// networkOf is the part of an address that is counted as one: an IPv4 address, or the
-// network of 64 bits that one IPv6 host usually has. Anything else is counted as one too.
+// networkOf returns the part of an address that is counted: an IPv4 address, or the network
+// of 64 bits that one IPv6 host usually has. It returns "" for anything else.
 func networkOf(address string) string {
 	a, err := netip.ParseAddr(address)
 	if err != nil {
@@ -117,7 +117,7 @@ func networkOf(address string) string {
 	if a.Is4() {
 		bits = 32
 	}
-	p, _ := a.Prefix(bits) // as many as it has
+	p, _ := a.Prefix(bits)
 	return p.String()
 }
 
@@ -129,9 +129,9 @@ func setRetryAfter(c echo.Context, wait time.Duration) {
 	c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(max(1, int(math.Ceil(wait.Seconds())))))
 }
 
-// A limiter bounds the questions that are answered at a time, and those of one key, or
-// where no keys guard the server of one address, in a minute. Those over its limits
-// are rejected rather than queued.
+// A limiter limits the questions that are answered at a time, and the questions of a key, or
+// of an address on a server without keys, in a minute. Questions over a limit are rejected,
+// not queued.
 type limiter struct {
 	slots          chan struct{}
 	questions      *rateLimit
@@ -144,8 +144,8 @@ func newLimiter(most, rate, userRate int) limiter {
 
 type addressKey struct{}
 
-// withAddress notes the address of a caller without a key, to limit its questions.
-// Programs of the same machine have no limit.
+// withAddress adds the address of a caller without a key to the request's context, to limit
+// its questions. Programs on the same machine have no limit.
 func withAddress(c echo.Context) {
 	if r := c.Request(); !isLoopback(c.RealIP()) {
 		c.SetRequest(r.WithContext(context.WithValue(r.Context(), addressKey{}, c.RealIP())))
@@ -158,25 +158,25 @@ func (l limiter) limitHandler(next echo.HandlerFunc) echo.HandlerFunc {
 		if err != nil {
 			return err
 		}
-		defer func() { s.release() }() // unless a run in the background does
+		defer func() { s.release() }() // unless a run in the background took it over
 		c.Set(slotKey, s)
 		return next(c)
 	}
 }
 
-// A slot is the right of a caller to one question, until release is called.
+// A slot is the right of a caller to ask one question, until release is called.
 type slot struct {
 	limiter
-	caller      string // empty: a caller without limits
-	userCounted bool   // it is counted for a user
+	caller      string // empty for a caller without limits
+	userCounted bool   // the question is counted for a user
 	release     func()
 }
 
 // slotKey is the key of the slot in the context of a request.
 const slotKey = "slot"
 
-// acquire takes a slot. It fails if all slots are taken, if one key has half of them, or
-// if the key, its user or the address has asked too often in a minute.
+// acquire takes a slot. It fails if all slots are taken, if one key has half of them, or if
+// the key, its user or the address has asked too often in a minute.
 func (l limiter) acquire(ctx context.Context) (*slot, error) {
 	s, now := &slot{limiter: l, release: func() {}}, time.Now()
 	caller := holderFrom(ctx)
@@ -218,8 +218,8 @@ func (l limiter) acquire(ctx context.Context) (*slot, error) {
 	}
 }
 
-// countUser counts the question for a user of the caller, too, so that no user asks all that the
-// caller may. A question that fails for this is none of the caller's.
+// countUser counts the question for a user of the caller, too, so that no user can exhaust
+// the caller's limit. A question rejected for this does not count for the caller.
 func (s *slot) countUser(user string) error {
 	if s == nil || s.caller == "" || user == "" || s.userCounted {
 		return nil

@@ -18,9 +18,9 @@ import (
 
 // Limits on answers under way.
 const (
-	// patience is how long an answer in the background that has no record stays in memory.
+	// patience is how long an answer in the background that was not recorded stays in memory.
 	patience = 60 * time.Second
-	// maxAnswerBytes is the size of the events of one answer.
+	// maxAnswerBytes is the maximum size of the events of one answer.
 	maxAnswerBytes = 8 << 20
 )
 
@@ -31,7 +31,7 @@ var (
 	errPanicked = errors.New("it panicked")
 )
 
-// The states of an answer. An interrupted one was under way when its server died.
+// The states of an answer. An interrupted answer was in progress when its server died.
 const (
 	stateRunning     = "running"
 	stateDone        = "done"
@@ -40,26 +40,26 @@ const (
 	stateInterrupted = "interrupted"
 )
 
-// A liveAnswer is an answer or summary under way. One goroutine, its owner, adds
-// events to its log; any number of readers follow.
+// A liveAnswer is an answer or summary in progress. One goroutine, its owner, adds events to
+// its log; any number of readers follow.
 type liveAnswer struct {
-	retrieve.Record                  // without an id it cannot be followed; mu guards State and Ended
+	retrieve.Record                  // without an ID it cannot be followed; mu guards State and Ended
 	httpID          string           // id of the HTTP request that began it
-	keep            bool             // store the record when it has ended
+	keep            bool             // store the record at the end
 	background      bool             // continue without a reader
-	recorder        *replay.Recorder // nil for one that cannot be resumed
-	incomplete      bool             // the owner's
-	stoppedByClient bool             // the client wanted no more: nobody resumes it
+	recorder        *replay.Recorder // nil if the answer cannot be resumed
+	incomplete      bool             // used only by the owner
+	stoppedByClient bool             // the client wanted no more text, so the answer is never resumed
 	cancel          context.CancelCauseFunc
 	answers         *Answers
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	log       []event
 	bytes     int
-	documents map[string]bool // that the events quote
+	documents map[string]bool // quoted in the events
 	resumable bool
-	settled   bool          // nothing will change any more
-	changed   chan struct{} // nil while nobody waits
+	settled   bool          // the outcome is final
+	changed   chan struct{} // nil if nobody is waiting
 }
 
 func (l *liveAnswer) addEvent(kind string, v any) (event, error) {
@@ -90,7 +90,7 @@ func (l *liveAnswer) notify() {
 	}
 }
 
-// nextChange is closed at the next change. l.mu is held.
+// nextChange returns a channel that is closed at the next change. l.mu is held.
 func (l *liveAnswer) nextChange() <-chan struct{} {
 	if l.changed == nil {
 		l.changed = make(chan struct{})
@@ -115,23 +115,23 @@ func (l *liveAnswer) noteDocuments(e answer.Event) {
 	}
 }
 
-// eventsAfter returns the events after the first n, whether more may follow, and a
-// channel that is closed when they do.
+// eventsAfter returns the events after the first n, whether more may follow, and a channel
+// that is closed at the next change.
 func (l *liveAnswer) eventsAfter(n int) (news []event, more bool, changed <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.log[n:], l.State == stateRunning, l.nextChange()
 }
 
-// markEnded notes how the answer ended, and returns the event about it if it failed.
+// markEnded records how the answer ended. If it failed, markEnded returns the error event.
 func (l *liveAnswer) markEnded(ctx context.Context, err error) event {
 	var last event
 	state := stateDone
 	if l.incomplete && ctx.Err() != nil {
-		state = stateStopped // with the answer as far as it had got
+		state = stateStopped // the answer so far is kept
 	}
 	if err != nil {
-		last, _ = l.addEvent("error", problemFor(err).forClient(l.httpID)) // which can always be encoded
+		last, _ = l.addEvent("error", problemFor(err).forClient(l.httpID)) // a Problem can always be encoded
 		if state = stateFailed; ctx.Err() != nil {
 			state = stateStopped
 		}
@@ -151,7 +151,7 @@ func (l *liveAnswer) waitSettled(ctx context.Context) error {
 	})
 }
 
-// waitFor waits until something is done, which may be after its next change or later.
+// waitFor waits until state reports done, checking it after each change.
 func waitFor(ctx context.Context, state func() (done bool, changed <-chan struct{})) error {
 	for {
 		done, changed := state()
@@ -166,8 +166,8 @@ func waitFor(ctx context.Context, state func() (done bool, changed <-chan struct
 	}
 }
 
-// markSettled makes the outcome known to those who wait for it. The answer stays in memory
-// for its readers, for [patience], if it is in no store.
+// markSettled makes the outcome known to waiting callers. If inMemory is set, the answer
+// stays in memory for its readers for [patience].
 func (l *liveAnswer) markSettled(resumable, inMemory bool) {
 	l.mu.Lock()
 	l.resumable, l.settled = resumable, true
@@ -188,7 +188,7 @@ func (l *liveAnswer) storedRecord(p *packer, keep time.Duration) retrieve.Record
 	return r
 }
 
-// snapshot returns the answer as a record, as far as it has got.
+// snapshot returns the answer so far as a record.
 func (l *liveAnswer) snapshot() *answerRecord {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -198,19 +198,19 @@ func (l *liveAnswer) snapshot() *answerRecord {
 	return r
 }
 
-// Answers are the answers under way in one server. The zero value is ready to use.
+// Answers are the answers in progress on one server. The zero value is ready to use.
 type Answers struct {
 	background sync.WaitGroup // answers in the background
 
-	mu     sync.Mutex // guards what follows; taken before that of an answer
+	mu     sync.Mutex // guards the fields below; locked before the mu of an answer
 	live   map[string]*liveAnswer
 	closed bool
 
 	outcomes outcomeQueue
 }
 
-// Shutdown starts no more answers in the background, and waits for those under
-// way. When ctx is done it stops them. It returns when all that have ended are recorded.
+// Shutdown starts no more answers in the background, and waits for those in progress. When
+// ctx is done it stops them. It returns when all answers that have ended are recorded.
 func (a *Answers) Shutdown(ctx context.Context) {
 	defer func() { _ = a.waitStored(context.WithoutCancel(ctx)) }()
 	a.mu.Lock()
@@ -236,7 +236,8 @@ func (a *Answers) Shutdown(ctx context.Context) {
 	<-ended
 }
 
-// add adds an answer, if it has an id. One in the background has to call background.Done.
+// add adds an answer, if it has an id. An answer in the background must call background.Done
+// at its end.
 func (a *Answers) add(l *liveAnswer) error {
 	l.answers, l.State, l.documents = a, stateRunning, map[string]bool{}
 	if l.ID == "" {
@@ -265,14 +266,14 @@ func (a *Answers) add(l *liveAnswer) error {
 	return nil
 }
 
-// get returns the answer with an id, nil if it is not in memory.
+// get returns an answer by its id, or nil if it is not in memory.
 func (a *Answers) get(id string) *liveAnswer {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.live[id]
 }
 
-// list returns the answers in memory: those under way, and some that have ended.
+// list returns the answers in memory: all in progress, and some that have ended.
 func (a *Answers) list() []*liveAnswer {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -289,36 +290,37 @@ func (a *Answers) remove(l *liveAnswer) {
 
 // Limits of an [outcomeQueue].
 const (
-	maxWaiting = 1024 // answers that wait when a new one may begin
+	maxWaiting = 1024 // maximum number of waiting answers when a new answer begins
 	maxBatch   = 64   // answers in one transaction
-	// storeTime is how long storing a batch may take: on a starved machine it does.
+	// storeTime is the time limit for storing a batch, which is slow on an overloaded
+	// machine.
 	storeTime = time.Minute
 )
 
-// An endedAnswer is how an answer ended, until the store has it.
+// An endedAnswer is the outcome of an answer that is not stored yet.
 type endedAnswer struct {
-	ctx context.Context // of the answer: only its values
+	ctx context.Context // the answer's, without its cancellation
 	l   *liveAnswer
 	err error
 
 	ended bool // its run cannot be resumed
-	lost  bool // another server has it
-	gone  bool // it is recorded, another server has it, or one of its documents was deleted
+	lost  bool // another server has taken it over
+	gone  bool // it is recorded, another server has taken it over, or one of its documents was deleted
 }
 
-// An outcomeQueue has the answers that have ended and are not recorded yet. A reply
-// ends when it has ended, however slow the store is; a new answer waits where
-// too many have not been recorded. The zero value is ready to use.
+// An outcomeQueue holds answers that have ended and are not recorded yet. A reply does not
+// wait for the store. A new answer waits if too many are not recorded. The zero value is
+// ready to use.
 type outcomeQueue struct {
 	mu      sync.Mutex
 	waiting []*endedAnswer
-	writing bool          // a goroutine writes until nothing is waiting
+	writing bool          // a goroutine is writing; it ends when the queue is empty
 	changed chan struct{} // closed after the next batch
 
-	packer packer // of the goroutine that writes
+	packer packer // used by the writing goroutine
 }
 
-// storeLater stores how an answer ended, without waiting for it.
+// storeLater queues the outcome of an answer for the store.
 func (a *answering) storeLater(ctx context.Context, l *liveAnswer, err error) {
 	q := &a.live.outcomes
 	q.mu.Lock()
@@ -334,7 +336,7 @@ func (a *answering) storeLater(ctx context.Context, l *liveAnswer, err error) {
 	}
 }
 
-// nextBatch returns the next batch; nil ends the writing.
+// nextBatch returns the next batch, or nil if the queue is empty; the writer then ends.
 func (q *outcomeQueue) nextBatch() []*endedAnswer {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -350,7 +352,7 @@ func (q *outcomeQueue) nextBatch() []*endedAnswer {
 	return batch
 }
 
-// wait returns when at most most answers are waiting, and none is being written if most is 0.
+// wait waits until at most most answers are queued and, if most is 0, none is being written.
 func (q *outcomeQueue) wait(ctx context.Context, most int) error {
 	return waitFor(ctx, func() (bool, <-chan struct{}) {
 		q.mu.Lock()
@@ -362,10 +364,10 @@ func (q *outcomeQueue) wait(ctx context.Context, most int) error {
 // waitStored waits until all answers that have ended are recorded.
 func (a *Answers) waitStored(ctx context.Context) error { return a.outcomes.wait(ctx, 0) }
 
-// storeOutcomes stores the records of answers, and deletes their runs unless they can
-// be resumed, at once: other servers find one or the other at any time. Where that fails
-// it stores one at a time; the run of an answer that cannot be stored can be resumed. It
-// stores nothing of an answer that another server has resumed.
+// storeOutcomes stores the records of answers and deletes their runs, except runs that can be
+// resumed, in one transaction, so that other servers always find one or the other. If that
+// fails, it stores each answer separately; an answer that still fails can be resumed. It
+// stores nothing of an answer that another server has taken over.
 func (a *answering) storeOutcomes(batch []*endedAnswer) {
 	ctx, cancel := context.WithTimeout(batch[0].ctx, storeTime)
 	defer cancel()
@@ -375,7 +377,7 @@ func (a *answering) storeOutcomes(batch []*endedAnswer) {
 	}
 	if a.finish(ctx, batch) != nil {
 		for i, o := range batch {
-			if err := a.finish(ctx, batch[i:i+1]); err != nil { // the reader has the answer
+			if err := a.finish(ctx, batch[i:i+1]); err != nil { // the reader has the answer already
 				o.ended = o.l.recorder == nil
 				a.logger.WarnContext(ctx, "the record of an answer could not be stored", "run", o.l.ID, "error", err)
 			}
@@ -416,7 +418,7 @@ func (a *answering) finish(ctx context.Context, batch []*endedAnswer) error {
 	}
 	_, err := a.ledger.Finish(ctx, records, jobs)
 	for _, o := range recorded {
-		o.gone = err == nil // also where a document was deleted meanwhile
+		o.gone = err == nil // true if a document was deleted meanwhile, too
 	}
 	return err
 }

@@ -24,19 +24,19 @@ import (
 	"ibid/retrieve"
 )
 
-// mcpServer serves the Model Context Protocol: programs with a model of their own
-// ask by tools, and read documents as resources. It changes nothing. [ServeMCP]
-// serves it over a pair of streams, mcpHTTP at /mcp.
+// mcpServer serves the Model Context Protocol: programs with their own model ask with tools,
+// and read documents as resources. It changes nothing. [ServeMCP] serves it over a pair of
+// streams, mcpHTTP at /mcp.
 type mcpServer struct {
 	*asking
-	limiter limiter // of calls of tools
+	limiter limiter // for calls of tools
 	version string
 }
 
-// ServeMCP serves the Model Context Protocol over in and out, one message per line,
-// until in ends or ctx is done. It uses only the options for answering questions
-// and reading documents. Whoever writes to in may read the named collections, or
-// all if there are none. Without a public URL nothing has links.
+// ServeMCP serves the Model Context Protocol over in and out, one message per line, until in
+// ends or ctx is done. It uses only the options for answering questions and reading
+// documents. The client may read the named collections, or all if collections is empty.
+// Without a public URL there are no links.
 func ServeMCP(ctx context.Context, o Options, collections []string, in io.ReadCloser, out io.WriteCloser) error {
 	o.Keys, o.Metrics = nil, NewMetrics()
 	o.Indexing = func() (int, int, bool) { return 0, 0, true }
@@ -58,7 +58,7 @@ func ServeMCP(ctx context.Context, o Options, collections []string, in io.ReadCl
 	ctx = context.WithValue(ctx, mcpRequestKey{}, request)
 	err = m.newProtocol().Run(ctx, &mcp.IOTransport{Reader: in, Writer: out, MaxLineLength: maxMCPLine})
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrClosedPipe) || ctx.Err() != nil {
-		return nil // the client has gone, or this was stopped
+		return nil // the client has gone, or ctx is done
 	}
 	if err != nil {
 		return fmt.Errorf("serving MCP: %w", err)
@@ -72,7 +72,7 @@ const maxMCPLine = 4 * MaxBody
 // An mcpRequest is the HTTP request that a message arrived in.
 type mcpRequest struct {
 	ctx     context.Context // done when the request is
-	base    string          // that links begin with; empty for no links
+	base    string          // where links begin; empty for no links
 	started func()          // called when the work on the message begins; may be nil
 }
 
@@ -85,7 +85,7 @@ func mcpRequestFrom(ctx context.Context) *mcpRequest {
 	return &mcpRequest{ctx: ctx}
 }
 
-// mcpInstructions tell a client's model how to use the tools.
+// mcpInstructions tells a client's model how to use the tools.
 const mcpInstructions = `Ibid answers questions from a library of documents, with numbered citations that rest on exact quotes.
 Use ask for a question: its answer is written from the documents alone, and says so when they do not answer it. ` +
 	`Keep the numbers [1], [2] … when you pass the answer on, with their sources.
@@ -98,7 +98,7 @@ func (m *mcpServer) newProtocol() *mcp.Server {
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{},
 			Prompts: &mcp.PromptCapabilities{}, Completions: &mcp.CompletionCapabilities{}},
 		CompletionHandler: m.complete,
-		// Replies depend on the key.
+		// Replies depend on the key, so no shared cache may store them.
 		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" },
 	})
 	tool := func(name, title, description string) *mcp.Tool {
@@ -128,8 +128,8 @@ func (m *mcpServer) newProtocol() *mcp.Server {
 	return s
 }
 
-// receive handles every message. The work on it ends with its HTTP request, and a
-// panic in it ends nothing else.
+// receive handles every message. The work on a message is canceled with its HTTP request, and
+// a panic is returned as an error.
 func (m *mcpServer) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (result mcp.Result, err error) {
 		request := mcpRequestFrom(ctx)
@@ -149,7 +149,7 @@ func (m *mcpServer) receive(next mcp.MethodHandler) mcp.MethodHandler {
 		case "resources/list":
 			return m.listDocuments(ctx, req.GetParams().(*mcp.ListResourcesParams))
 		case "subscriptions/listen":
-			// There are no notifications of changes, and waiting would take a slot.
+			// Changes are not announced, and a waiting client would occupy a slot.
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "this server does not announce changes: list the resources again"}
 		case "tools/call":
 			s, err := m.limiter.acquire(ctx)
@@ -190,7 +190,7 @@ type mcpQuestion struct {
 	Filter retrieve.Filter `json:"filter,omitzero" jsonschema:"which documents to ask; leave it out for all"`
 }
 
-// mcpAnswer is the result of the tool ask: what a client needs of the answer object.
+// mcpAnswer is the result of the tool ask: the parts of the answer that a client needs.
 type mcpAnswer struct {
 	Answered   bool            `json:"answered" jsonschema:"false when the documents do not answer the question; the text then says so"`
 	Incomplete bool            `json:"incomplete" jsonschema:"true when the text ends before the answer did"`
@@ -236,7 +236,7 @@ func (m *mcpServer) summarize(ctx context.Context, req *mcp.CallToolRequest, in 
 	return m.answer(ctx, req, summaryKind, events, err)
 }
 
-// answer is the result of a tool that answers by events, or that failed before.
+// answer returns the result of a tool that produces events; err is an error from before.
 func (m *mcpServer) answer(ctx context.Context, req *mcp.CallToolRequest, kind string, events iter.Seq2[answer.Event, error],
 	err error) (*mcp.CallToolResult, *mcpAnswer, error) {
 	var a cite.Answer
@@ -272,7 +272,7 @@ func (m *mcpServer) answer(ctx context.Context, req *mcp.CallToolRequest, kind s
 	return result, out, nil
 }
 
-// resourceLink returns a link to a document among the resources.
+// resourceLink returns a link to the resource of a document.
 func resourceLink(document, title string) *mcp.ResourceLink {
 	return &mcp.ResourceLink{URI: resourceOf(document), Name: document, Title: oneLine(title), MIMEType: "text/plain"}
 }
@@ -291,7 +291,7 @@ func (m *mcpServer) askEvents(ctx context.Context, in mcpQuestion) (iter.Seq2[an
 	return m.asker.Ask(ctx, answer.Question{Text: in.Question, History: in.History, Filter: filter}), err
 }
 
-// sourcesText lists the sources for a model that reads only the text.
+// sourcesText returns the list of sources as text, for models that ignore structured results.
 func sourcesText(a *mcpAnswer) string {
 	var b strings.Builder
 	for _, source := range a.Sources {
@@ -319,16 +319,16 @@ func sourcesText(a *mcpAnswer) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// escapeName is the name of a document in Markdown.
+// escapeName returns the name of a document, escaped for Markdown.
 func escapeName(document string) string { return rewrite.EscapeTitle(rewrite.VisibleName(document)) }
 
-// oneLine is a document's text on one line, without invisible characters that act.
+// oneLine returns a text on one line, without invisible control characters.
 func oneLine(text string) string {
 	return strings.Join(strings.Fields(string(rewrite.Visible([]byte(text)))), " ")
 }
 
-// reportProgress returns what reports events to clients that ask for progress. It
-// fails when the client has gone.
+// reportProgress returns a function that reports events to clients that ask for progress. It
+// fails when the client has disconnected.
 func reportProgress(ctx context.Context, req *mcp.CallToolRequest) func(answer.Event) error {
 	token, sent, judged, found, last := req.Params.GetProgressToken(), 0., 0, 0, ""
 	return func(e answer.Event) error {
@@ -398,7 +398,7 @@ func passageFor(ctx context.Context, p retrieve.Passage) mcpPassage {
 }
 
 func (m *mcpServer) search(ctx context.Context, _ *mcp.CallToolRequest, in mcpQuery) (*mcp.CallToolResult, *mcpSearchResult, error) {
-	// The question first: it may be wrong whatever the library has.
+	// An invalid question is an error even if the library is empty.
 	err := checkQuestion(&in.Question, in.TopK)
 	if err == nil {
 		err = m.catalog.requireDocuments(ctx)
@@ -435,24 +435,24 @@ func (m *mcpServer) search(ctx context.Context, _ *mcp.CallToolRequest, in mcpQu
 	return result, out, nil
 }
 
-// mcpHTTP serves MCP over streamable HTTP. It keeps no state between requests, so
-// that clients notice no restart. A call ends with its request.
+// mcpHTTP serves MCP over streamable HTTP. It keeps no state between requests, so clients
+// notice no restart. A call ends with its request.
 type mcpHTTP struct {
 	address
 	handler http.Handler
 }
 
 func newMCPHTTP(m *mcpServer) *mcpHTTP {
-	protocol := sync.OnceValue(m.newProtocol) // its schemas take longer than the rest of the server
+	protocol := sync.OnceValue(m.newProtocol) // building the schemas takes longer than the rest of the start
 	return &mcpHTTP{m.address, mcp.NewStreamableHTTPHandler(
 		func(*http.Request) *mcp.Server { return protocol() },
 		&mcp.StreamableHTTPOptions{
 			Stateless: true, MaxRequestBodyBytes: MaxBody,
-			DisableLocalhostProtection: true, // hostCheck does it
+			DisableLocalhostProtection: true, // hostCheck protects instead
 		})}
 }
 
-// resourceMetadata is where clients without a key learn how to be let in.
+// resourceMetadata is the path where clients without a key learn how to authenticate.
 const resourceMetadata = "/.well-known/oauth-protected-resource/mcp"
 
 // protectedResource is the metadata of a resource that needs a key, by RFC 9728.
@@ -476,10 +476,10 @@ func (h *mcpHTTP) post(c echo.Context) error {
 	return nil
 }
 
-// An mcpWriter is an eventStream that the SDK writes to.
+// An mcpWriter adapts an eventStream for the SDK.
 type mcpWriter struct {
 	*eventStream
-	started atomic.Bool // the header is set, and events follow
+	started atomic.Bool // the header is set, and the reply is a stream
 }
 
 func (w *mcpWriter) Header() http.Header { return w.w.Header() }

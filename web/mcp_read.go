@@ -16,7 +16,7 @@ import (
 	"ibid/retrieve"
 )
 
-// documentURI begins the URIs of documents; an id follows, each segment escaped.
+// documentURI is the prefix of document URIs; the id follows, with each segment escaped.
 const documentURI = "ibid://documents/"
 
 func resourceOf(document string) string {
@@ -105,8 +105,7 @@ func (m *mcpServer) listTool(ctx context.Context, _ *mcp.CallToolRequest, in mcp
 	return textResult(strings.TrimSpace(b.String())), out, nil
 }
 
-// addPrompt adds a request that people choose in a client. Its words have a place for
-// the argument.
+// addPrompt adds a prompt that people choose in a client. words is a format for the argument.
 func addPrompt(s *mcp.Server, name, title, argument, about, words string) {
 	p := &mcp.Prompt{Name: name, Title: title, Arguments: []*mcp.PromptArgument{{Name: argument, Description: about, Required: true},
 		{Name: "collection", Description: "the collection of documents to use; leave it out for all"}}}
@@ -124,8 +123,8 @@ func addPrompt(s *mcp.Server, name, title, argument, about, words string) {
 	})
 }
 
-// complete completes the id of a document in the template of the resources, by words in its
-// id or title. What begins with the words comes first.
+// complete completes the id of a document in the resource template by words in its id or
+// title. Ids that begin with the words come first.
 func (m *mcpServer) complete(ctx context.Context, r *mcp.CompleteRequest) (*mcp.CompleteResult, error) {
 	out := &mcp.CompleteResult{Completion: mcp.CompletionResultDetails{Values: []string{}}}
 	if r.Params.Ref == nil || r.Params.Ref.Type != "ref/resource" {
@@ -146,7 +145,7 @@ func (m *mcpServer) complete(ctx context.Context, r *mcp.CompleteRequest) (*mcp.
 		}
 	}
 	c.Values = append(c.Values, within...)
-	if c.HasMore = len(c.Values) > mcpPageSize; c.HasMore { // the most that the protocol allows
+	if c.HasMore = len(c.Values) > mcpPageSize; c.HasMore { // the maximum that the protocol allows
 		c.Values = c.Values[:mcpPageSize]
 	}
 	return out, nil
@@ -161,10 +160,10 @@ func (m *mcpServer) resourceError(ctx context.Context, err error) error {
 	return &jsonrpc.Error{Code: code, Message: p.Detail}
 }
 
-// maxResource is how much of a document's text a resource has, in bytes.
+// maxResource is the maximum length of a resource's text, in bytes.
 const maxResource = 256 << 10
 
-// readDocument reads a document as a resource: its text, from the beginning.
+// readDocument returns the beginning of a document's text as a resource.
 func (m *mcpServer) readDocument(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 	id, err := url.PathUnescape(strings.TrimPrefix(req.Params.URI, documentURI))
 	if err != nil {
@@ -214,7 +213,7 @@ type mcpText struct {
 const (
 	aroundPlace = 4 << 10  // before and after a place
 	maxMarked   = 32 << 10 // the place itself
-	fromStart   = 8 << 10  // where only a beginning is named
+	fromStart   = 8 << 10  // if only a start is given
 )
 
 func (m *mcpServer) readSource(ctx context.Context, _ *mcp.CallToolRequest, in mcpPlace) (*mcp.CallToolResult, *mcpText, error) {
@@ -261,7 +260,7 @@ func (m *mcpServer) textAt(ctx context.Context, in mcpPlace) (*mcpText, error) {
 	return out, nil
 }
 
-// markedRange returns the bytes that are asked for; none where only a beginning is named.
+// markedRange returns the bytes to mark. The range is empty if only a start is given.
 func (in mcpPlace) markedRange(d *ingest.Document) (from, to int, err error) {
 	switch {
 	case in.Page != 0 && (in.Start != 0 || in.End != 0):

@@ -20,11 +20,11 @@ import (
 	"ibid/ingest"
 )
 
-// Metrics are what Prometheus reads from one server. No label has a value that a
-// client, a document or a model chose: values that are not expected count as "other".
+// Metrics are the metrics of one server for Prometheus. No label has a value that a client, a
+// document or a model chose: unexpected values count as "other".
 type Metrics struct {
 	registry *prometheus.Registry
-	server   atomic.Pointer[serverState] // nil before there is a server
+	server   atomic.Pointer[serverState] // nil until a server exists
 
 	requests *prometheus.HistogramVec // route, method
 	replies  *prometheus.CounterVec   // route, method, status
@@ -36,12 +36,12 @@ type Metrics struct {
 	files    *prometheus.CounterVec   // action
 }
 
-// StoreFigures are the size of the store, and how reading files went.
+// StoreFigures are the size of the store and the reading of files.
 type StoreFigures struct {
 	Documents, Chunks int
 	Bytes             int64 // on disk; negative if unknown
-	// Lag is how many changes the search index lacks; negative if unknown, or if each
-	// search brings it up to date.
+	// Lag is the number of changes missing from the search index; negative if unknown, or if
+	// each search updates the index.
 	Lag int64
 	// ReaderDeaths counts the child processes that died reading a file.
 	ReaderDeaths int64
@@ -101,7 +101,7 @@ func measure(m *Metrics, routes accessTable) echo.MiddlewareFunc {
 	}
 }
 
-// send replies with the metrics, which count what is in every collection.
+// send replies with the metrics. They cover all collections, so the key must, too.
 func (m *Metrics) send(c echo.Context) error {
 	if caller := holderFrom(c.Request().Context()); caller != nil && len(caller.key.Collections) > 0 {
 		return problem(http.StatusForbidden, "outside_key",
@@ -111,7 +111,7 @@ func (m *Metrics) send(c echo.Context) error {
 	return nil
 }
 
-// serverState is what the metrics report of a server at the moment they are read.
+// serverState is the state of a server that is collected when the metrics are read.
 type serverState struct {
 	limiter limiter
 	catalog *catalog
@@ -174,7 +174,7 @@ func (c stateCollector) Collect(out chan<- prometheus.Metric) {
 	put(prometheus.CounterValue, "reader_deaths_total", "Child processes that died reading a file.", float64(f.ReaderDeaths))
 }
 
-// MeasureModel returns a model whose calls are measured; nil for nil.
+// MeasureModel returns a model that measures its calls, or nil for nil.
 func (m *Metrics) MeasureModel(model answer.Model) answer.Model {
 	if model == nil {
 		return nil
@@ -197,7 +197,7 @@ func (w measuredModel) Complete(ctx context.Context, p answer.Prompt) iter.Seq2[
 		for piece, err := range w.Model.Complete(ctx, p) {
 			used, failed = piece.Usage, err
 			finished = finished || piece.Finish != "" || err != nil
-			if !finished { // the server's own counts come at the end
+			if !finished { // if the model finishes, its server reports the tokens
 				text = append(text, piece.Text...)
 			}
 			if !yield(piece, err) {

@@ -13,7 +13,8 @@ import (
 	"github.com/labstack/echo/v4/middleware"
 )
 
-// requestID gives each request an id for the log and the client. The client's own id is ignored.
+// requestID gives each request an id for the log and the client. An id from the client is
+// ignored.
 func requestID(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		id := rand.Text()
@@ -24,7 +25,7 @@ func requestID(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// dropSlowSenders ends requests whose client stops sending its body.
+// dropSlowSenders ends requests whose clients stop sending the body.
 func dropSlowSenders(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if r := c.Request(); r.ContentLength != 0 {
@@ -34,7 +35,7 @@ func dropSlowSenders(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// A boundedBody gives each partBytes of a request's body [bodyTimeout].
+// A boundedBody allows [bodyTimeout] for each partBytes of a request's body.
 type boundedBody struct {
 	io.ReadCloser
 	control *http.ResponseController
@@ -51,7 +52,7 @@ func (p *boundedBody) Read(b []byte) (int, error) {
 	n, err := p.ReadCloser.Read(b)
 	p.due -= n
 	if errors.Is(err, io.EOF) {
-		// Working on the body may take longer than receiving it.
+		// The deadline is only for receiving: processing the body may take longer.
 		if err := ignoreUnsupported(p.control.SetReadDeadline(time.Time{})); err != nil {
 			return n, err
 		}
@@ -59,7 +60,7 @@ func (p *boundedBody) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// ignoreUnsupported is for connections without deadlines, as in tests.
+// ignoreUnsupported ignores the error of a connection without deadlines, as in tests.
 func ignoreUnsupported(err error) error {
 	if errors.Is(err, http.ErrNotSupported) {
 		return nil
@@ -67,7 +68,7 @@ func ignoreUnsupported(err error) error {
 	return err
 }
 
-// logRequests logs a line for each request: the route's pattern and not its path,
+// logRequests logs a line for each request, with the route's pattern instead of the path,
 // since paths and queries contain names of documents.
 func logRequests(logger *slog.Logger, metrics *Metrics) echo.MiddlewareFunc {
 	return middleware.RequestLoggerWithConfig(middleware.RequestLoggerConfig{
@@ -75,7 +76,7 @@ func logRequests(logger *slog.Logger, metrics *Metrics) echo.MiddlewareFunc {
 		LogLatency: true, LogResponseSize: true, LogRemoteIP: true,
 		LogValuesFunc: func(c echo.Context, v middleware.RequestLoggerValues) error {
 			level := slog.LevelInfo
-			if v.RoutePath == staticRoute && v.Error == nil { // a page requests twenty of them
+			if v.RoutePath == staticRoute && v.Error == nil { // each page requests about twenty files
 				level = slog.LevelDebug
 			}
 			attrs := []slog.Attr{

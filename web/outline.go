@@ -14,10 +14,10 @@ import (
 	"ibid/retrieve"
 )
 
-// Limits of what is shown of a document's inside.
+// Limits for the search in a document and for its outline.
 const (
-	maxFind     = 200 // bytes of words to look for
-	maxFound    = 100 // places with them
+	maxFind     = 200 // bytes of the words searched for
+	maxFound    = 100 // places found
 	foundAround = 80  // bytes of text before and after such a place
 	maxOutline  = 60  // headings
 	maxOpening  = 300 // bytes of the first sentence of a section
@@ -25,7 +25,8 @@ const (
 	maxKey      = 5   // key passages
 )
 
-// pageAfter returns most documents of a list by id after one, and whether more follow.
+// pageAfter returns at most most documents after the id after, and whether more follow. all
+// is sorted by id.
 func pageAfter(all []retrieve.DocumentInfo, after string, most int) (page []retrieve.DocumentInfo, more bool) {
 	i := slices.IndexFunc(all, func(d retrieve.DocumentInfo) bool { return d.ID > after })
 	if i < 0 {
@@ -34,16 +35,16 @@ func pageAfter(all []retrieve.DocumentInfo, after string, most int) (page []retr
 	return all[i:min(i+most, len(all))], i+most < len(all)
 }
 
-// A foundPlace is a place in a document with the words that were looked for.
+// A foundPlace is a place in a document where the words were found.
 type foundPlace struct {
 	Start int        `json:"start"`
 	End   int        `json:"end"`
 	Page  int        `json:"page,omitempty"`
-	Runs  []blockRun `json:"runs"` // the words, marked, in the text around them
+	Runs  []blockRun `json:"runs"` // the words, marked, with the surrounding text
 }
 
-// findIn returns the first places with the words, in upper or lower case and with
-// any space between them.
+// findIn returns the first places of the words in a document, ignoring case and kind of
+// space.
 func findIn(doc *ingest.Document, words string) []foundPlace {
 	fields := strings.Fields(norm.NFC.String(strings.ToValidUTF8(words[:min(len(words), maxFind)], "")))
 	if len(fields) == 0 {
@@ -56,7 +57,7 @@ func findIn(doc *ingest.Document, words string) []foundPlace {
 	for _, at := range regexp.MustCompile(`(?i)`+strings.Join(fields, `\s+`)).FindAllStringIndex(doc.Text, maxFound) {
 		from, to := runeStart(doc.Text, at[0]-foundAround), runeEnd(doc.Text, at[1]+foundAround)
 		before, after := doc.Text[from:at[0]], doc.Text[at[1]:to]
-		if from > 0 { // no part of a word
+		if from > 0 { // begin at a whole word
 			before = before[strings.IndexAny(before, " \n")+1:]
 		}
 		if i := strings.LastIndexAny(after, " \n"); i > 0 && to < len(doc.Text) {
@@ -74,8 +75,8 @@ type heading struct {
 	Level, At int // At is its place in the text
 }
 
-// outline returns the headings down to the level at which they are few enough; nil
-// for fewer than two.
+// outline returns the headings down to the deepest level at which they are at most
+// maxOutline; nil if there are fewer than two.
 func outline(doc *ingest.Document) (list []heading) {
 	for level := 6; level > 0 && (list == nil || len(list) > maxOutline); level-- {
 		list = []heading{}
@@ -99,8 +100,8 @@ type keyPassage struct {
 	weight     float64
 }
 
-// keyPassages returns the sentences, of those that begin a section or a paragraph, whose
-// words are in the most of the others, in the order of the text.
+// keyPassages returns the first sentences of paragraphs that share the most words with the
+// other first sentences, in document order.
 func keyPassages(doc *ingest.Document) []keyPassage {
 	var all []keyPassage
 	frequency := map[string]int{}
@@ -117,7 +118,7 @@ func keyPassages(doc *ingest.Document) []keyPassage {
 		same := func(other keyPassage) bool { return other.Text == k.Text }
 		if len(k.terms) < 5 || len(k.Text) > maxOpening || !strings.ContainsAny(k.Text[len(k.Text)-1:], ".!?") ||
 			slices.ContainsFunc(all, same) {
-			continue // no sentence, or one that it has already
+			continue // not a sentence, or a duplicate
 		}
 		for term := range k.terms {
 			frequency[term]++
@@ -125,7 +126,7 @@ func keyPassages(doc *ingest.Document) []keyPassage {
 		all = append(all, k)
 	}
 	if len(all) <= maxKey {
-		return nil // the document is as short
+		return nil // the document is short
 	}
 	for i, k := range all {
 		for term := range k.terms {

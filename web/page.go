@@ -28,14 +28,15 @@ import (
 //go:embed static templates words.json
 var embedded embed.FS
 
-// staticRoute is where the files of the page are served.
+// staticRoute is the route for the page's static files.
 const staticRoute = "/static/*"
 
-// contentTypes are those of the files in static: systems' own tables disagree about them.
+// contentTypes are the types of the static files, since the tables of operating systems
+// differ.
 var contentTypes = map[string]string{".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml"}
 
-// serveStatic serves a file of the page. An embedded folder has no files outside
-// itself, whatever the path.
+// serveStatic serves a static file. Every path is safe: an embedded file system contains only
+// its own files.
 func serveStatic(c echo.Context) error {
 	name := c.Param("*")
 	body, err := embedded.ReadFile("static/" + name)
@@ -45,7 +46,7 @@ func serveStatic(c echo.Context) error {
 	h := c.Response().Header()
 	h.Set(echo.HeaderContentType, contentTypes[path.Ext(name)])
 	h.Set("ETag", fmt.Sprintf(`"%.8x"`, sha256.Sum256(body)))
-	// Browsers revalidate each time, so that modules of two versions never mix.
+	// Browsers revalidate each file, so that modules of two versions never mix.
 	h.Set(echo.HeaderCacheControl, "no-cache")
 	if name == "widget.js" { // for pages of other sites
 		h.Set("Cross-Origin-Resource-Policy", "cross-origin")
@@ -59,11 +60,11 @@ func compressReplies(next echo.HandlerFunc) echo.HandlerFunc {
 	})(next)
 }
 
-// pages renders the templates, each inside the frame, in the languages of the page.
+// pages renders the templates inside the frame, in the languages of the page.
 type pages struct {
 	address
 	version   string
-	keyed     bool // keys guard the server
+	keyed     bool // whether keys guard the server
 	languages language.Matcher
 	byName    []map[string]*template.Template // by index of the language
 }
@@ -96,21 +97,21 @@ func loadPages(a address, version string, keyed bool) (*pages, error) {
 	return p, nil
 }
 
-// A frame has what is on every page.
+// A frame has the parts that every page shares.
 type frame struct {
 	Heading string // of the page; empty on the home page
-	Prefix  string // path that addresses begin with, without a trailing slash
+	Prefix  string // path prefix of links, without a trailing slash
 	Version string
-	Keys    bool   // guard the server
-	Model   string // that writes answers; empty: they are quoted
-	Failing bool   // it gave no answer to the last question
+	Keys    bool   // whether keys guard the server
+	Model   string // name of the model that writes answers; empty if they are quoted
+	Failing bool   // the model failed on the last question
 	MaySet  bool   // the caller may choose settings
-	// Shelves are the names of renamed collections by the roots of their uploads: the id of
-	// a document, and so every link to it, keeps the name that its collection had first.
+	// Shelves maps the roots of uploads to the new names of renamed collections. The id of a
+	// document, and so every link to it, keeps the collection's first name.
 	Shelves map[string]string
 }
 
-// Name is the id of a document as people read it: with the name that its collection has now.
+// Name returns the id of a document as shown to people, with the collection's current name.
 func (f frame) Name(id string) string {
 	root, path, _ := strings.Cut(id, "/")
 	return rewrite.VisibleName(cmp.Or(f.Shelves[root], root) + "/" + path)
@@ -120,7 +121,7 @@ type homePage struct {
 	frame
 	pages     *pages
 	documents *documents
-	Kept      bool   // records of answers, which can then be shared and rated
+	Kept      bool   // answers are recorded, and so can be shared and rated
 	MayChange bool   // the caller may add documents
 	Caller    string // callerMark
 	// Modules are the scripts to preload.
@@ -145,8 +146,8 @@ func (p *homePage) show(c echo.Context) error {
 	return p.pages.send(c, http.StatusOK, "home", home)
 }
 
-// callerMark is the id of a caller, under which a browser stores the history and the
-// refused uploads; empty without keys.
+// callerMark returns the id of a caller, under which a browser stores the history and the
+// rejected uploads; empty if no keys guard the server.
 func callerMark(caller *holder) string {
 	if caller == nil {
 		return ""
@@ -157,17 +158,17 @@ func callerMark(caller *holder) string {
 type viewerPage struct {
 	frame
 	shownDocument
-	Link      string // of this document, without a place
+	Link      string // to the document, without a place
 	Elsewhere bool   // another server has the file
-	// Before and After lead to the pages before and after this one.
+	// Before and After are links to the previous and the next page.
 	Before, After string
 	Outline       []heading
 	Key           []keyPassage
-	Summarizes    bool   // a model can summarize it
-	Find          string // words to look for
+	Summarizes    bool   // a model can summarize the document
+	Find          string // words to search for
 }
 
-// FoundMore reports whether there may be more places than those found.
+// FoundMore reports whether there may be more places than the list has.
 func (p viewerPage) FoundMore() bool { return len(p.Found) == maxFound }
 
 // Fetched reports whether the document was fetched from a web address.
@@ -176,7 +177,7 @@ func (p viewerPage) Fetched() bool { return ingest.IsAddress(p.Original) }
 type documentsPage struct {
 	frame
 	documentList
-	Next      string // query of the next page; empty on the last
+	Next      string // query for the next page; empty on the last page
 	MayChange bool   // the caller may add and delete documents
 	Caller    string // callerMark
 }
@@ -190,7 +191,7 @@ func (p *pages) frame(heading string) frame {
 	return frame{Heading: heading, Prefix: p.prefix(), Version: p.version, Keys: p.keyed}
 }
 
-// frame is the frame of a page for a caller, with names of documents.
+// frame returns the frame of a page for a caller.
 func (d *documents) frame(ctx context.Context, heading string) (frame, error) {
 	f, caller := d.pages.frame(heading), holderFrom(ctx)
 	f.Model, f.Failing = d.model(ctx), d.runs.modelDetail() != ""
@@ -211,10 +212,11 @@ func (d *documents) frame(ctx context.Context, heading string) (frame, error) {
 	return f, nil
 }
 
-// send renders a page completely before it sends it, so that an error never leaves half a page.
+// send renders a page completely before sending it, so that an error never leaves half a
+// page.
 func (p *pages) send(c echo.Context, status int, name string, data any) error {
 	c.Response().Header().Add(echo.HeaderVary, "Accept-Language")
-	// An invalid header names no language.
+	// An invalid header is ignored.
 	wanted, _, _ := language.ParseAcceptLanguage(c.Request().Header.Get("Accept-Language"))
 	_, i, _ := p.languages.Match(wanted...)
 	var b bytes.Buffer
@@ -242,8 +244,8 @@ func asSentence(words string) string {
 	return string(unicode.ToUpper(first)) + strings.TrimSuffix(words[n:], ".") + "."
 }
 
-// openapiDocument describes every route. It is written by hand; TestOpenAPI compares it
-// with the routes and with the types of requests and replies.
+// openapiDocument describes every route. It is written by hand; TestOpenAPI compares it with
+// the routes and with the types of requests and replies.
 //
 //go:embed openapi.json
 var openapiDocument []byte
@@ -254,13 +256,13 @@ func sendOpenAPI(c echo.Context) error {
 	return serveContent(c, openapiDocument)
 }
 
-// A phrasebook has the page's texts in one language, by their English text. A text
-// about a number n has a form for each plural category of the language; only those
-// are in the English phrasebook. Texts that it lacks are shown in English.
+// A phrasebook has the page's texts in one language, by their English text. A text about a
+// number n has a form for each plural category; the English phrasebook has only such texts.
+// Missing texts are shown in English.
 type phrasebook struct {
 	tag    language.Tag
 	texts  map[string]phrase
-	source json.RawMessage // of texts, for the scripts
+	source json.RawMessage // the texts as JSON, for the scripts
 }
 
 // A phrase is a text, or several by plural category: "one", "few", "other" and so on.
@@ -291,7 +293,7 @@ func (p *phrase) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// pageLanguages are those of words.json. The first is used for readers of other languages.
+// pageLanguages are the languages of words.json. The first is the default.
 var pageLanguages = []string{"en", "ar", "de", "es", "fr", "ja", "zh"}
 
 // loadPhrasebooks reads the phrasebooks of the page's languages.
@@ -300,7 +302,7 @@ func loadPhrasebooks() ([]*phrasebook, error) {
 	if err != nil {
 		return nil, err
 	}
-	var texts map[string]map[string]json.RawMessage // by their English text and language
+	var texts map[string]map[string]json.RawMessage // by English text and language
 	if err := json.Unmarshal(words, &texts); err != nil {
 		return nil, fmt.Errorf("reading the page's words: %w", err)
 	}
@@ -324,8 +326,8 @@ func loadPhrasebooks() ([]*phrasebook, error) {
 	return books, nil
 }
 
-// translate returns a text with its values, given as names and values: text("Page {n}",
-// "n", 3). The value n chooses the plural form.
+// translate returns a text with its values, given as names and values: text("Page {n}", "n",
+// 3). The value n selects the plural form.
 func (b *phrasebook) translate(english string, values ...any) string {
 	form := plural.Other
 	var replacements []string
@@ -345,13 +347,13 @@ func (b *phrasebook) translate(english string, values ...any) string {
 	return strings.NewReplacer(replacements...).Replace(text)
 }
 
-// templateFuncs returns what the templates call to write in this language.
+// templateFuncs returns the functions for templates in this language.
 func (b *phrasebook) templateFuncs() template.FuncMap {
 	return template.FuncMap{"t": b.translate, "language": b.tag.String, "direction": b.direction,
 		"phrases": func() json.RawMessage { return b.source }}
 }
 
-// direction is the direction of the script.
+// direction returns the direction of the script.
 func (b *phrasebook) direction() string {
 	if script, _ := b.tag.Script(); script.String() == "Arab" || script.String() == "Hebr" {
 		return "rtl"

@@ -18,25 +18,25 @@ import (
 	"ibid/retrieve"
 )
 
-// A Problem is an error as clients get it: problem details of RFC 9457, with a
-// code for programs. It is the body of every reply with an
-// error status, and the data of an error event.
+// A Problem is an error as clients receive it: problem details of RFC 9457, with a code for
+// programs. It is the body of every reply with an error status, and the data of an error
+// event.
 type Problem struct {
-	// Type is "about:blank": Title is the text of the status.
+	// Type is "about:blank", so Title is the text of the status.
 	Type   string `json:"type"`
 	Title  string `json:"title"`
 	Status int    `json:"status"`
-	// Code names the kind of problem; codes do not change.
+	// Code identifies the kind of problem; codes never change.
 	Code string `json:"code"`
 	// Detail says what went wrong and what to do next.
 	Detail string `json:"detail"`
-	// Field names the member of the request body that is wrong.
+	// Field names the invalid member of the request body.
 	Field string `json:"field,omitempty"`
-	// Request is the id under which the server's log has more.
+	// Request is the id of the request in the server's log.
 	Request string `json:"request,omitempty"`
 
 	cause      error
-	retryAfter time.Duration // for the header; 0 for none
+	retryAfter time.Duration // for the Retry-After header; 0 for none
 }
 
 func (p *Problem) Error() string {
@@ -55,7 +55,7 @@ func problem(status int, code, format string, args ...any) *Problem {
 	return &Problem{Status: status, Code: code, Detail: fmt.Sprintf(format, args...)}
 }
 
-// withField names the member of the request body that is wrong.
+// withField sets the name of the invalid member of the request body.
 func (p *Problem) withField(field string) *Problem {
 	p.Field = field
 	return p
@@ -71,7 +71,7 @@ func (p *Problem) withRetryAfter(wait time.Duration) *Problem {
 	return p
 }
 
-// isProblem reports whether an error is a problem with a code.
+// isProblem reports whether an error is a problem with the given code.
 func isProblem(err error, code string) bool {
 	var p *Problem
 	return errors.As(err, &p) && p.Code == code
@@ -85,8 +85,7 @@ func invalidField(field, code, format string, args ...any) *Problem {
 	return invalid(code, format, args...).withField(field)
 }
 
-// problemFor is the table from errors to what clients get. The words of an error
-// that is not in it go to the log only.
+// problemFor converts an error for clients. The text of an unknown error is only logged.
 func problemFor(err error) *Problem {
 	p := &Problem{}
 	set := func(status int, code, detail string) { p.Status, p.Code, p.Detail = status, code, detail }
@@ -155,7 +154,7 @@ func questionProblem(err *answer.QuestionError) *Problem {
 	return p
 }
 
-// modelProblem passes on a model's error, which contains neither key nor prompt.
+// modelProblem converts an error of the model, which contains neither key nor prompt.
 func modelProblem(err *openai.Error) *Problem {
 	p := problem(http.StatusBadGateway, "model_"+string(err.Kind), "%v", err).withRetryAfter(err.RetryAfter)
 	if err.Kind == openai.TimedOut {
@@ -164,7 +163,7 @@ func modelProblem(err *openai.Error) *Problem {
 	return p
 }
 
-// problemOf is the problem that the client of a request gets for an error.
+// problemOf converts the error of a request for its client.
 func problemOf(c echo.Context, err error) *Problem {
 	p := problemFor(err)
 	if ended := causeOf(c.Request().Context(), err); ended != nil {
@@ -173,7 +172,7 @@ func problemOf(c echo.Context, err error) *Problem {
 	return p.forClient(c.Response().Header().Get(echo.HeaderXRequestID))
 }
 
-// causeOf returns why a context ended, where that is a problem of its own; else nil.
+// causeOf returns the cause of a canceled context if it is a Problem, else nil.
 func causeOf(ctx context.Context, err error) *Problem {
 	var cause *Problem
 	if errors.Is(err, context.Canceled) && errors.As(context.Cause(ctx), &cause) {
@@ -182,11 +181,10 @@ func causeOf(ctx context.Context, err error) *Problem {
 	return nil
 }
 
-// forClient returns the problem with the id of the request where the server failed:
-// its log has more under that id.
+// forClient adds the id of the request if the server failed, since its log has details.
 func (p *Problem) forClient(request string) *Problem {
 	if p.Status == statusClientGone {
-		// A client that still reads this is not gone: the server stopped the answer.
+		// A client that receives this is still connected: the server stopped the answer.
 		p.Status, p.Title = http.StatusServiceUnavailable, http.StatusText(http.StatusServiceUnavailable)
 	}
 	if p.Status >= 500 {
@@ -237,7 +235,7 @@ func (r errorReplies) handle(err error, c echo.Context) {
 	}
 }
 
-// mustEncode returns a value of a type that can always be encoded, as JSON.
+// mustEncode encodes a value that always can be encoded as JSON.
 func mustEncode(v any) []byte {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -246,7 +244,7 @@ func mustEncode(v any) []byte {
 	return data
 }
 
-// decodeStored returns a value that this server encoded, now or in a record.
+// decodeStored decodes a value that this server encoded, perhaps in a record.
 func decodeStored[T any](data []byte) (v T, err error) {
 	if err = json.Unmarshal(data, &v); err != nil {
 		err = fmt.Errorf("reading a record: %w", err)
@@ -258,7 +256,7 @@ func reply(c echo.Context, status int, v any) error {
 	return replyAs(c, status, echo.MIMEApplicationJSON, v)
 }
 
-// sendValue replies with a value, unless there is an error.
+// sendValue replies with v unless err is set.
 func sendValue(c echo.Context, status int, v any, err error) error {
 	if err != nil {
 		return err
@@ -266,7 +264,7 @@ func sendValue(c echo.Context, status int, v any, err error) error {
 	return reply(c, status, v)
 }
 
-// sendNoContent replies with nothing, unless there is an error.
+// sendNoContent replies without a body unless err is set.
 func sendNoContent(c echo.Context, err error) error {
 	if err != nil {
 		return err
@@ -275,7 +273,7 @@ func sendNoContent(c echo.Context, err error) error {
 }
 
 func replyAs(c echo.Context, status int, contentType string, v any) error {
-	// Encoded before the status is sent, so that a failure can still change it.
+	// Encode before the status is sent, so that a failure can still change it.
 	var b bytes.Buffer
 	if err := json.NewEncoder(&b).Encode(v); err != nil {
 		return fmt.Errorf("encoding the reply: %w", err)

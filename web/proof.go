@@ -21,35 +21,35 @@ import (
 	"ibid/retrieve"
 )
 
-// A quoteState is the state of a quote today, compared with the day it was cited.
+// A quoteState compares a quote with the document as it is now.
 type quoteState string
 
 // The states of quotes.
 const (
 	quoteUnchanged quoteState = "unchanged" // the words are at their place
-	quoteMoved     quoteState = "moved"     // they are at another place, or in a file with another name
-	quoteChanged   quoteState = "changed"   // some of them are no longer there
-	quoteGone      quoteState = "gone"      // nothing like them is there, or the document was deleted
+	quoteMoved     quoteState = "moved"     // they are at another place, or the file was renamed
+	quoteChanged   quoteState = "changed"   // some of the words are missing
+	quoteGone      quoteState = "gone"      // nothing similar was found, or the document was deleted
 )
 
-// rank orders the states of the quotes of one source: the last one counts.
+// rank orders the states: a source has the highest-ranked state of its quotes.
 func (s quoteState) rank() int {
 	return slices.Index([]quoteState{quoteUnchanged, quoteMoved, quoteChanged, quoteGone}, s)
 }
 
-// A quoteRef identifies the words that a link leads to without containing them:
-// addresses end up in logs.
+// A quoteRef identifies the words that a link leads to by a hash, since addresses end up in
+// logs.
 type quoteRef struct {
-	Digest  string // first characters of the digest of the file that was cited
+	Digest  string // first characters of the digest of the cited file
 	Hash    string // of the words
-	Renamed bool   // the file has another name now
+	Renamed bool   // the file has been renamed
 
-	words string    // as the record of the answer in ?run= has them
-	day   time.Time // when it was given
+	words string    // from the record of the answer in ?run=
+	day   time.Time // when the answer ended
 }
 
-// loadQuote adds the words of the quote, and their day, from the record in ?run=, if
-// the caller may see that.
+// loadQuote adds the quoted words and their date from the record in ?run=, if the caller may
+// see the record.
 func (d *documents) loadQuote(c echo.Context, q *quoteRef) error {
 	id := c.QueryParam("run")
 	if id == "" || q.Hash == "" {
@@ -57,7 +57,7 @@ func (d *documents) loadQuote(c echo.Context, q *quoteRef) error {
 	}
 	_, record, err := d.runs.find(c, id)
 	if problem := (*Problem)(nil); errors.As(err, &problem) {
-		return nil // there is none, or it belongs to another
+		return nil // there is no such record, or the caller may not see it
 	}
 	if err != nil || record.Ended == nil || record.Answer == nil {
 		return err
@@ -71,7 +71,7 @@ func (d *documents) loadQuote(c echo.Context, q *quoteRef) error {
 	return err
 }
 
-// Digits of the digest and of the hash in a link.
+// The number of hex digits of the digest and of the hash in a link.
 const (
 	linkDigest = 12
 	linkHash   = 16
@@ -86,8 +86,8 @@ func hashQuote(words string) string {
 	return hex.EncodeToString(sum[:])[:linkHash]
 }
 
-// QuoteLink is [Link] for words of a passage. When their document has changed, the
-// viewer finds the words at their new place, or says that they are not there.
+// QuoteLink is [Link] for words of a passage. If the document has changed, the viewer finds
+// the words at their new place, or reports that they are missing.
 func QuoteLink(base string, p retrieve.Passage, start, end int) string {
 	link := Link(base, p.Document, start, end)
 	place, found := strings.CutSuffix(link, "#quote")
@@ -98,9 +98,8 @@ func QuoteLink(base string, p retrieve.Passage, start, end int) string {
 	return link
 }
 
-// locate returns where the words of a reference, which were at r, are in a
-// document now. They are compared with words if those are known, otherwise with
-// the hash. Without a reference the place is taken as it is.
+// locate returns where the words that were at r are in a document now. It compares the words
+// themselves if known, otherwise their hash. Without a hash it returns r.
 func (q quoteRef) locate(d *ingest.Document, r textRange, words string) (now textRange, state quoteState) {
 	if q.Hash == "" || r.End <= r.Start {
 		return r, ""
@@ -124,17 +123,15 @@ func (q quoteRef) locate(d *ingest.Document, r textRange, words string) (now tex
 	return textRange{At: r.Start}, quoteChanged
 }
 
-// A quote that is not found word for word is sought so far from its old place, in
-// bytes; by its hash nearer if it is long: a link can name a range of any length, and
-// so many bytes are hashed at most.
+// A moved quote is searched for within nearby bytes of its old place. A search by hash also
+// stops after hashing mostBytes, since a link can name a range of any length.
 const (
 	nearby    = 2 << 20
 	mostBytes = 32 << 20
-	hashCost  = 256 // of a short text, in bytes of a long one
+	hashCost  = 256 // fixed cost of hashing a text, in bytes
 )
 
-// find returns where the words are, -1 if they are nowhere: of several places the
-// nearest to the old one.
+// find returns the place of the words nearest to the old one, or -1.
 func (q quoteRef) find(text string, old textRange, words string) int {
 	n := old.End - old.Start
 	if words == "" {
@@ -152,7 +149,8 @@ func (q quoteRef) find(text string, old textRange, words string) int {
 	return place + after
 }
 
-// findHash finds n bytes with the hash that begin where a word does: the nearest first.
+// findHash returns the nearest place where n bytes from the start of a word have the hash, or
+// -1.
 func (q quoteRef) findHash(text string, old, n int) int {
 	left := mostBytes
 	for distance := 0; distance <= nearby && left > 0; distance++ {
@@ -168,20 +166,19 @@ func (q quoteRef) findHash(text string, old, n int) int {
 	return -1
 }
 
-// beginsWord reports whether a word or a sign may begin at a byte. In scripts other
-// than Latin each character may.
+// beginsWord reports whether a word or a sign may begin at a byte. In scripts other than
+// Latin every character may begin one.
 func beginsWord(text string, at int) bool {
 	plain := func(b byte) bool { return '0' <= b && b <= '9' || 'a' <= b|0x20 && b|0x20 <= 'z' }
 	r, _ := utf8.DecodeRuneInString(text[at:])
 	return utf8.RuneStart(text[at]) && !unicode.IsSpace(r) && (at == 0 || !plain(text[at]) || !plain(text[at-1]))
 }
 
-// Of the words of a changed quote, half must be in the text for their place to be
-// that of the quote.
+// likeness is the share of the words of a changed quote that must be found together.
 const likeness = .5
 
-// mostSimilar returns the part of a text that has most of the words, in a range as
-// long as theirs; an empty one if there is none with half of them.
+// mostSimilar returns the part of a text that contains most of the words, in a range of as
+// many words. The range is empty if no part has enough of them.
 func mostSimilar(text, words string) (start, end int) {
 	sought := map[string]int{}
 	n := 0
@@ -214,7 +211,7 @@ func mostSimilar(text, words string) (start, end int) {
 	return start, end
 }
 
-// wordsOf returns the places of the words of a text.
+// wordsOf returns the ranges of the words in a text.
 func wordsOf(text string) (words []rewrite.Span) {
 	start := -1
 	for i, r := range text {
@@ -232,13 +229,13 @@ func wordsOf(text string) (words []rewrite.Span) {
 	return words
 }
 
-// renames finds documents under their new names. It lists them once.
+// renames finds renamed documents. It lists the documents once.
 type renames struct {
 	*catalog
 	all []retrieve.DocumentInfo
 }
 
-// findFirst returns the first document that f holds for, nil for none.
+// findFirst returns the first document for which f returns true, or nil.
 func (l *renames) findFirst(ctx context.Context, f func(retrieve.DocumentInfo) bool) (doc *ingest.Document, err error) {
 	if l.all == nil {
 		if l.all, err = l.Documents(ctx, retrieve.Filter{}); err != nil {
@@ -251,15 +248,15 @@ func (l *renames) findFirst(ctx context.Context, f func(retrieve.DocumentInfo) b
 	return doc, err
 }
 
-// findByFormerID returns the document that had an id before it was renamed, nil if there is
-// none. Another document may have the id now.
+// findByFormerID returns the document that had an id before it was renamed, or nil. Another
+// document may have the id now.
 func (l *renames) findByFormerID(ctx context.Context, id string) (*ingest.Document, error) {
 	return l.findFirst(ctx, func(d retrieve.DocumentInfo) bool { return slices.Contains(ingest.FormerIDs(d.Meta), id) })
 }
 
-// findRenamed returns the document that was cited under another name: its file has the
-// digest that a link has the first characters of, or it had this id before it was
-// renamed. It returns nil if there is none.
+// findRenamed returns the document that was cited under another name: its file has the digest
+// prefix in a link, or it had this id before it was renamed. It returns nil if it finds no
+// document.
 func (l *renames) findRenamed(ctx context.Context, id, digest string) (*ingest.Document, error) {
 	if len(digest) >= linkDigest {
 		doc, err := l.findFirst(ctx, func(d retrieve.DocumentInfo) bool { return strings.HasPrefix(d.Digest, digest) })
@@ -271,7 +268,7 @@ func (l *renames) findRenamed(ctx context.Context, id, digest string) (*ingest.D
 	return nil, nil
 }
 
-// copies returns the other documents whose files are equal to that of a document.
+// copies returns the ids of the other documents with an identical file.
 func (l *catalog) copies(ctx context.Context, doc *ingest.Document) (ids []string, err error) {
 	if doc.Digest == "" {
 		return nil, nil
@@ -302,8 +299,8 @@ func (l *renames) setStates(ctx context.Context, a *cite.Answer) error {
 	return nil
 }
 
-// findCited returns the document that was cited under an id, and how a quote is in it: perhaps
-// under another name, also where another file has its own now.
+// findCited returns the document that was cited under an id, and the state of its quote. It
+// follows renames, even if another document has the id now.
 func (l *renames) findCited(ctx context.Context, id, digest string, stateOf func(*ingest.Document) quoteState) (
 	doc *ingest.Document, state quoteState, err error) {
 	if doc, err = l.document(ctx, id, ""); errors.Is(err, retrieve.ErrNotFound) {
@@ -337,7 +334,7 @@ func (l *renames) setState(ctx context.Context, s *cite.Source, digest string) e
 	return nil
 }
 
-// stateIn returns the worst state of the quotes of a source in a document.
+// stateIn returns the worst state of a source's quotes in a document.
 func stateIn(doc *ingest.Document, s *cite.Source) quoteState {
 	state := quoteUnchanged
 	for _, p := range s.Passages {
@@ -348,8 +345,7 @@ func stateIn(doc *ingest.Document, s *cite.Source) quoteState {
 	return state
 }
 
-// sourcesState returns the worst state of the sources of a record; empty if it has
-// none.
+// sourcesState returns the worst state of the sources of a record; empty without sources.
 func (l *renames) sourcesState(ctx context.Context, archive retrieve.Archive, id string) (state quoteState, err error) {
 	stored, err := archive.Record(ctx, id)
 	if err != nil {
@@ -369,8 +365,8 @@ func (l *renames) sourcesState(ctx context.Context, archive retrieve.Archive, id
 	return state, err
 }
 
-// ChangedAnswers counts the records of callers, and those that quote words which
-// are no longer in their documents.
+// ChangedAnswers counts the records of callers, and the records with quotes that are no
+// longer in their documents.
 func ChangedAnswers(ctx context.Context, l Library, archive retrieve.Archive, callers []string) (changed, all int, err error) {
 	c := &renames{catalog: &catalog{Library: l}}
 	for _, by := range callers {
@@ -390,7 +386,7 @@ func ChangedAnswers(ctx context.Context, l Library, archive retrieve.Archive, ca
 	return changed, all, nil
 }
 
-// worse returns the later of two states in the order of [quoteState.rank].
+// worse returns the state with the higher rank.
 func worse(a, b quoteState) quoteState {
 	if a.rank() < b.rank() {
 		return b

@@ -11,7 +11,7 @@ import (
 	"ibid/retrieve"
 )
 
-// turnTime is how long a search, or the reading of passages, waits for its turn.
+// turnTime is how long a search or the reading of passages may wait for its turn.
 const turnTime = 30 * time.Second
 
 // A CountingSearcher also counts terms; [retrieve.Index] is one.
@@ -20,10 +20,10 @@ type CountingSearcher interface {
 	answer.Counter
 }
 
-// LimitSearches makes a searcher that searches most times at once: more only slow each
-// other down, and the answers that are being written. Others wait in the order in
-// which they came, and their clients get the event "queued". It is an [answer.TurnTaker]:
-// passages are read in turn, too.
+// LimitSearches returns a searcher that runs at most most searches at once. More would only
+// slow down each other and the answers being written. Other searches wait in order of
+// arrival, and their clients get the event "queued". The searcher is an [answer.TurnTaker],
+// so reading passages waits for a turn, too.
 func LimitSearches(s CountingSearcher, most int) CountingSearcher {
 	return &searchQueue{CountingSearcher: s, free: most}
 }
@@ -35,7 +35,7 @@ type searchQueue struct {
 	CountingSearcher
 	mu      sync.Mutex
 	free    int
-	waiting []chan struct{} // those that wait, first come first; closed when the turn has come
+	waiting []chan struct{} // in order of arrival; closed when the turn comes
 }
 
 func (t *searchQueue) Search(ctx context.Context, q retrieve.Query) ([]retrieve.Passage, error) {
@@ -47,7 +47,8 @@ func (t *searchQueue) Search(ctx context.Context, q retrieve.Query) ([]retrieve.
 	return t.CountingSearcher.Search(ctx, q)
 }
 
-// Turn waits for a turn. It tells the place, and again as it falls, once a second.
+// Turn waits for a turn. It reports its place in the queue at first, and when it changes, at
+// most once a second.
 func (t *searchQueue) Turn(ctx context.Context) (end func(), err error) {
 	t.mu.Lock()
 	if t.free > 0 {
@@ -84,14 +85,14 @@ func (t *searchQueue) Turn(ctx context.Context) (end func(), err error) {
 	}
 }
 
-// place is 1 for the one that is next, 0 for one whose turn has come.
+// place returns 1 for the next turn, or 0 if the turn has come.
 func (t *searchQueue) place(mine chan struct{}) int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return int64(slices.Index(t.waiting, mine) + 1)
 }
 
-// passTurn gives a turn that has ended to the one that is next.
+// passTurn passes a turn that has ended to the next in the queue.
 func (t *searchQueue) passTurn() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -103,7 +104,7 @@ func (t *searchQueue) passTurn() {
 	t.waiting = slices.Delete(t.waiting, 0, 1)
 }
 
-// giveUpPlace gives up a place, or the turn that has come meanwhile.
+// giveUpPlace leaves the queue, or passes on a turn that has just come.
 func (t *searchQueue) giveUpPlace(mine chan struct{}) {
 	t.mu.Lock()
 	place := slices.Index(t.waiting, mine)
@@ -118,17 +119,17 @@ func (t *searchQueue) giveUpPlace(mine chan struct{}) {
 
 type queuedKey struct{}
 
-// queued is an event: the question waits for others, to search or to read the passages.
+// queued is an event: the question waits for its turn to search or to read passages.
 type queued struct {
-	// Place is 1 for the one that is next.
+	// Place is 1 for the next turn.
 	Place int64 `json:"place"`
 }
 
-// Kind is the event's name.
+// Kind returns the event's name.
 func (queued) Kind() string { return "queued" }
 
-// withQueue passes the events of an answer on, with those about its turn. The search
-// that waits runs on the goroutine of the range, between two events.
+// withQueue passes on the events of an answer, with events about its place in the queue. The
+// waiting search runs on the goroutine of the range, between two events.
 func withQueue(ctx context.Context, events func(context.Context) iter.Seq2[answer.Event, error]) iter.Seq2[answer.Event, error] {
 	return func(yield func(answer.Event, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)

@@ -24,18 +24,18 @@ import (
 	"ibid/cite/rewrite"
 )
 
-// A markdown converts what a model writes to HTML. It supports headings, lists,
-// quotes, tables, code, emphasis, and citations as links without an address.
-// Images, other links, raw HTML and character references remain text. It runs in
-// linear time, and is safe for concurrent use.
+// A markdown converts a model's text to HTML. It supports headings, lists, quotes, tables,
+// code, emphasis, and citations as links without an address. Images, other links, raw HTML
+// and character references remain text. It runs in linear time, and is safe for concurrent
+// use.
 type markdown struct {
 	parser   parser.Parser
-	words    parser.Parser // of plain pieces
+	words    parser.Parser // for plain pieces
 	renderer renderer.Renderer
 	policy   *bluemonday.Policy
 }
 
-// Keys of a parser's context.
+// Keys in a parser's context.
 var (
 	pieceKey = parser.NewContextKey()
 	spentKey = parser.NewContextKey()
@@ -45,8 +45,8 @@ func newMarkdown() *markdown {
 	writer := html.WithWriter(plain)
 	return &markdown{
 		parser: parser.NewParser(
-			// No setext headings: a line would change its meaning by the next one,
-			// when it may already be shown.
+			// Setext headings are left out: a line could become a heading after it has been
+			// shown.
 			parser.WithBlockParsers(
 				util.Prioritized(parser.NewThematicBreakParser(), 200),
 				util.Prioritized(nestingLimit{parser.NewListParser()}, 300),
@@ -82,8 +82,8 @@ func newMarkdown() *markdown {
 	}
 }
 
-// policy allows only the elements that [newMarkdown] makes. None of their attributes
-// can contain an address, a style or a script.
+// policy allows only the elements that [newMarkdown] produces. None of their attributes can
+// contain an address, a style or a script.
 func policy() *bluemonday.Policy {
 	p := bluemonday.NewPolicy()
 	p.AllowElements("p", "br", "hr", "h3", "h4", "h5", "h6", "ul", "ol", "li", "blockquote",
@@ -107,9 +107,9 @@ type piece struct {
 	source []byte
 	at     int  // offset of source in the whole text
 	plain  bool // see answer.Text
-	// numbers are those of sources, by their offsets in the whole text.
+	// numbers are the numbers of sources, by offset in the whole text.
 	numbers map[int]int
-	// doubts are the sentences to mark, in order, offsets in the whole text.
+	// doubts are the sentences to mark, in order, with offsets in the whole text.
 	doubts []cite.Unsupported
 }
 
@@ -119,15 +119,14 @@ type part struct {
 	html  string
 }
 
-// render returns the blocks of a piece. Each is rendered as if the piece ended after
-// it or began with it.
+// render returns the blocks of a piece. Each block is rendered independently of the others.
 func (m *markdown) render(p piece) ([]part, error) {
 	nodes, starts := m.parse(p)
 	var parts []part
 	for i := 0; i < len(nodes); {
 		start := starts[i]
 		var b bytes.Buffer
-		// A table that follows a paragraph without a break is in one block with it.
+		// A table that directly follows a paragraph is in the same block.
 		for ; i < len(nodes) && starts[i] == start; i++ {
 			if err := m.renderer.Render(&b, p.source, nodes[i]); err != nil {
 				return nil, fmt.Errorf("rendering the answer: %w", err)
@@ -138,7 +137,7 @@ func (m *markdown) render(p piece) ([]part, error) {
 	return parts, nil
 }
 
-// parse returns the outermost nodes of a piece and where the line of each begins.
+// parse returns the outermost nodes of a piece and the start of each node's line.
 func (m *markdown) parse(p piece) (nodes []ast.Node, starts []int) {
 	context := parser.NewContext()
 	context.Set(pieceKey, p)
@@ -159,8 +158,8 @@ func (m *markdown) parse(p piece) (nodes []ast.Node, starts []int) {
 // maxDepth is how deep lists and quotes nest; a list is two levels.
 const maxDepth = 16
 
-// nestingLimit limits the nesting of containers: every line is matched against all that
-// are open.
+// nestingLimit limits the nesting of containers, since every line is matched against all open
+// containers.
 type nestingLimit struct{ parser.BlockParser }
 
 func (s nestingLimit) Open(parent ast.Node, reader text.Reader, pc parser.Context) (ast.Node, parser.State) {
@@ -174,8 +173,8 @@ func (s nestingLimit) Open(parent ast.Node, reader text.Reader, pc parser.Contex
 	return s.BlockParser.Open(parent, reader, pc)
 }
 
-// plainBlock parses blocks of plain pieces, in no other and where a line begins so: "+", "*" and
-// years begin no list.
+// plainBlock parses blocks of plain pieces, at the top level only and only if begins matches,
+// so that "+", "*" and years begin no list.
 type plainBlock struct {
 	parser.BlockParser
 	begins *regexp.Regexp
@@ -188,16 +187,16 @@ func (p plainBlock) Open(parent ast.Node, reader text.Reader, pc parser.Context)
 	return p.BlockParser.Open(parent, reader, pc)
 }
 
-// plainLines are the lines of plain pieces: with an indent they are no code.
+// plainLines parses the lines of plain pieces. Indented lines are not code.
 type plainLines struct{ parser.BlockParser }
 
 func (plainLines) CanAcceptIndentedLine() bool { return true }
 
-// maxDelimiters is how many runs of *, _, ~ or ` of a paragraph are parsed.
+// maxDelimiters is how many runs of *, _, ~ or ` are parsed in a paragraph.
 const maxDelimiters = 200
 
-// delimiterLimit parses the first delimiters of a paragraph and leaves the others as text:
-// matching them takes quadratic time.
+// delimiterLimit parses the first delimiters of a paragraph and leaves further ones as text,
+// since matching them takes quadratic time.
 type delimiterLimit struct{ parser.InlineParser }
 
 type delimiterCount struct {
@@ -218,8 +217,8 @@ func (t delimiterLimit) Parse(parent ast.Node, block text.Reader, pc parser.Cont
 	return t.InlineParser.Parse(parent, block, pc)
 }
 
-// tableLimit makes no table that has many more cells than bytes: short rows are filled
-// up to the width of the first.
+// tableLimit rejects tables with many more cells than bytes, since short rows are filled up
+// to the width of the first.
 type tableLimit struct{ parser.ParagraphTransformer }
 
 func (n tableLimit) Transform(node *ast.Paragraph, reader text.Reader, pc parser.Context) {
@@ -246,8 +245,8 @@ func (*citation) Kind() ast.NodeKind { return kindCitation }
 
 func (c *citation) Dump(source []byte, level int) { ast.DumpHelper(c, source, level, nil, nil) }
 
-// citations parses the numbers of sources: [n], where one was printed. What a model
-// wrote as it is, such as "x = [1]", is none.
+// citations parses the numbers of sources: [n] at the place of a number. The model's own
+// brackets, as in "x = [1]", remain text.
 type citations struct{}
 
 func (citations) Trigger() []byte { return []byte{'['} }
@@ -278,17 +277,17 @@ func (citations) Parse(_ ast.Node, block text.Reader, pc parser.Context) ast.Nod
 
 var kindFormula = ast.NewNodeKind("Formula")
 
-// A formula is mathematics with its delimiters, which are shown as they were written.
+// A formula is mathematics with its delimiters, shown as written.
 type formula struct{ ast.BaseInline }
 
 func (*formula) Kind() ast.NodeKind { return kindFormula }
 
 func (f *formula) Dump(source []byte, level int) { ast.DumpHelper(f, source, level, nil, nil) }
 
-// formulas parses mathematics between the delimiters that package marker knows too.
+// formulas parses mathematics between the delimiters that package marker also knows.
 type formulas struct{}
 
-// maxFormula is the number of bytes of a formula: four for each character that
+// maxFormula is the maximum length of a formula in bytes: four for each character that
 // package marker allows.
 const maxFormula = 800
 
@@ -327,8 +326,8 @@ func (formulas) Parse(_ ast.Node, block text.Reader, pc parser.Context) ast.Node
 	return nil
 }
 
-// opensFormula returns the length of a delimiter at the start of the line, 0 for
-// none, and the one that ends it.
+// opensFormula returns the length of a delimiter at the start of the line, or 0, and the
+// closing delimiter.
 func opensFormula(line []byte, before rune) (length int, closing string) {
 	for _, d := range [][2]string{{"$$", "$$"}, {`\[`, `\]`}, {`\(`, `\)`}} {
 		if bytes.HasPrefix(line, []byte(d[0])) {
@@ -349,8 +348,8 @@ func closesFormula(line []byte, at int) bool {
 	return !unicode.IsSpace(before) && before != '\\' && !unicode.IsNumber(after)
 }
 
-// breaksFormula reports whether a line at an offset has what no formula has: code, or
-// the number of a source.
+// breaksFormula reports whether a line at an offset contains code or the number of a source,
+// so that it cannot be a formula.
 func (p piece) breaksFormula(line []byte, offset int) bool {
 	for i, b := range line {
 		if b == '`' || b == '[' && p.numbers[p.at+offset+i] > 0 {
@@ -360,7 +359,7 @@ func (p piece) breaksFormula(line []byte, offset int) bool {
 	return false
 }
 
-// firstDoubt returns the first doubtful part of source[start:end]; empty without one.
+// firstDoubt returns the first doubtful part of source[start:end], or an empty range.
 func (p piece) firstDoubt(start, end int) (int, int) {
 	i := sort.Search(len(p.doubts), func(i int) bool { return p.doubts[i].TextEnd > p.at+start })
 	if i == len(p.doubts) {
@@ -391,7 +390,7 @@ func renderCitation(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.
 	return ast.WalkContinue, nil
 }
 
-// renderText puts doubtful words into spans of their own.
+// renderText puts doubtful words into spans.
 func renderText(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
 	if !entering {
 		return ast.WalkContinue, nil
@@ -403,7 +402,7 @@ func renderText(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast
 	}
 	if pieceOf(n).plain {
 		write = plain.RawWrite
-		if end := t.Segment.Stop; t.HardLineBreak() && source[end] == '\\' { // the library takes it for markup
+		if end := t.Segment.Stop; t.HardLineBreak() && source[end] == '\\' { // the library has removed it as markup
 			t.Segment = t.Segment.WithStop(end + 1)
 		}
 	}
@@ -425,7 +424,7 @@ func renderText(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast
 	return ast.WalkContinue, nil
 }
 
-// renderHeading makes the headings of an answer lower than that of its question.
+// renderHeading renders the headings of an answer below the level of the question.
 func renderHeading(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
 	slash := "/"
 	if entering {
@@ -456,18 +455,18 @@ func renderTable(w util.BufWriter, _ []byte, _ ast.Node, entering bool) (ast.Wal
 	return ast.WalkContinue, nil
 }
 
-// openDoubt begins unsupported words.
+// openDoubt opens the span of unsupported words.
 const openDoubt = `<span class="doubt">`
 
-// metaPiece is where a parsed document has its piece.
+// metaPiece is the key for the piece in a parsed document.
 const metaPiece = "piece"
 
 func pieceOf(n ast.Node) piece { return n.OwnerDocument().Meta()[metaPiece].(piece) }
 
 var plain = plainWriter{html.DefaultWriter}
 
-// plainWriter removes the backslashes of Markdown and invisible characters, and does
-// not resolve character references, which could hide something from a reader.
+// plainWriter removes the backslashes of Markdown and invisible characters. It does not
+// resolve character references, which could hide text from a reader.
 type plainWriter struct{ html.Writer }
 
 func (p plainWriter) Write(w util.BufWriter, source []byte) {
@@ -481,16 +480,16 @@ func (p plainWriter) RawWrite(w util.BufWriter, source []byte) {
 // A blockEvent is a block of the answer as HTML: the event "block", or "marked" for
 // a final block with its unsupported sentences marked.
 type blockEvent struct {
-	// Draft is the step of the draft or revision that the block belongs to; 0 for the answer.
+	// Draft is the step of the draft or revision that contains the block; 0 for the answer.
 	Draft int    `json:"draft,omitempty"`
 	Index int    `json:"index"`
 	HTML  string `json:"html"`
-	// Final means that the block does not change any more.
+	// Final means that the block will not change.
 	Final bool `json:"final"`
 }
 
-// A rendering turns a text into blocks while it grows. Its final blocks are those
-// of the whole text, however the text is split into events.
+// A rendering splits a growing text into blocks. Its final blocks do not depend on how the
+// text is split into events.
 type rendering struct {
 	markdown *markdown
 	draft    int
@@ -498,16 +497,16 @@ type rendering struct {
 	text     []byte
 	numbers  map[int]int // see piece
 	starts   []int       // of the final blocks
-	open     int         // where the open block begins
+	open     int         // start of the open block
 	rendered int         // length of the text at the last rendering
-	lastSent string      // the open block as it was sent last
+	lastSent string      // the open block as last sent
 }
 
 func newRendering(m *markdown, draft int) *rendering {
 	return &rendering{markdown: m, draft: draft, numbers: map[int]int{}}
 }
 
-// renderAnswer renders an answer that has ended.
+// renderAnswer renders a complete answer.
 func (m *markdown) renderAnswer(a cite.Answer) (string, error) {
 	numbers := map[int]int{}
 	for _, p := range a.Places {
@@ -516,7 +515,7 @@ func (m *markdown) renderAnswer(a cite.Answer) (string, error) {
 	return m.html(piece{source: []byte(a.Text), plain: a.Plain, numbers: numbers, doubts: a.Unsupported})
 }
 
-// html renders the blocks of a piece as one.
+// html renders all blocks of a piece.
 func (m *markdown) html(p piece) (all string, err error) {
 	parts, err := m.render(p)
 	for _, p := range parts {
@@ -525,7 +524,7 @@ func (m *markdown) html(p piece) (all string, err error) {
 	return all, err
 }
 
-// append adds a piece of the text.
+// append adds a piece of text.
 func (r *rendering) append(e textEvent) {
 	for _, p := range e.Places {
 		r.numbers[p.Start] = p.Number
@@ -533,8 +532,8 @@ func (r *rendering) append(e textEvent) {
 	r.text, r.plain = append(r.text, e.Text.Text...), e.Plain
 }
 
-// hasGrown reports whether there is enough new text to render the open block again:
-// the longer the block, the more, so that all renderings take linear time.
+// hasGrown reports whether there is enough new text to render the open block again. A longer
+// block needs more new text, so that all renderings take linear time.
 func (r *rendering) hasGrown() bool {
 	enough := 1
 	if open := len(r.text) - r.open; open > 4<<10 {
@@ -547,12 +546,12 @@ func (r *rendering) piece(from, to int, doubts []cite.Unsupported) piece {
 	return piece{source: r.text[from:to], at: from, plain: r.plain, numbers: r.numbers, doubts: doubts}
 }
 
-// advance returns the blocks that have closed and the open one, or at the end all
-// that are left.
+// advance returns the blocks that have closed and the open one. At the end it returns all
+// remaining blocks.
 func (r *rendering) advance(end bool) ([]blockEvent, error) {
 	r.rendered = len(r.text)
 	var out []blockEvent
-	// The kind of block that a line begins is known at its end.
+	// An incomplete line does not show yet which kind of block it begins.
 	upto := len(r.text)
 	for !end && upto > r.open && r.text[upto-1] != '\n' {
 		upto--
@@ -586,7 +585,7 @@ func (r *rendering) advance(end bool) ([]blockEvent, error) {
 	return out, nil
 }
 
-// markedBlocks returns the final blocks with doubtful sentences, which are marked.
+// markedBlocks returns the final blocks that contain doubtful sentences, with marks.
 func (r *rendering) markedBlocks(doubts []cite.Unsupported) ([]blockEvent, error) {
 	var out []blockEvent
 	for i, start := range r.starts {
@@ -612,11 +611,11 @@ type pageStream struct {
 	markdown *markdown
 	write    func(kind string, v any) error
 	answer   *rendering
-	draft    *rendering // or revision, of the current step; nil without one
+	draft    *rendering // or revision, of the current step; nil between steps
 }
 
-// beforeEvent is called before each event is sent: the last blocks of a text go before
-// the event that ends it.
+// beforeEvent is called before each event is sent. The last blocks of a text precede the
+// event that ends it.
 func (p *pageStream) beforeEvent(kind string, data []byte) error {
 	switch kind {
 	case "text":

@@ -18,15 +18,15 @@ import (
 	"ibid/retrieve"
 )
 
-// runHandlers serve the records of answers and summaries at /api/runs. POST /api/ask and
-// POST /api/summarize begin runs too, which end with their reader. Where keys are in use,
-// a record is shown to other keys only after PUT …/shared.
+// runHandlers serves the records of answers and summaries at /api/runs. POST /api/ask and
+// POST /api/summarize also begin runs, which end when their reader disconnects. If keys are
+// in use, other keys see a record only after PUT …/shared.
 type runHandlers struct {
 	*asking
-	keys *keyring // nil where no keys are in use
+	keys *keyring // nil if no keys are in use
 }
 
-// callerID is the id of the caller's key; empty where no keys are in use.
+// callerID returns the id of the caller's key, or "" if no keys are in use.
 func callerID(c echo.Context) string {
 	if caller := holderFrom(c.Request().Context()); caller != nil {
 		return caller.key.ID
@@ -34,14 +34,14 @@ func callerID(c echo.Context) string {
 	return ""
 }
 
-// A runRequest is the body of POST /api/runs: that of POST /api/ask, or that of
-// POST /api/summarize in a member of its own. Run resumes either.
+// A runRequest is the body of POST /api/runs: the members of POST /api/ask, or in Summarize
+// those of POST /api/summarize. Run resumes either kind.
 type runRequest struct {
 	askRequest
 	Summarize *summarizeRequest `json:"summarize,omitempty"`
 }
 
-// An answerRecord is what is known of an answer or summary.
+// An answerRecord is the record of an answer or summary, in progress or ended.
 type answerRecord struct {
 	ID       string `json:"id"`
 	Kind     string `json:"kind"` // "ask" or "summarize"
@@ -51,22 +51,22 @@ type answerRecord struct {
 	Request json.RawMessage `json:"request"`
 	Started time.Time       `json:"started"`
 	Ended   *time.Time      `json:"ended,omitempty"`
-	// Resumable means that {"run": ID} resumes it.
+	// Resumable means that a request with {"run": ID} resumes it.
 	Resumable bool `json:"resumable"`
-	// Sources is the worst state of its sources, in a list with ?states=.
+	// Sources is the worst state of its sources. It is set only in a list with ?states=.
 	Sources quoteState `json:"sources,omitempty"`
-	// Shared means that other keys see it too, if they may see all its documents.
+	// Shared means that other keys see it if they may see all its documents.
 	Shared bool `json:"shared"`
-	// Answer is the data of its event done, Error that of its event error.
+	// Answer is the data of the event "done", and Error of the event "error".
 	Answer json.RawMessage `json:"answer,omitempty"`
 	Error  json.RawMessage `json:"error,omitempty"`
 	forms
 	Events string `json:"events"` // address of the record and its events
-	URL    string `json:"url"`    // address of the page that shows it
+	URL    string `json:"url"`    // address of the page with the answer
 
 	log    []event
 	by     string // id of the caller's key
-	worker string // process that works on it, on another server
+	worker string // process on another server that works on it
 }
 
 func recordOf(r retrieve.Record) *answerRecord {
@@ -125,7 +125,7 @@ func (r *runHandlers) begin(c echo.Context, request runRequest) error {
 		done()
 		return err
 	}
-	s := c.Get(slotKey).(*slot) // which the run has until it ends
+	s := c.Get(slotKey).(*slot) // the run holds it until its end
 	release := s.release
 	s.release = func() {}
 	record, citing := l.snapshot(), r.citeOptions(c)
@@ -197,7 +197,7 @@ func runElsewhere(r *answerRecord) *Problem {
 		retrieve.WhoIs(r.worker)).withRetryAfter(time.Second)
 }
 
-// find returns the record of a run, and the run itself if this server has it in memory.
+// find returns the record of a run, and the live answer if this server has it in memory.
 func (r *runHandlers) find(c echo.Context, id string) (*liveAnswer, *answerRecord, error) {
 	if l := r.live.get(id); l != nil {
 		if l.By != callerID(c) {
@@ -250,7 +250,7 @@ func (r *runHandlers) loadRecord(ctx context.Context, id string) (retrieve.Recor
 	return record, nil
 }
 
-// findUnfinished returns what is known of a run that has not ended, nil if there is none.
+// findUnfinished returns the record of a run that has not ended, or nil.
 func (r *runHandlers) findUnfinished(ctx context.Context, id string) (*answerRecord, error) {
 	stored, err := r.ledger.Job(ctx, id)
 	switch {
@@ -272,14 +272,14 @@ func (r *runHandlers) findUnfinished(ctx context.Context, id string) (*answerRec
 	return record, nil
 }
 
-// visible reports whether the caller may see another caller's record: it is
-// shared, and the caller may see the folders of all documents that it quotes.
+// visible reports whether the caller may see another caller's record. It must be shared, and
+// the caller must be allowed to see the folders of all documents that it quotes.
 func (r *runHandlers) visible(ctx context.Context, record retrieve.Record) (bool, error) {
 	if !record.Shared {
 		return false, nil
 	}
 	for _, d := range record.Documents {
-		root, _, _ := strings.Cut(d, "/") // which remains when a file disappears
+		root, _, _ := strings.Cut(d, "/") // the root still exists if the file was deleted
 		if found, err := r.catalog.Holds(ctx, retrieve.Filter{Root: root}); err != nil || !found {
 			return false, err
 		}
@@ -317,9 +317,9 @@ func (r *runHandlers) replyRecord(c echo.Context, record *answerRecord) error {
 	return reply(c, http.StatusOK, record)
 }
 
-// followRun sends the events of a run that the reader does not have yet, and further
-// ones as they occur. A reader that has all events of a run that has ended gets a
-// 204, which stops browsers from reconnecting.
+// followRun sends the events of a run that the reader does not have yet, and new events as
+// they occur. If the run has ended and the reader has all its events, it replies with 204,
+// which stops browsers from reconnecting.
 func (r *runHandlers) followRun(c echo.Context, l *liveAnswer, record *answerRecord) error {
 	after := func(n int) ([]event, bool, <-chan struct{}) { return record.log[n:], false, nil }
 	switch {
@@ -340,8 +340,8 @@ func (r *runHandlers) followRun(c echo.Context, l *liveAnswer, record *answerRec
 	return r.sendEvents(c, log[:seen], seen == len(log), after)
 }
 
-// sendEvents sends the events that come after those that the reader has seen, until
-// the last. It first sends a comment if the reader has to wait.
+// sendEvents sends all events after seen. If the reader has to wait, it first sends a
+// comment.
 func (r *runHandlers) sendEvents(c echo.Context, seen []event, wait bool, after func(n int) ([]event, bool, <-chan struct{})) error {
 	ctx, cancel := context.WithCancelCause(c.Request().Context())
 	defer cancel(nil)
@@ -372,7 +372,7 @@ func (r *runHandlers) sendEvents(c echo.Context, seen []event, wait bool, after 
 		}
 		select {
 		case <-changed:
-		case <-ctx.Done(): // a server that shuts down ends its runs too, and sends how
+		case <-ctx.Done(): // a shutdown also ends the runs, and their last events are sent
 		}
 	}
 }
@@ -383,8 +383,8 @@ type runList struct {
 	More bool            `json:"more"`
 }
 
-// list lists the caller's records, newest first: ?limit= of those that began
-// before the one in ?after=. With ?states= each has the state of its sources.
+// list lists the caller's records, newest first: at most ?limit= that began before the record
+// in ?after=. With ?states= it checks the state of their sources.
 func (r *runHandlers) list(c echo.Context) error {
 	limit, err := limitOf(c, 50, 1, 500)
 	if err != nil {
@@ -420,7 +420,7 @@ func (r *runHandlers) list(c echo.Context) error {
 	return reply(c, http.StatusOK, list)
 }
 
-// limitOf is the number in ?limit=, from least to most; usual without one.
+// limitOf returns ?limit=, which must be from least to most, or usual if it is missing.
 func limitOf(c echo.Context, usual, least, most int) (int, error) {
 	sent, ok := c.QueryParams()["limit"]
 	if !ok {
@@ -433,8 +433,7 @@ func limitOf(c echo.Context, usual, least, most int) (int, error) {
 	return n, nil
 }
 
-// stop stops a run that is under way. With ?forget=true it also deletes what is
-// stored of it.
+// stop stops a run in progress. With ?forget=true it also deletes its record.
 func (r *runHandlers) stop(c echo.Context) error {
 	id, ctx := c.Param("id"), c.Request().Context()
 	l, record, err := r.find(c, id)
@@ -458,8 +457,8 @@ func (r *runHandlers) stop(c echo.Context) error {
 	return sendNoContent(c, r.forget(ctx, id, l))
 }
 
-// forget deletes what is stored of a run that has ended, and what is in memory. The log of
-// a key keeps its line, without words.
+// forget deletes a run that has ended from the store and from memory. The log of a key keeps
+// its line, without texts.
 func (r *runHandlers) forget(ctx context.Context, id string, l *liveAnswer) error {
 	if l != nil {
 		r.live.remove(l)
@@ -489,7 +488,7 @@ func (r *runHandlers) share(c echo.Context) error {
 		return runUnderWay(id)
 	case record.by != callerID(c):
 		return runNotFound(id)
-	case l != nil: // it has ended, and its record is being stored
+	case l != nil: // it has ended, but its record is not stored yet
 		if err := l.waitSettled(ctx); err != nil {
 			return fmt.Errorf("waiting for a record: %w", err)
 		}

@@ -15,8 +15,8 @@ import (
 	"ibid/retrieve"
 )
 
-// A browser sends its key once, in a form, and gets a session: a random token in
-// a cookie that no script can read and that other sites' requests do not send.
+// A browser sends its key once, in a form, and gets a session: a random token in a cookie
+// that scripts cannot read and that requests from other sites do not include.
 
 // keyForm serves the form for a key, and begins and ends sessions.
 type keyForm struct {
@@ -26,16 +26,16 @@ type keyForm struct {
 
 type keyPage struct {
 	frame
-	Problem *Problem // why the form is shown; nil if it was asked for
-	Holder  string   // name of the key in use; empty without one
-	Next    string   // path to go to afterwards, as the browser sees it
-	// Again is an address that the browser loads by itself, empty for none: after
-	// a link from another site it sends its cookie only then.
+	Problem *Problem // why the form is shown; nil if the user opened it
+	Holder  string   // name of the key in use, or ""
+	Next    string   // path to go to afterwards, with the proxy's prefix
+	// Again is an address that the browser reloads by itself, or "". After a link from
+	// another site it sends its cookie only on the second request.
 	Again string
 }
 
-// cookieName is the name of the session's cookie. With the prefixes browsers
-// refuse a cookie that another host of the same domain has set.
+// cookieName returns the name of the session's cookie. Its prefix makes browsers reject a
+// cookie set by another host of the same domain.
 func (g *keyGuard) cookieName() string {
 	switch {
 	case g.secure() && g.prefix() == "":
@@ -47,7 +47,7 @@ func (g *keyGuard) cookieName() string {
 	}
 }
 
-// setCookie sets the session's cookie, or removes it with an age of 0.
+// setCookie sets the session's cookie, or removes it if age is 0.
 func (g *keyGuard) setCookie(c echo.Context, token string, age time.Duration) {
 	path := g.prefix()
 	if path == "" {
@@ -61,7 +61,7 @@ func (g *keyGuard) setCookie(c echo.Context, token string, age time.Duration) {
 		HttpOnly: true, Secure: g.secure(), SameSite: http.SameSiteStrictMode})
 }
 
-// show shows the form, or redirects a caller with a session to the page it came from.
+// show shows the form, or redirects a caller with a session to the page that it came from.
 func (f *keyForm) show(c echo.Context) error {
 	next := f.localPath(c.QueryParam("next"))
 	p := keyPage{frame: f.pages.frame("Key"), Next: next}
@@ -109,7 +109,7 @@ func (f *keyForm) beginSession(c echo.Context) error {
 		return fmt.Errorf("beginning a session: %w", err)
 	}
 	f.keys.recordUse(ctx, caller.key)
-	if err := f.keys.refresh(ctx, 0); err != nil { // for the next request to find the session
+	if err := f.keys.refresh(ctx, 0); err != nil { // so that the next request finds the session
 		return err
 	}
 	age := retrieve.MaxSessionAge
@@ -134,8 +134,8 @@ func (f *keyForm) endSession(c echo.Context) error {
 	return c.Redirect(http.StatusSeeOther, f.prefix()+"/key")
 }
 
-// localPath returns next if it is a path of this server as a browser sees it, and
-// the home page's path if not, so that no address redirects to another site.
+// localPath returns next if it is a path of this server as a browser sees it, else the home
+// page's path, so that no address redirects to another site.
 func (a address) localPath(next string) string {
 	home := a.prefix() + "/"
 	u, err := url.Parse(next)
@@ -146,7 +146,7 @@ func (a address) localPath(next string) string {
 	return u.String()
 }
 
-// requireKey shows the form in place of a page that needs a key.
+// requireKey shows the form instead of a page that needs a key.
 func (f *keyForm) requireKey(c echo.Context, p *Problem) error {
 	r := c.Request()
 	page := keyPage{frame: f.pages.frame("Key"), Problem: p, Next: f.localPath("")}

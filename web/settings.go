@@ -12,97 +12,97 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// Settings are what people choose on the page while the server runs.
+// Settings are the settings that people change on the page while the server runs.
 type Settings interface {
-	// Show returns what is in use and the choices.
+	// Show returns the current settings and the possible choices.
 	Show(ctx context.Context) (ShownSettings, error)
-	// Current returns what is in use.
+	// Current returns the current choices.
 	Current(ctx context.Context) Choices
-	// Change stores choices and uses them from now on. A nil key leaves that of the
-	// endpoint as it is, an empty one removes it.
+	// Change stores choices and applies them. A nil key leaves the endpoint's key unchanged;
+	// an empty one removes it.
 	Change(ctx context.Context, c Choices, key *string) error
-	// Test tries an endpoint and its model, with its stored key if key is nil.
+	// Test checks an endpoint and its model, with the stored key if key is nil.
 	Test(ctx context.Context, c Choices, key *string) ([]Finding, error)
-	// GetPart begins to get an optional part.
+	// GetPart starts the download of an optional part.
 	GetPart(ctx context.Context, part string) error
 }
 
 // Choices are the settings that people choose.
 type Choices struct {
 	BaseURL string `json:"base_url,omitempty"` // OpenAI-compatible endpoint
-	Model   string `json:"model"`              // that writes answers; empty: they are quoted
-	// Confidence is the least chance, 0 to 1, at which quoted sentences are an answer.
+	Model   string `json:"model"`              // that writes answers; empty: sentences are quoted
+	// Confidence is the minimum probability, 0 to 1, at which quoted sentences are an answer.
 	Confidence *float64 `json:"confidence,omitempty"`
-	Language   string   `json:"language"`        // that the model answers in; empty: the question's
+	Language   string   `json:"language"`        // of the model's answers; empty: the question's
 	Style      string   `json:"style,omitempty"` // auto, brief, detailed or list
 }
 
 // ShownSettings is the reply of GET and PUT /api/settings.
 type ShownSettings struct {
 	Choices
-	// Fixed has the settings that cannot be chosen, each with the flag that fixes it.
+	// Fixed maps each setting that cannot be changed to the flag that fixes it.
 	Fixed map[string]string `json:"fixed"`
-	// Key is where the endpoint's key comes from: "none", "stored" or "fixed". The key
-	// itself is never sent.
+	// Key is the source of the endpoint's key: "none", "stored" or "fixed". The key itself is
+	// never sent.
 	Key string `json:"key"`
-	// Code means that an endpoint on another machine needs the code that the server
-	// printed when it started.
+	// Code means that an endpoint on another machine needs the code that the server printed
+	// at startup.
 	Code bool `json:"code"`
-	// Failing means that the model gave no answer to the last question: sentences are quoted.
+	// Failing means that the model failed on the last question, so sentences are quoted.
 	Failing bool `json:"failing,omitempty"`
-	// SelfTest is what the model's self-test found.
+	// SelfTest is the result of the model's self-test.
 	SelfTest *Finding `json:"self_test,omitempty"`
-	// Found are the servers of models on this machine.
+	// Found are the model servers found on this machine.
 	Found []ModelServer `json:"found"`
 	// Parts are the optional parts of searching.
 	Parts []Part `json:"parts"`
-	// Reader are findings on what reads files.
+	// Reader are the results of checking the programs that read files.
 	Reader []Finding `json:"reader"`
 }
 
-// A ModelServer is a server of models on this machine.
+// A ModelServer is a model server on this machine.
 type ModelServer struct {
 	Name    string   `json:"name"`
 	BaseURL string   `json:"base_url"`
 	Models  []string `json:"models"`
 }
 
-// A Part is an optional part that can be got.
+// A Part is an optional part that can be downloaded.
 type Part struct {
 	Name      string `json:"name"`
 	Model     string `json:"model"`
 	Licence   string `json:"licence"`
-	Languages int    `json:"languages"`         // that it knows
+	Languages int    `json:"languages"`         // supported by the part
 	Bytes     int64  `json:"bytes"`             // to download
-	Done      int64  `json:"done"`              // of these
-	Encoded   int    `json:"encoded,omitempty"` // how many chunks it has encoded while it is used
-	Chunks    int    `json:"chunks,omitempty"`  // of these
+	Done      int64  `json:"done"`              // bytes downloaded
+	Encoded   int    `json:"encoded,omitempty"` // chunks encoded while it is in use
+	Chunks    int    `json:"chunks,omitempty"`  // chunks in total
 	// State is "missing", "getting", "ready" (another is used), "used" or "failed".
 	State  string `json:"state"`
-	Detail string `json:"detail,omitempty"` // why it failed, or cannot be got
+	Detail string `json:"detail,omitempty"` // why it failed or is unavailable
 }
 
 // A Finding is the result of one check.
 type Finding struct {
 	Check  string `json:"check"`
-	State  string `json:"state"` // "ok", "warning" (Ibid works, but could work better) or "failed"
+	State  string `json:"state"` // "ok", "warning" (works, but could work better) or "failed"
 	Detail string `json:"detail"`
-	Next   string `json:"next,omitempty"` // what to do, if there is anything to do
+	Next   string `json:"next,omitempty"` // what to do next, if anything
 }
 
-// settingsRequest is the body of PUT /api/settings and of POST /api/settings/test.
-// What is missing is unchanged.
+// settingsRequest is the body of PUT /api/settings and POST /api/settings/test. Missing
+// members are unchanged.
 type settingsRequest struct {
 	BaseURL *string `json:"base_url,omitempty"`
 	Model   *string `json:"model,omitempty"`
-	// Key is the endpoint's; empty removes it. It is kept for this endpoint alone, and
+	// Key is the endpoint's key; empty removes it. It is kept for this endpoint only, and
 	// cannot be read back.
 	Key        *string  `json:"key,omitempty"`
 	Confidence *float64 `json:"confidence,omitempty"`
 	Language   *string  `json:"language,omitempty"`
 	Style      *string  `json:"style,omitempty"`
-	// Code is the one that the server printed when it started: without keys an endpoint
-	// on another machine needs it.
+	// Code is the code that the server printed at startup. On a server without keys it is
+	// required for an endpoint on another machine.
 	Code string `json:"code,omitempty"`
 }
 
@@ -125,27 +125,27 @@ const (
 	maxLanguage = 40
 )
 
-// AnswerStyles are the styles that can be chosen.
+// AnswerStyles returns the styles that can be chosen.
 func AnswerStyles() []string { return []string{"auto", "brief", "detailed", "list"} }
 
-// BadSetting is the error of a setting that is invalid.
+// BadSetting returns the error for an invalid setting.
 func BadSetting(field, format string, args ...any) error {
 	return invalidField(field, "bad_setting", format, args...)
 }
 
-// FixedSetting is the error of a change to a setting that a flag fixes.
+// FixedSetting returns the error for a change to a setting that a flag fixes.
 func FixedSetting(field, flag string) error {
 	return problem(http.StatusConflict, "setting_fixed",
 		"%s is fixed by %s, or its variable: start the server without it to choose here", field, flag).withField(field)
 }
 
-// UnstoredSetting is the error of a change to a library that may only be read.
+// UnstoredSetting returns the error for a change in a read-only library.
 func UnstoredSetting() error {
 	return problem(http.StatusConflict, "library_read_only",
 		"the library may only be read here, so settings cannot be stored: use flags")
 }
 
-// UnavailablePart is the error of a part that cannot be got.
+// UnavailablePart returns the error for a part that cannot be downloaded.
 func UnavailablePart(format string, args ...any) error {
 	return problem(http.StatusConflict, "part_unavailable", format, args...).withField("part")
 }
@@ -154,7 +154,7 @@ func UnavailablePart(format string, args ...any) error {
 type settingsHandlers struct {
 	settings Settings
 	*answering
-	code string // that an endpoint on another machine needs; empty where keys guard the server
+	code string // required for an endpoint on another machine; empty if keys guard the server
 }
 
 func (h *settingsHandlers) show(c echo.Context) error {
@@ -176,7 +176,7 @@ func (h *settingsHandlers) change(c echo.Context) error {
 		return err
 	}
 	if key != nil || next.Model != before.Model || next.BaseURL != before.BaseURL {
-		h.fallback.Store(nil) // another one may answer
+		h.fallback.Store(nil) // the new model may work
 	}
 	return h.show(c)
 }
@@ -208,7 +208,8 @@ func (h *settingsHandlers) getPart(c echo.Context) error {
 	return h.show(c)
 }
 
-// decodeSetting reads a JSON body that says so: other sites' forms cannot.
+// decodeSetting decodes a body with the content type of JSON, which forms of other sites
+// cannot send.
 func decodeSetting(c echo.Context, into any) error {
 	if kind, _, err := mime.ParseMediaType(c.Request().Header.Get(echo.HeaderContentType)); err != nil || kind != echo.MIMEApplicationJSON {
 		return refuse(c, problem(http.StatusUnsupportedMediaType, "not_json",
@@ -218,7 +219,7 @@ func decodeSetting(c echo.Context, into any) error {
 	return err
 }
 
-// readRequest reads a request for a change or a test, and returns what is chosen after it.
+// readRequest reads a request for a change or a test, and returns the resulting choices.
 func (h *settingsHandlers) readRequest(c echo.Context) (next Choices, key *string, err error) {
 	var r settingsRequest
 	if err := decodeSetting(c, &r); err != nil {
@@ -228,7 +229,7 @@ func (h *settingsHandlers) readRequest(c echo.Context) (next Choices, key *strin
 	if next, err = r.applyTo(using); err != nil {
 		return next, nil, err
 	}
-	// An endpoint that is in use was permitted before, by a flag or with the code.
+	// The endpoint in use was permitted before, by a flag or with the code.
 	inUse := using.Model != "" && next.BaseURL == using.BaseURL
 	if h.code != "" && next.Model != "" && !inUse && !isLocalEndpoint(next.BaseURL) &&
 		subtle.ConstantTimeCompare([]byte(strings.ToUpper(strings.TrimSpace(r.Code))), []byte(h.code)) != 1 {
@@ -239,7 +240,7 @@ func (h *settingsHandlers) readRequest(c echo.Context) (next Choices, key *strin
 	return next, r.Key, nil
 }
 
-// applyTo returns what is chosen after a request.
+// applyTo returns the choices with the changes of a request.
 func (r *settingsRequest) applyTo(c Choices) (Choices, error) {
 	for _, s := range []struct {
 		to    *string
@@ -275,8 +276,8 @@ func (r *settingsRequest) applyTo(c Choices) (Choices, error) {
 	return c, nil
 }
 
-// isLocalEndpoint reports whether an endpoint is spelled as one of this machine. A name
-// that leads here is not: it can lead elsewhere later.
+// isLocalEndpoint reports whether an endpoint is a loopback address. Other names that resolve
+// to this machine do not count, since they may change.
 func isLocalEndpoint(endpoint string) bool {
 	u, err := url.Parse(endpoint)
 	return err == nil && isLoopback(u.Hostname())

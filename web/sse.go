@@ -18,19 +18,18 @@ import (
 	"ibid/cite"
 )
 
-// An eventStream writes server-sent events. The status goes out with the first
-// event, so that an earlier error can still have a status of its own. Without
-// events a comment is sent every [heartbeat], so that proxies keep the connection
-// and a client that has gone is noticed.
+// An eventStream writes server-sent events. The status is sent with the first event, so that
+// an earlier error can have its own status. Without events a comment is sent every
+// [heartbeat], so that proxies keep the connection and a disconnected client is noticed.
 type eventStream struct {
 	close    func()      // ends the heartbeat
-	page     *pageStream // nil unless the answer is sent as HTML too
-	markdown bool        // the answer is sent as Markdown too, before its end
-	points   *codePoints // nil unless offsets are sent in code points too
+	page     *pageStream // nil unless the answer is also sent as HTML
+	markdown bool        // also send the answer as Markdown before the end
+	points   *codePoints // nil unless offsets are also sent in code points
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	w      *echo.Response
-	failed error // of the first write that failed; the last one
+	failed error // error of the first failed write; nothing is written after it
 	buffer []byte
 }
 
@@ -44,8 +43,8 @@ func newEventStream(w *echo.Response, cancel context.CancelCauseFunc) *eventStre
 // keepAliveComment is a comment in a stream of events.
 const keepAliveComment = ": still here\n\n"
 
-// keepAlive calls write every [heartbeat] until stop is called, or until it fails,
-// which it reports to failed. Its goroutine has ended when stop returns.
+// keepAlive calls write every [heartbeat] until stop is called, or until write fails; then it
+// calls failed. Its goroutine has ended when stop returns.
 func keepAlive(write func() error, failed func(error)) (stop func()) {
 	done := make(chan struct{})
 	var beating sync.WaitGroup
@@ -75,10 +74,10 @@ func (s *eventStream) render(m *markdown) {
 	s.page = &pageStream{markdown: m, answer: newRendering(m, 0), write: s.writeEvent}
 }
 
-// revisionKind is the kind of the events that only the page reads, whose blocks it draws.
+// revisionKind is the kind of events that only the page uses.
 var revisionKind = cite.Revised{}.Kind()
 
-// writeEvent sends an event without an id: what is sent only to those who ask for it.
+// writeEvent sends an event without an id, for clients that asked for it.
 func (s *eventStream) writeEvent(kind string, v any) error {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -105,10 +104,10 @@ func (s *eventStream) send(e event) error {
 	return s.writeWithBlocks(e, s.writeOne)
 }
 
-// writeWithBlocks writes an event, with the blocks before and after it.
+// writeWithBlocks writes an event, with the blocks of HTML before and after it.
 func (s *eventStream) writeWithBlocks(e event, write func(event) error) (err error) {
 	if s.page == nil && e.kind == revisionKind {
-		return nil // others read what lasts
+		return nil // only the page shows revisions
 	}
 	if s.points != nil && e.kind != revisionKind {
 		if e.data, err = s.points.addTo(e); err != nil {
@@ -127,8 +126,8 @@ func (s *eventStream) writeWithBlocks(e event, write func(event) error) (err err
 	return err
 }
 
-// sendBlocks sends the blocks of events that the reader already has: blocks have no
-// ids of their own, and the last ones may not have arrived.
+// sendBlocks sends the blocks of events that the reader already has. Blocks have no ids, so
+// the last ones may not have arrived.
 func (s *eventStream) sendBlocks(had []event) error {
 	writing := slices.ContainsFunc(had, func(e event) bool { return e.kind == "text" })
 	for _, e := range had {
@@ -148,7 +147,7 @@ func (s *eventStream) write(b []byte) error {
 	return s.flush(b)
 }
 
-// writeOne writes an event. Its bytes are copied on their way, so that all events use one buffer.
+// writeOne writes an event.
 func (s *eventStream) writeOne(e event) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,7 +155,7 @@ func (s *eventStream) writeOne(e event) error {
 	return s.flush(s.buffer)
 }
 
-// flush writes and flushes. s.mu is held.
+// flush writes and flushes b. s.mu is held.
 func (s *eventStream) flush(b []byte) error {
 	if s.failed != nil {
 		return s.failed
@@ -181,7 +180,7 @@ func (s *eventStream) flush(b []byte) error {
 func (s *eventStream) begin(status int) {
 	h := s.w.Header()
 	h.Set(echo.HeaderCacheControl, "no-store")
-	h.Set("X-Accel-Buffering", "no") // or nginx buffers events
+	h.Set("X-Accel-Buffering", "no") // otherwise nginx buffers events
 	s.w.WriteHeader(status)
 }
 
@@ -194,7 +193,7 @@ func (s *eventStream) hasBegun() bool {
 	return s.w.Committed
 }
 
-// failure is the error of the first write that failed, nil if none did.
+// failure returns the error of the first failed write, or nil.
 func (s *eventStream) failure() error {
 	if s == nil {
 		return nil
@@ -206,12 +205,12 @@ func (s *eventStream) failure() error {
 
 // An event is one server-sent event of an answer.
 type event struct {
-	id   string // empty in an answer that cannot be followed
+	id   string // empty if the answer cannot be followed
 	kind string // empty in the OpenAI API
 	data []byte // one line of JSON
 }
 
-// size is at least the length of the event.
+// size returns an upper bound of the encoded length.
 func (e event) size() int {
 	return len("id: \nevent: \ndata: \n\n") + len(e.id) + len(e.kind) + len(e.data)
 }
@@ -252,14 +251,15 @@ func parseEvents(b []byte) ([]event, error) {
 	return events, nil
 }
 
-// eventID names the nth event, from 1, of an attempt: a resumed answer begins a new log.
+// eventID returns the id of event n, from 1, of an attempt. A resumed answer begins a new
+// log.
 func eventID(started time.Time, n int) string {
 	return strconv.FormatInt(started.UnixMilli(), 36) + "-" + strconv.Itoa(n)
 }
 
-// A packer packs the events of records, one record after the other.
+// A packer compresses the events of records, one record at a time.
 type packer struct {
-	gzip *gzip.Writer // for all records: each takes more than a megabyte
+	gzip *gzip.Writer // reused, since each needs more than a megabyte
 }
 
 func (p *packer) pack(log []event) []byte {
@@ -272,7 +272,7 @@ func (p *packer) pack(log []event) []byte {
 		plain = e.append(plain)
 	}
 	var b bytes.Buffer
-	// None of these fails on a buffer.
+	// Writes to a buffer never fail.
 	if p.gzip == nil {
 		p.gzip, _ = gzip.NewWriterLevel(&b, gzip.BestSpeed)
 	}

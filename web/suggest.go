@@ -26,11 +26,11 @@ import (
 // Limits on suggested questions.
 const (
 	maxSuggestions = 4
-	// maxTried is how many questions are asked to find those.
+	// maxTried is the maximum number of candidates tried.
 	maxTriedSuggestions = 24
-	// maxSuggesting is how many documents questions are taken from.
+	// maxSuggesting is how many documents questions are taken from, about.
 	maxSuggesting = 40
-	// maxSuggestFrom is how much of a document the model sees, in bytes.
+	// maxSuggestFrom is how many bytes of a document the model sees.
 	maxSuggestFrom = 1500
 	// maxSuggestionLists is how many lists are cached.
 	maxSuggestionLists = 64
@@ -41,16 +41,16 @@ type suggestions struct {
 	*asking
 	model   func(context.Context) string
 	suggest func(ctx context.Context, passages []retrieve.Passage, n int) ([]string, error)
-	lists   sync.Map // of questions, by the documents and the model that they are from
+	lists   sync.Map // of questions, by a digest of the documents and the model
 	cached  atomic.Int64
 }
 
 // suggestionList is the reply of GET /api/suggestions.
 type suggestionList struct {
-	// Questions are from headings and definitions, with ?model=1 by the model, none if it
-	// fails. Quotes answer each of them.
+	// Questions are from headings and definitions or, with ?model=1, from the model; empty if
+	// the model fails. Quotes answer each of them.
 	Questions []string `json:"questions"`
-	// Model means that a model can write others.
+	// Model means that a model can write questions.
 	Model bool `json:"model"`
 }
 
@@ -79,7 +79,7 @@ func (s *suggestions) list(c echo.Context) error {
 	questions, ok := s.lists.Load(key)
 	if !ok {
 		questions, err = s.find(ctx, f, all, byModel)
-		if byModel && err != nil && ctx.Err() == nil { // the page has those without it
+		if byModel && err != nil && ctx.Err() == nil { // the page already has the other questions
 			s.logger.Warn("the model wrote no questions to try", "error", err)
 			return reply(c, http.StatusOK, suggestionList{[]string{}, true})
 		}
@@ -94,14 +94,14 @@ func (s *suggestions) list(c echo.Context) error {
 	return reply(c, http.StatusOK, suggestionList{questions.([]string), writer != ""})
 }
 
-// A suggestion is a question, and the part of a document whose beginning should answer
-// it; no document for a question of the model.
+// A suggestion is a question with the part of a document that should answer it. A question
+// from the model has no document.
 type suggestion struct{ text, document, part string }
 
-// find asks questions of each kind and document in turn, and keeps those that quotes
-// answer. The model writes one list for all.
+// find tries questions of each kind and document in turn, and returns those that quotes
+// answer. The model writes one list for all documents.
 func (s *suggestions) find(ctx context.Context, f retrieve.Filter, all []retrieve.DocumentInfo, byModel bool) ([]string, error) {
-	kinds := make([][][]suggestion, 3) // by document
+	kinds := make([][][]suggestion, 3) // per kind, the questions of each document
 	var candidates []suggestion
 	var openings []retrieve.Passage
 	step := max(1, len(all)/maxSuggesting)
@@ -154,7 +154,7 @@ func (s *suggestions) find(ctx context.Context, f retrieve.Filter, all []retriev
 	return found, nil
 }
 
-// interleave returns the first of each list, then their second ones and so on.
+// interleave returns the first item of each list, then the second of each, and so on.
 func interleave(lists [][]suggestion) (all []suggestion) {
 	for turn, more := 0, true; more; turn++ {
 		more = false
@@ -167,11 +167,11 @@ func interleave(lists [][]suggestion) (all []suggestion) {
 	return all
 }
 
-// firstLabel is the label of the first source of a quoted answer, after its words.
+// firstLabel matches a quoted answer up to the label of its first source.
 var firstLabel = regexp.MustCompile(`(?s)^(.*?)\[(\d+)\]`)
 
-// isAnswered reports whether the documents answer a question, first with the first statement
-// of the part that it is about.
+// isAnswered reports whether quotes answer a question. If the question has a document, the
+// first quote must be the beginning of the part that it is about.
 func (s *suggestions) isAnswered(ctx context.Context, q suggestion, f retrieve.Filter) (bool, error) {
 	var kept []retrieve.Passage
 	text := ""
@@ -205,7 +205,8 @@ func (s *suggestions) isAnswered(ctx context.Context, q suggestion, f retrieve.F
 	return !strings.HasSuffix(strings.TrimSpace(m[1]), "?") && strings.HasPrefix(words(q.part)+" ", words(m[1])+" "), nil
 }
 
-// definitions are sentences that say what something is, and questions about it, by language.
+// definitions matches sentences that define something, with the question about it, by
+// language.
 var definitions = map[string]struct {
 	said  *regexp.Regexp
 	asked string
@@ -214,21 +215,21 @@ var definitions = map[string]struct {
 	"de": {regexp.MustCompile(`(?m)(?:^|[.!?] )(?:(Eine?|Der|Die|Das) )?(\pL[\pL' -]{2,30}?) (?:ist|bedeutet) eine? [^.!?\n]*`), "Was ist %s?"},
 }
 
-// listed fits the text of a section that says nothing before a list, or nothing.
+// listed matches the text of a section that is empty or begins with a list.
 var listed = regexp.MustCompile(`^\s*([-*+•|>]|\d+[.)] |$)`)
 
-// leadingNumber is that of a numbered heading.
+// leadingNumber matches the number of a numbered heading.
 var leadingNumber = regexp.MustCompile(`^[\d.()§ ]+`)
 
-// aboutHeading are questions about a heading, by the language of its text, in words of
-// which none is looked for.
+// aboutHeading has a question about a heading in each language. Its own words are not search
+// terms.
 var aboutHeading = map[string]string{
 	"ar": "ماذا عن «%s»؟", "de": "Was gibt es zu „%s“?", "es": "¿Qué hay sobre «%s»?", "fr": "Qu'en est-il de « %s » ?",
 	"ja": "「%s」とは？", "zh": "“%s”是什么？",
 }
 
-// questionsOf returns what a document may answer, by kind: headings that are questions,
-// what it defines, and what other headings are about.
+// questionsOf returns questions that a document may answer, by kind: headings that are
+// questions, definitions, and other headings.
 func questionsOf(d *ingest.Document) [3][]suggestion {
 	var asked, defined, about []suggestion
 	opening := d.Text[:runeStart(d.Text, window)]
@@ -256,7 +257,7 @@ func questionsOf(d *ingest.Document) [3][]suggestion {
 	for _, m := range of.said.FindAllStringSubmatch(opening, 8) {
 		article, subject := strings.ToLower(m[1]), m[2]
 		words := strings.Fields(subject)
-		// Not "This bread is a …", which has a function word.
+		// A subject such as "this bread" contains a function word.
 		if len(words) > 2 || len(retrieve.Terms("harbour "+subject)) != len(words)+1 {
 			continue
 		}

@@ -17,28 +17,28 @@ import (
 	"ibid/answer/openai"
 )
 
-// openAI serves the OpenAI API, below /v1. The replies are the events of POST
-// /api/ask in another form. Errors have OpenAI's form, with the codes of [Problem]
-// except for those in v1Codes.
+// openAI serves the OpenAI API, below /v1. It replies with the events of POST /api/ask in
+// another form. Errors have OpenAI's form, with the codes of [Problem] except for the codes
+// in v1Codes.
 type openAI struct {
 	*asking
-	runs     *runHandlers // the responses that later ones can name
+	runs     *runHandlers // responses that later requests can name
 	upstream Upstream
-	relays   bool // requests may be passed on to it
-	links    bool // numbers are Markdown links
+	relays   bool // whether requests may be passed on to the upstream
+	links    bool // whether numbers are Markdown links
 }
 
-// MaxV1Body is the largest request body below /v1, in bytes: clients send the
-// whole conversation each time.
+// MaxV1Body is the largest request body below /v1, in bytes. Clients send the whole
+// conversation each time.
 const MaxV1Body = 1 << 20
 
-// everything is the model that answers from all documents; "ibid/COLLECTION" answers
-// from those of one collection.
+// everything is the model that answers from all documents; "ibid/COLLECTION" answers from one
+// collection.
 const everything = "ibid"
 
 // An Upstream is the model itself, without documents; [openai.Relay] is one.
 type Upstream interface {
-	// Model is its name.
+	// Model returns the model's name.
 	Model() string
 	// Chat passes on the body of a chat request.
 	Chat(ctx context.Context, body []byte) (*openai.Relayed, error)
@@ -56,15 +56,14 @@ type v1Error struct {
 type v1Fault struct {
 	Message string `json:"message"` // what went wrong and what to do next
 	Type    string `json:"type"`    // "invalid_request_error", "rate_limit_error" or "server_error"
-	// Param is the parameter that is wrong; null where none is.
+	// Param is the invalid parameter, or null.
 	Param *string `json:"param"`
-	// Code is that of a problem, or one of the OpenAI API: model_not_found,
+	// Code is the code of a problem, or one of the OpenAI API: model_not_found,
 	// invalid_api_key, rate_limit_exceeded, context_length_exceeded.
 	Code string `json:"code"`
 }
 
-// v1Codes are the codes of the OpenAI API for those of problems, where it has one that
-// clients know.
+// v1Codes maps codes of problems to the codes of the OpenAI API that clients know.
 var v1Codes = map[string]string{
 	"unknown_collection": "model_not_found", "wrong_type": "invalid_value",
 	"no_key": "invalid_api_key", "bad_key": "invalid_api_key", "session_ended": "invalid_api_key",
@@ -111,7 +110,7 @@ func badValue(param, format string, args ...any) *Problem {
 	return invalidField(param, "invalid_value", format, args...)
 }
 
-// mayRelay reports whether the caller may ask the model itself by a name.
+// mayRelay reports whether the caller may ask the model itself under a name.
 func (o *openAI) mayRelay(c echo.Context, name string) bool {
 	caller := holderFrom(c.Request().Context())
 	return o.relays && name != "" && name == o.upstream.Model() && (caller == nil || caller.key.Relay)
@@ -122,7 +121,7 @@ func modelNotFound(name string) *Problem {
 		"there is no model %.200q here: GET /v1/models lists the models", name).withField("model")
 }
 
-// A v1Model is a model as the OpenAI API lists it.
+// A v1Model is a model in the form of the OpenAI API.
 type v1Model struct {
 	ID      string `json:"id"`
 	Object  string `json:"object"`
@@ -169,7 +168,7 @@ func (o *openAI) showModel(c echo.Context) error {
 	return sendValue(c, http.StatusOK, modelOf(id, owner), err)
 }
 
-// checkCollection fails unless a collection exists and the caller may see it.
+// checkCollection fails unless the collection exists and the caller may see it.
 func (o *openAI) checkCollection(c echo.Context, collection string) error {
 	ctx := c.Request().Context()
 	reached, err := o.catalog.maySee(ctx, collection)
@@ -210,7 +209,7 @@ func (o *openAI) chat(c echo.Context) error {
 	return o.answer(c, &a, encoder)
 }
 
-// completionRequest is the body of POST /v1/completions, except for what is ignored.
+// completionRequest is the body of POST /v1/completions. Other members are ignored.
 type completionRequest struct {
 	Model         string            `json:"model"`
 	Prompt        stringList        `json:"prompt"`
@@ -256,7 +255,7 @@ func onlyChat(model string) error {
 	return badValue("model", "%q is the model without documents, for POST /v1/chat/completions alone: use %q here", model, everything)
 }
 
-// renameField names the member of a request that has the question in an error about it.
+// renameField sets the request's member for the question in an error about it.
 func renameField(name string, err error) error {
 	if p := (*Problem)(nil); errors.As(err, &p) && (p.Field == "messages" || p.Field == "question" || p.Field == "history") {
 		named := *p
@@ -285,11 +284,11 @@ func (o *openAI) relay(c echo.Context, body []byte) error {
 		c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
 		return c.Blob(http.StatusOK, echo.MIMEApplicationJSON, whole)
 	}
-	out := &eventStream{w: c.Response()} // without a heartbeat: the stream is the model's
+	out := &eventStream{w: c.Response()} // no heartbeat, since the stream is the model's own
 	for lines := bufio.NewReader(from.Body); ; {
 		line, err := lines.ReadBytes('\n')
 		if err != nil && err != io.EOF {
-			// An error could not follow half of a line.
+			// The line may be incomplete, so the error begins on a new one.
 			err = relayProblem(err)
 			return errors.Join(err, out.write(append([]byte("\n"), v1ErrorEvent(problemOf(c, err))...)))
 		}
@@ -307,8 +306,8 @@ func v1ErrorEvent(p *Problem) []byte {
 	return event{data: mustEncode(e)}.append(nil)
 }
 
-// relayProblem is problemFor for a request of the client's own: if the model
-// rejects it, it is a bad request.
+// relayProblem converts an error of a relayed request. If the model rejects the request, it
+// is the client's fault.
 func relayProblem(err error) error {
 	var model *openai.Error
 	if errors.As(err, &model) && (model.Kind == openai.Rejected || model.Kind == openai.Filtered) {
@@ -319,8 +318,8 @@ func relayProblem(err error) error {
 	return fmt.Errorf("passing a request on to the model: %w", err)
 }
 
-// setModel names the model once in a body: the model's server could read another
-// name than was checked.
+// setModel replaces the model in a body, however often it is named: the model's server might
+// read another occurrence than the one checked.
 func (o *openAI) setModel(body []byte) ([]byte, error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(body, &members); err != nil {

@@ -14,8 +14,8 @@ import (
 	"ibid/cite/rewrite"
 )
 
-// chatRequest is the body of POST /v1/chat/completions, except for what is ignored:
-// clients cannot change how the model is asked, by temperature for instance.
+// chatRequest is the body of POST /v1/chat/completions. Other members are ignored, so clients
+// cannot change the model's parameters, such as the temperature.
 type chatRequest struct {
 	Model               string             `json:"model"`
 	Messages            []chatMessage      `json:"messages"`
@@ -31,12 +31,12 @@ type chatRequest struct {
 	FunctionCall        json.RawMessage    `json:"function_call"`
 	Modalities          []string           `json:"modalities"`
 	ResponseFormat      chatResponseFormat `json:"response_format"`
-	// Store false means that no record of the answer is kept.
+	// If Store is false, no record of the answer is kept.
 	Store *bool `json:"store"`
 }
 
 type chatStreamOptions struct {
-	// IncludeUsage adds a last chunk with the usage, and without a choice.
+	// IncludeUsage adds a last chunk with the usage and no choice.
 	IncludeUsage bool `json:"include_usage"`
 }
 
@@ -46,7 +46,7 @@ type chatMessage struct {
 	Content content `json:"content"`
 }
 
-// content is the text of a message, and the types of its parts that are no text.
+// content is the text of a message, and the types of its other parts.
 type content struct {
 	text       string
 	otherTypes []string
@@ -82,16 +82,15 @@ func (t *content) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Only the end of a conversation is read.
+// Limits on the history: only the end of a conversation is read.
 const (
 	maxTurns        = 20
 	maxHistoryBytes = 64 << 10
 	maxStyleBytes   = 16 << 10
 )
 
-// conversation turns messages into a question: the last message of the user, with
-// the earlier turns as history and the messages of the system and of developers
-// as style.
+// conversation turns messages into a question: the last user message, with the earlier turns
+// as history and the messages of the system and of developers as style.
 func conversation(messages []chatMessage) (q askRequest, _ error) {
 	last := -1
 	var style []string
@@ -140,16 +139,16 @@ func conversation(messages []chatMessage) (q askRequest, _ error) {
 	return q, nil
 }
 
-// contextForm fits what Open WebUI puts before a question when the chat has a file, knowledge
-// or a search of the web, or at the end of the system's message: instructions and sources.
-// queryForm fits the question where the instructions repeat it.
+// contextForm matches the instructions and sources that Open WebUI puts before a question, or
+// at the end of the system message, if the chat has a file, knowledge or a web search.
+// queryForm matches the question repeated in the instructions.
 var (
 	contextForm = regexp.MustCompile(`(?s)(?:^|\n)### Task:\n.*<context>\s*<source .*</source>\s*</context>`)
 	queryForm   = regexp.MustCompile(`(?s)^\s*<user_query>(.*?)</user_query>(.*)$`)
 )
 
-// stripContext returns the text of a message without the sources of the client: answers come
-// from the documents of the library alone.
+// stripContext returns the text of a message without the client's sources, since answers come
+// only from the documents of the library.
 func stripContext(text string) string {
 	if at := contextForm.FindStringIndex(text); at != nil {
 		before, rest := text[:at[0]], text[at[1]:]
@@ -163,8 +162,8 @@ func stripContext(text string) string {
 
 var sourceForm = regexp.MustCompile(`<source id="(\d+)"`)
 
-// ownSources is how many sources Open WebUI has put before a question or into the system's
-// message. It counts on from them, so that [1] would be the first of its own.
+// ownSources counts the sources that Open WebUI has put before a question or into the system
+// message. It continues their numbers, so its [1] would be one of its own.
 func ownSources(messages []chatMessage) (n int) {
 	for _, m := range messages {
 		for _, found := range sourceForm.FindAllStringSubmatch(contextForm.FindString(m.Content.text), -1) {
@@ -176,8 +175,7 @@ func ownSources(messages []chatMessage) (n int) {
 	return n
 }
 
-// ask checks a request, and refuses what is not supported where ignoring it would
-// change the meaning.
+// ask checks a request. It rejects unsupported members that would change the meaning.
 func (r *chatRequest) ask() (a v1Ask, err error) {
 	switch {
 	case r.N != nil && *r.N != 1:
@@ -211,14 +209,13 @@ func (r *chatRequest) ask() (a v1Ask, err error) {
 	return a, nil
 }
 
-// isOpenWebUI reports whether a request comes from the page of Open WebUI, which
-// offers a tool of its own with every question. It lists the sources of a stream
-// by its events.
+// isOpenWebUI reports whether a request comes from the page of Open WebUI, which always
+// offers this tool. The page lists the sources of a stream from its events.
 func isOpenWebUI(tools []v1Tool) bool {
 	return slices.ContainsFunc(tools, func(t v1Tool) bool { return t.Function != nil && t.Function.Name == "get_current_timestamp" })
 }
 
-// minTokens returns how many tokens the answer may have by the members of a request; 0 for any number.
+// minTokens returns the smallest of the limits, or 0 if there is no limit.
 func minTokens(limits map[string]*integer) (least int, _ error) {
 	for name, n := range limits {
 		switch {
@@ -232,12 +229,11 @@ func minTokens(limits map[string]*integer) (least int, _ error) {
 	return least, nil
 }
 
-// uncited ends an answer without sources: clients of the OpenAI API have no other
-// sign of it.
+// uncited follows an answer without sources, since the OpenAI API has no field for this.
 const uncited = "\n\n(No source bears this out.)"
 
-// stripSources removes from an earlier answer what was added for the client: the
-// links of its numbers, and the list of sources at its end.
+// stripSources removes from an earlier answer the links of its numbers and the list of
+// sources at its end, which were added for the client.
 func stripSources(text string) string {
 	text = strings.TrimSuffix(strings.TrimRight(text, " \n"), uncited)
 	list := regexp.MustCompile(`(?:\n+- \[\d+\] [^\n]*)+\s*$`)
@@ -255,22 +251,22 @@ type (
 		Choices []chatChoice `json:"choices"`
 		Usage   *chatUsage   `json:"usage,omitzero"`
 		chatSources
-		// Event is a source as a message for the page of Open WebUI, which shows the quotes.
+		// Event is a source for the page of Open WebUI, which shows the quotes.
 		Event *uiEvent `json:"event,omitempty"`
 	}
 	chatChoice struct {
 		Index   int        `json:"index"`
 		Message *chatReply `json:"message,omitempty"`
 		Delta   *chatDelta `json:"delta,omitempty"`
-		// Text is in the replies of POST /v1/completions.
+		// Text is set in replies of POST /v1/completions.
 		Text   *string `json:"text,omitempty"`
-		Probs  any     `json:"logprobs"` // null: never known
+		Probs  any     `json:"logprobs"` // always null
 		Finish *string `json:"finish_reason"`
 	}
 	chatReply struct {
 		Role    string  `json:"role"`
-		Content *string `json:"content"` // null with a call or a refusal
-		// Refusal says that the documents do not answer, where the answer cannot say so because it should be JSON.
+		Content *string `json:"content"` // null with a tool call or a refusal
+		// Refusal says that the documents do not answer, if the answer should be JSON.
 		Refusal     *string          `json:"refusal"`
 		Annotations []chatAnnotation `json:"annotations"`
 		ToolCalls   []toolCall       `json:"tool_calls,omitempty"`
@@ -291,8 +287,8 @@ type (
 	chatUsageDetails struct {
 		Reasoning int `json:"reasoning_tokens"`
 	}
-	// chatSources are the sources in other forms that clients know: addresses by
-	// number, as Perplexity has them, and with quotes, as Open WebUI shows them.
+	// chatSources are the sources in forms that clients know: addresses by number, as in
+	// Perplexity, and with quotes, as in Open WebUI.
 	chatSources struct {
 		Citations []string   `json:"citations,omitzero"`
 		Sources   []uiSource `json:"sources,omitzero"`
@@ -311,7 +307,7 @@ type (
 		Source string `json:"source"`
 		Name   string `json:"name"`
 		Page   int    `json:"page,omitempty"`
-		// External makes Open WebUI show the name, and not the address.
+		// External makes Open WebUI show the name instead of the address.
 		External bool `json:"external"`
 	}
 	uiEvent struct {
@@ -330,10 +326,10 @@ type (
 	}
 )
 
-// chatEncoder writes answers as POST /v1/chat/completions has them, or as POST
-// /v1/completions does.
+// chatEncoder writes answers in the form of POST /v1/chat/completions or, if plain, of POST
+// /v1/completions.
 type chatEncoder struct {
-	plain        bool // for POST /v1/completions
+	plain        bool // write the form of POST /v1/completions
 	includeUsage bool
 	began        bool
 }
@@ -384,7 +380,7 @@ func (e *chatEncoder) wholeReply(r *v1Reply) any {
 	return out
 }
 
-// messageParts returns what the message of a reply has: a text, a refusal, or a call of a tool.
+// messageParts returns the message of a reply: a text, a refusal, or tool calls.
 func (r *v1Reply) messageParts() (text, refusal *string, calls []toolCall) {
 	said := r.content.String()
 	switch {
@@ -411,10 +407,10 @@ func (e *chatEncoder) sendEnd(r *v1Reply) error {
 		last.Text = new(string)
 	} else {
 		last.Delta = &chatDelta{}
-		if !r.asked.clientListsSources { // Open WebUI would show the titles as quotes, next to those of the events
+		if !r.asked.clientListsSources { // Open WebUI would show the titles as additional quotes
 			last.Delta.Annotations = r.annotations
 		}
-		// Open WebUI has the title of a source from what comes first.
+		// Open WebUI takes the title of a source from the event that comes first.
 		for _, s := range sources.Sources {
 			if err := e.send(r, chatChoice{Delta: &chatDelta{}}, func(c *chatCompletion) { c.Event = &uiEvent{"source", s} }); err != nil {
 				return err

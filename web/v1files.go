@@ -15,7 +15,7 @@ import (
 	"ibid/retrieve"
 )
 
-// A v1File is a document as the OpenAI API lists it.
+// A v1File is a document in the form of the OpenAI API.
 type v1File struct {
 	ID        string `json:"id"`
 	Object    string `json:"object"`
@@ -35,12 +35,12 @@ type v1Files struct {
 	HasMore bool     `json:"has_more"`
 }
 
-// fileID is a document's id in a form that needs no escaping in an address.
+// fileID returns a document's id in a form that needs no escaping in an address.
 func fileID(document string) string {
 	return "file-" + base64.RawURLEncoding.EncodeToString([]byte(document))
 }
 
-// documentOf is the opposite of fileID; "" for what is no id of a file.
+// documentOf is the inverse of fileID. It returns "" for an invalid id.
 func documentOf(id string) string {
 	name, _ := strings.CutPrefix(id, "file-")
 	document, err := base64.RawURLEncoding.DecodeString(name)
@@ -50,11 +50,11 @@ func documentOf(id string) string {
 	return string(document)
 }
 
-// maxFiles is how many files one list has at most, and by default.
+// maxFiles is the maximum, and the default, number of files in one list.
 const maxFiles = 10_000
 
-// listFiles lists the documents by id, or with ?order=desc in the opposite order: ?limit= of
-// those after the file in ?after=. All have one purpose.
+// listFiles lists the documents by id, with ?order=desc in reverse order: at most ?limit=
+// after the file in ?after=. All files have the same purpose.
 func (o *openAI) listFiles(c echo.Context) error {
 	limit, err := limitOf(c, maxFiles, 1, maxFiles)
 	if err != nil {
@@ -111,7 +111,7 @@ func (o *openAI) showFile(c echo.Context) error {
 	return reply(c, http.StatusOK, fileOf(d.ID, len(d.Text)))
 }
 
-// A vectorStore is a collection as the OpenAI API lists it.
+// A vectorStore is a collection in the form of the OpenAI API.
 type vectorStore struct {
 	ID        string      `json:"id"` // the name of the collection
 	Object    string      `json:"object"`
@@ -130,7 +130,7 @@ type vectorFiles struct {
 	Total      int `json:"total"`
 }
 
-// vectorStoreList is the reply of GET /v1/vector_stores, which has all of them.
+// vectorStoreList is the reply of GET /v1/vector_stores. It is always complete.
 type vectorStoreList struct {
 	Object  string        `json:"object"`
 	Data    []vectorStore `json:"data"`
@@ -165,8 +165,8 @@ func (o *openAI) showStore(c echo.Context) error {
 	return reply(c, http.StatusOK, list[i])
 }
 
-// storeOf is the collection to which a request restricts its answer by tools that search,
-// or that of its model.
+// storeOf returns the collection named by the request's file_search tools, or collection if
+// they name none.
 func (o *openAI) storeOf(c echo.Context, tools []v1Tool, collection string) (string, error) {
 	for _, t := range tools {
 		if t.Type != "file_search" {
@@ -191,12 +191,12 @@ func (o *openAI) storeOf(c echo.Context, tools []v1Tool, collection string) (str
 
 const noFilters = "filters are not supported here: leave them out, or use POST /api/search, which has a filter"
 
-// vectorSearchRequest is the body of POST /v1/vector_stores/COLLECTION/search. A
-// query is never rewritten.
+// vectorSearchRequest is the body of POST /v1/vector_stores/COLLECTION/search. Queries are
+// never rewritten.
 type vectorSearchRequest struct {
 	Query   stringList      `json:"query"`
-	Filters json.RawMessage `json:"filters"`         // refused
-	Most    *integer        `json:"max_num_results"` // 10 by default
+	Filters json.RawMessage `json:"filters"`         // not supported
+	Most    *integer        `json:"max_num_results"` // default 10
 	Ranking rankingRequest  `json:"ranking_options"`
 }
 
@@ -204,7 +204,7 @@ type rankingRequest struct {
 	Least float64 `json:"score_threshold"`
 }
 
-// stringList is a text, or a list of texts.
+// stringList is a text or a list of texts in JSON.
 type stringList []string
 
 func (s *stringList) UnmarshalJSON(b []byte) error {
@@ -226,13 +226,13 @@ type vectorSearchResult struct {
 	NextPage *string       `json:"next_page"` // null
 }
 
-// vectorFound is a passage.
+// vectorFound is a passage in the form of the OpenAI API.
 type vectorFound struct {
 	FileID     string           `json:"file_id"`
 	Filename   string           `json:"filename"`
 	Score      float64          `json:"score"` // 0 to 1
 	Attributes vectorAttributes `json:"attributes"`
-	Content    []foundText      `json:"content"` // the text alone
+	Content    []foundText      `json:"content"` // the text
 }
 
 type (
@@ -240,7 +240,7 @@ type (
 		Type string `json:"type"` // "text"
 		Text string `json:"text"`
 	}
-	// vectorAttributes say where a passage is; the offsets are UTF-8 bytes of the document's text.
+	// vectorAttributes are the place of a passage; offsets are bytes of the document's text.
 	vectorAttributes struct {
 		Title   string `json:"title"`
 		Heading string `json:"heading"`
@@ -290,7 +290,7 @@ func (o *openAI) searchVectors(c echo.Context) error {
 	return reply(c, http.StatusOK, out)
 }
 
-// checkStore fails unless a collection exists and the caller may see it.
+// checkStore fails unless the collection exists and the caller may see it.
 func (o *openAI) checkStore(c echo.Context, name string) error {
 	err := o.checkCollection(c, name)
 	if name == "" || isProblem(err, "model_not_found") {

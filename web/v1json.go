@@ -20,19 +20,19 @@ import (
 	"ibid/cite"
 )
 
-// A jsonOutput is an answer that should be JSON: the text of the reply, or the
-// arguments of the only tool that may be called.
+// A jsonOutput is a request for an answer in JSON: as the text of the reply, or as the
+// arguments of a tool call.
 type jsonOutput struct {
 	name    string // of the schema or the tool
 	tool    bool
-	param   string // that asks for it
+	param   string // request parameter that asks for it
 	raw     json.RawMessage
 	schema  *jsonschema.Resolved
-	choices []*jsonOutput // tools, one of which the model chooses; nil if there is one alone
+	choices []*jsonOutput // tools from which the model chooses; nil if there is only one
 }
 
-// chatResponseFormat is the form of an answer. In the Responses API the members of
-// json_schema are its own.
+// chatResponseFormat is the form of an answer. The Responses API has the members of
+// json_schema at this level.
 type chatResponseFormat struct {
 	Type       string       `json:"type"` // "text", "json_object" or "json_schema"
 	JSONSchema *namedSchema `json:"json_schema,omitempty"`
@@ -44,8 +44,8 @@ type namedSchema struct {
 	Schema json.RawMessage `json:"schema,omitempty"`
 }
 
-// A v1Tool is a tool that a client offers. No answer calls one, except when the
-// request says which: the arguments are then the answer.
+// A v1Tool is a tool that a client offers. It is called only if the request demands it; the
+// answer is then its arguments.
 type v1Tool struct {
 	Type     string        `json:"type"`
 	Function *toolFunction `json:"function,omitempty"`
@@ -53,28 +53,28 @@ type v1Tool struct {
 	fileSearch
 }
 
-// fileSearch has the members of a tool file_search: it selects a collection.
+// fileSearch has the members of a file_search tool, which selects a collection.
 type fileSearch struct {
 	Stores  []string        `json:"vector_store_ids,omitempty"`
-	Filters json.RawMessage `json:"filters,omitempty"` // refused
+	Filters json.RawMessage `json:"filters,omitempty"` // not supported
 }
 
-// In the Responses API the members of function are those of the tool.
+// toolFunction is a function. The Responses API has its members at the level of the tool.
 type toolFunction struct {
 	Name        string          `json:"name,omitempty"`
 	Description string          `json:"description,omitempty"`
 	Parameters  json.RawMessage `json:"parameters,omitempty"`
 }
 
-// isOutput reports whether the arguments of a tool are the result of the client's
-// program, by how pydantic-ai marks those.
+// isOutput reports whether a tool receives the result of the client's program, as marked by
+// pydantic-ai.
 func (f toolFunction) isOutput() bool {
 	return f.Name == "final_result" || strings.HasPrefix(f.Name, "final_result_") ||
 		strings.HasSuffix(f.Description, "The final response which ends this conversation")
 }
 
-// A toolChoice says which tools are to be called. In the Responses API the members of
-// allowed_tools are its own.
+// A toolChoice says which tools to call. The Responses API has the members of allowed_tools
+// at this level.
 type toolChoice struct {
 	v1Tool
 	allowedTools
@@ -93,8 +93,8 @@ func (t *v1Tool) function() toolFunction {
 	return t.toolFunction
 }
 
-// outputOf returns the JSON that a request asks for, by its format or by the tool
-// that it says to call; nil for text.
+// outputOf returns the JSON that a request asks for, by its format or by the tool to call, or
+// nil for text.
 func outputOf(f chatResponseFormat, param string, tools []v1Tool, choice json.RawMessage) (*jsonOutput, error) {
 	chosen, err := chosenTools(tools, choice)
 	if err != nil {
@@ -134,12 +134,13 @@ func outputOf(f chatResponseFormat, param string, tools []v1Tool, choice json.Ra
 	return newOutput(named.Name, false, param, named.Schema)
 }
 
-// chosenTools returns the tools one of which a request says to call, none if the answer may be text.
+// chosenTools returns the tools of which a request demands a call, or nil if the answer may
+// be text.
 func chosenTools(tools []v1Tool, choice json.RawMessage) ([]toolFunction, error) {
 	var word string
 	var named toolChoice
 	if json.Unmarshal(choice, &word) != nil && unmarshal(choice, &named) != nil {
-		return nil, nil // there is no choice
+		return nil, nil // no choice given
 	}
 	if named.Type == "allowed_tools" {
 		if named.Allowed != nil {
@@ -151,7 +152,7 @@ func chosenTools(tools []v1Tool, choice json.RawMessage) ([]toolFunction, error)
 		})
 	}
 	if named.Type == "custom" {
-		word, tools = "required", nil // its input is no JSON
+		word, tools = "required", nil // its input is not JSON
 	}
 	var functions, outputs []toolFunction
 	for _, t := range tools {
@@ -176,13 +177,13 @@ func chosenTools(tools []v1Tool, choice json.RawMessage) ([]toolFunction, error)
 	case len(functions) == 1 && len(tools) == 1:
 		return functions, nil
 	case slices.ContainsFunc(tools, func(t v1Tool) bool { return t.Type == "file_search" }):
-		return nil, nil // every answer comes from a search
+		return nil, nil // every answer uses the search anyway
 	}
 	return nil, unsupported("tool_choice", `answers here come from documents, and call no tools: leave tool_choice out, or offer one `+
 		`function alone, whose arguments are the answer`)
 }
 
-// oldDraft fits the $schema of drafts that are read as draft-07.
+// oldDraft matches the $schema of drafts that are treated as draft-07.
 var oldDraft = regexp.MustCompile(`/draft-0[3-7]/`)
 
 func newOutput(name string, tool bool, param string, raw json.RawMessage) (*jsonOutput, error) {
@@ -196,9 +197,9 @@ func newOutput(name string, tool bool, param string, raw json.RawMessage) (*json
 	if oldDraft.MatchString(all.Schema) {
 		all.Schema = "http://json-schema.org/draft-07/schema#"
 	} else {
-		all.Schema = "" // 2020-12
+		all.Schema = "" // the default, 2020-12
 	}
-	schema, err := all.Resolve(nil) // it may refer to nothing outside itself
+	schema, err := all.Resolve(nil) // external references are not allowed
 	if err != nil {
 		return nil, badValue(param, "the schema cannot be used: %v", err)
 	}
@@ -208,8 +209,8 @@ func newOutput(name string, tool bool, param string, raw json.RawMessage) (*json
 	return &jsonOutput{name: name, tool: tool, param: param, raw: raw, schema: schema}, nil
 }
 
-// unknownType returns a type in a schema that JSON does not have, which no value could
-// be of; "" without one.
+// unknownType returns a type in a schema that JSON does not have, so that no value could
+// match it, or "".
 func unknownType(s *jsonschema.Schema) string {
 	for _, t := range append(slices.Clone(s.Types), s.Type) {
 		switch t {
@@ -240,7 +241,7 @@ func unknownType(s *jsonschema.Schema) string {
 	return ""
 }
 
-// check returns the JSON in what a model said, or what is wrong with it.
+// check returns the JSON in a model's reply, or an error if it does not match the schema.
 func (o *jsonOutput) check(said string) (string, error) {
 	if _, after, thought := strings.Cut(said, "</think>"); thought {
 		said = after
@@ -263,16 +264,16 @@ type chatTurn struct {
 	Content string `json:"content"`
 }
 
-// fillJSON replaces an answer by the JSON that the model makes of it, and its citations
-// by annotations of the whole. The model sees the answer and not the documents. An
-// answer without evidence is a refusal.
+// fillJSON replaces an answer by JSON that the model writes from it. Every citation then
+// covers the whole. The model sees the answer, but not the documents. An unanswered question
+// is a refusal.
 func (o *openAI) fillJSON(ctx context.Context, r *v1Reply, a cite.Answer) error {
 	if !a.Answered || a.Incomplete {
 		r.refused, r.annotations = true, nil
 		return nil
 	}
 	said := chatTurn{"user", "The question:\n" + r.asked.question.Question + "\n\nThe answer:\n" + a.Text}
-	if style := r.asked.question.Style; style != "" { // where clients name the keys, and say what they mean
+	if style := r.asked.question.Style; style != "" { // clients describe the keys there
 		said.Content = "The instructions for the form of the JSON, which add nothing to what the answer says:\n" + style + "\n\n" + said.Content
 	}
 	out, err := o.chooseTool(ctx, r.asked.output, said, &r.usage)
@@ -291,19 +292,19 @@ func (o *openAI) fillJSON(ctx context.Context, r *v1Reply, a cite.Answer) error 
 	return nil
 }
 
-// validationFeedback fits what pydantic-ai sends as the user after JSON that did not fit.
+// validationFeedback matches the message that pydantic-ai sends after invalid JSON.
 var validationFeedback = regexp.MustCompile("(?s)^(Validation feedback:\n.+|\\d+ validation errors?:\n```json\n.+\n```)\n\n" +
 	`Fix the errors and try again\.$`)
 
-// stripFeedback takes the replies that did not fit, each with the feedback to it, from the
-// end of a conversation whose answer should be JSON: they are no questions to the documents.
+// stripFeedback removes invalid replies, each with the feedback to it, from the end of a
+// conversation whose answer should be JSON, since they are no questions to the documents.
 func (a *v1Ask) stripFeedback(messages []chatMessage) []chatMessage {
 	for n := len(messages); a.output != nil && n >= 3; n = len(messages) {
 		said, wrong := messages[n-2], messages[n-1]
 		if said.Role != "assistant" || wrong.Role != "user" || !validationFeedback.MatchString(wrong.Content.text) {
 			break
 		}
-		if len(a.feedback) == 0 { // the last reply has what was mended before
+		if len(a.feedback) == 0 { // the last reply includes earlier corrections
 			a.feedback = []chatTurn{{"assistant", said.Content.text}, {"user", wrong.Content.text}}
 		}
 		messages = messages[:n-2]
@@ -311,7 +312,7 @@ func (a *v1Ask) stripFeedback(messages []chatMessage) []chatMessage {
 	return messages
 }
 
-// chooseTool has the model choose one of the tools for an answer.
+// chooseTool lets the model choose one of the tools for an answer.
 func (o *openAI) chooseTool(ctx context.Context, out *jsonOutput, said chatTurn, usage *chatUsage) (*jsonOutput, error) {
 	if out.choices == nil {
 		return out, nil
@@ -336,13 +337,13 @@ func (o *openAI) chooseTool(ctx context.Context, out *jsonOutput, said chatTurn,
 	return out.choices[max(0, slices.Index(names, chosen.Name))], err
 }
 
-// writeJSON has the model write JSON. The model may repair JSON that does not fit once.
+// writeJSON lets the model write JSON. The model may repair invalid JSON once.
 func (o *openAI) writeJSON(ctx context.Context, turns []chatTurn, out *jsonOutput, usage *chatUsage) (string, error) {
 	constrained, repaired := true, false
 	for {
 		said, err := o.complete(ctx, turns, out, constrained, usage)
 		if rejected := (*openai.Error)(nil); constrained && errors.As(err, &rejected) && rejected.Kind == openai.Rejected {
-			constrained = false // the model's server knows no schemas, or not all of this one
+			constrained = false // the model's server does not support the schema
 			continue
 		}
 		if err != nil {
@@ -362,7 +363,7 @@ func (o *openAI) writeJSON(ctx context.Context, turns []chatTurn, out *jsonOutpu
 	}
 }
 
-// setJSON makes JSON the content of a reply. Each source is cited for all of it.
+// setJSON sets the content of a reply. Each source is cited for all of it.
 func (r *v1Reply) setJSON(whole string) {
 	r.content.Reset()
 	r.content.WriteString(whole)
@@ -376,7 +377,7 @@ func (r *v1Reply) setJSON(whole string) {
 	}
 }
 
-// complete asks the model itself, and adds what that used.
+// complete calls the model, and adds to usage.
 func (o *openAI) complete(ctx context.Context, turns []chatTurn, out *jsonOutput, constrained bool, usage *chatUsage) (string, error) {
 	request := map[string]any{"model": o.upstream.Model(), "messages": turns}
 	if constrained {

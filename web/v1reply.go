@@ -18,23 +18,23 @@ import (
 	"ibid/ingest"
 )
 
-// A v1Ask is what a request of the OpenAI API asks for, by any route.
+// A v1Ask is a checked request of the OpenAI API, from any route.
 type v1Ask struct {
 	model              string
 	question           askRequest
 	stream             bool
 	maxTokens          int         // 0 for any number
 	output             *jsonOutput // nil: the answer is text
-	feedback           []chatTurn  // of the client to JSON of an earlier reply, after that
+	feedback           []chatTurn  // of the client on the last invalid JSON, with that JSON
 	clientListsSources bool        // the client lists the sources itself
-	clientSources      int         // its own, which it lists first
+	clientSources      int         // number of the client's sources, which it lists first
 }
 
 // A v1Encoder writes an answer in the form of one route.
 type v1Encoder interface {
 	// sendPiece sends a piece of a stream's text.
 	sendPiece(r *v1Reply, text string) error
-	// sendEnd sends the rest of a stream.
+	// sendEnd sends the remaining events of a stream.
 	sendEnd(r *v1Reply) error
 	// sendError ends a stream that has begun with an error.
 	sendError(r *v1Reply, p *Problem) error
@@ -42,31 +42,30 @@ type v1Encoder interface {
 	wholeReply(r *v1Reply) any
 }
 
-// A v1Reply is the reply to a request of the OpenAI API: the answer with links, for
-// an encoder.
+// A v1Reply is the reply to a request of the OpenAI API, with links, for an encoder.
 type v1Reply struct {
 	asked     *v1Ask
 	encoder   v1Encoder
 	requestID string
-	runID     string // with which a later question can name the answer
+	runID     string // by which a later question can name the answer
 	created   time.Time
 	links     bool
 	text      *linkedText
 	out       *eventStream // nil for a reply in one piece
 
 	content      bytes.Buffer
-	reason       string // why the answer is incomplete; empty if it is not
+	reason       string // why the answer is incomplete, or ""
 	fellBack     bool
-	refused      bool   // the content says why there is no JSON
-	finishReason string // it ends: "stop", "length" or "tool_calls"
+	refused      bool   // the content explains why there is no JSON
+	finishReason string // "stop", "length" or "tool_calls"
 	annotations  []chatAnnotation
 	shown        []cite.Cited
 	sources      []cite.Source
 	usage        chatUsage
 }
 
-// collectionOf returns the collection that a model answers from, "" for all; itself
-// is true for the model without documents.
+// collectionOf returns the collection that a model answers from, or "" for all; itself is
+// true for the model without documents.
 func (o *openAI) collectionOf(c echo.Context, model string) (collection string, itself bool, _ error) {
 	collection, below := strings.CutPrefix(model, everything+"/")
 	switch {
@@ -82,14 +81,14 @@ func (o *openAI) collectionOf(c echo.Context, model string) (collection string, 
 	return "", false, modelNotFound(model)
 }
 
-// answer replies with the answer to a request, in the form of an encoder.
+// answer replies with the answer to a request in the form of an encoder.
 func (o *openAI) answer(c echo.Context, a *v1Ask, encoder v1Encoder) error {
 	if a.output != nil && o.upstream.Model() == "" {
 		return unsupported(a.output.param, "this server has no model (--model), which would write the JSON: leave %s out", a.output.param)
 	}
 	question := a.question
 	if a.output != nil {
-		question.Style = "" // it is about the form of the JSON
+		question.Style = "" // the style is about the form of the JSON
 	}
 	t, err := o.askTask(c, question)
 	if err != nil {
@@ -113,7 +112,7 @@ func (o *openAI) answer(c echo.Context, a *v1Ask, encoder v1Encoder) error {
 		defer r.out.close()
 	}
 	whole, _, ended := o.runTask(ctx, l, t, o.citeOptions(c), r.out, r.add)
-	stopped := func() bool { // by the server: the stream still gets its end
+	stopped := func() bool { // by the server, in which case the stream still gets its end
 		return r.out.hasBegun() && r.out.failure() == nil && errors.Is(ended, context.Canceled) && causeOf(ctx, ended) == nil
 	}
 	if stopped() {
@@ -131,7 +130,7 @@ func (o *openAI) answer(c echo.Context, a *v1Ask, encoder v1Encoder) error {
 	return r.finish(c, ended)
 }
 
-// finish sends the end of a reply, or the error with which the answer ended.
+// finish sends the end of a reply, or the error of the answer.
 func (r *v1Reply) finish(c echo.Context, ended error) error {
 	switch {
 	case ended != nil && r.out.failure() != nil:
@@ -180,7 +179,7 @@ func (r *v1Reply) write(piece string) error {
 	return r.encoder.sendPiece(r, piece)
 }
 
-// send sends an object as an event of a kind, or without a kind if that is empty.
+// send sends an object as an event. kind may be empty.
 func (r *v1Reply) send(kind string, v any) error {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -189,7 +188,8 @@ func (r *v1Reply) send(kind string, v any) error {
 	return r.out.writeOne(event{kind: kind, data: data})
 }
 
-// close ends the text: with what was held back, why it is incomplete, and the list of sources.
+// close ends the text: it sends the pending text, the reason if the answer is incomplete, and
+// the list of sources.
 func (r *v1Reply) close(q askRequest, a cite.Answer) error {
 	r.finishReason, r.sources = "stop", a.Sources
 	err := r.text.close()

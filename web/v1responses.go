@@ -12,14 +12,14 @@ import (
 	"ibid/cite"
 )
 
-// responseRequest is the body of POST /v1/responses, except for what is ignored.
+// responseRequest is the body of POST /v1/responses. Other members are ignored.
 type responseRequest struct {
 	Model string `json:"model"`
 	// Input is the question, or a conversation whose last user message is the question.
 	Input        responseInput `json:"input"`
 	Instructions string        `json:"instructions"`
-	// Previous is the id of a response of the same key: its question and answer, and what
-	// came before them, are the history.
+	// Previous is the id of an earlier response to the same key. Its conversation is the
+	// history.
 	Previous     string             `json:"previous_response_id"`
 	Conversation json.RawMessage    `json:"conversation"`
 	Prompt       json.RawMessage    `json:"prompt"`
@@ -29,13 +29,13 @@ type responseRequest struct {
 	Tools        []v1Tool           `json:"tools"`
 	ToolChoice   json.RawMessage    `json:"tool_choice"`
 	Text         responseTextFormat `json:"text"`
-	// Store false means that no record of the answer is kept.
+	// If Store is false, no record of the answer is kept.
 	Store *bool `json:"store"`
 	// Metadata is repeated in the response.
 	Metadata map[string]string `json:"metadata"`
 }
 
-// responseTextFormat says what form the text of a response has.
+// responseTextFormat is the form of a response's text.
 type responseTextFormat struct {
 	Format chatResponseFormat `json:"format,omitzero"`
 }
@@ -46,7 +46,7 @@ type responseInput []responseItem
 // responseItem is an item of a conversation: a message, or a reference to one. Items
 // of other types are ignored.
 type responseItem struct {
-	Type string `json:"type,omitempty"` // "message" if it is empty
+	Type string `json:"type,omitempty"` // empty means "message"
 	ID   string `json:"id,omitempty"`
 	chatMessage
 }
@@ -102,8 +102,8 @@ func (o *openAI) responses(c echo.Context) error {
 	return renameField("input", o.answer(c, &a, encoder))
 }
 
-// messagesOf returns the conversation: the instructions, the previous response with
-// what came before it, and the input.
+// messagesOf returns the conversation: the instructions, the conversation up to the previous
+// response, and the input.
 func (o *openAI) messagesOf(c echo.Context, r *responseRequest) ([]chatMessage, error) {
 	messages := []chatMessage{{"system", content{text: r.Instructions}}}
 	if r.Previous != "" {
@@ -136,8 +136,8 @@ func (o *openAI) messagesOf(c echo.Context, r *responseRequest) ([]chatMessage, 
 	return messages, nil
 }
 
-// turnsOf returns the conversation that ends with a response, by the id of the
-// response or of its message; nil if the caller has no such response.
+// turnsOf returns the conversation up to a response, by the id of the response or of its
+// message. It returns nil if the caller has no such response.
 func (o *openAI) turnsOf(c echo.Context, id string) ([]answer.Turn, error) {
 	record, err := o.recordOf(c, id)
 	if record == nil {
@@ -146,7 +146,7 @@ func (o *openAI) turnsOf(c echo.Context, id string) ([]answer.Turn, error) {
 	return record.turns()
 }
 
-// recordOf returns the record of a response; nil if the caller has no such response.
+// recordOf returns the record of a response, or nil if the caller has no such response.
 func (o *openAI) recordOf(c echo.Context, id string) (*answerRecord, error) {
 	_, run, _ := strings.Cut(id, "_")
 	live, record, err := o.runs.find(c, run)
@@ -159,8 +159,8 @@ func (o *openAI) recordOf(c echo.Context, id string) (*answerRecord, error) {
 	return record, nil
 }
 
-// showResponse replies with an earlier response, as text: its record has the question and
-// the answer, and neither instructions nor JSON.
+// showResponse replies with an earlier response as text. Instructions and JSON are not
+// recorded.
 func (o *openAI) showResponse(c echo.Context) error {
 	if c.QueryParam("stream") == "true" {
 		return unsupported("stream", "a response that has ended is not streamed: leave stream out")
@@ -188,7 +188,7 @@ func (o *openAI) showResponse(c echo.Context) error {
 	}
 	r.text = &linkedText{links: o.links, write: r.write}
 	r.text.setAnswer(whole)
-	for _, e := range record.log { // with the links that the reply had before its quotes were known
+	for _, e := range record.log { // with the links from before the quotes were known
 		if e.kind == "cited" {
 			c, err := decodeStored[cite.Cited](e.data)
 			if err != nil {
@@ -218,9 +218,9 @@ type (
 		Previous     *string             `json:"previous_response_id"`
 		ToolChoice   json.RawMessage     `json:"tool_choice"`
 		Text         responseTextFormat  `json:"text"`
-		Tools        []v1Tool            `json:"tools"` // empty: none is called
+		Tools        []v1Tool            `json:"tools"` // empty, since no tools are called
 		Store        bool                `json:"store"`
-		// Parallel is false: at most one tool is called.
+		// Parallel is false, since at most one tool is called.
 		Parallel bool              `json:"parallel_tool_calls"`
 		Metadata map[string]string `json:"metadata"`
 		Output   []responseOutput  `json:"output"`
@@ -231,9 +231,9 @@ type (
 		Message string `json:"message"`
 	}
 	responseIncomplete struct {
-		Reason string `json:"reason"` // "max_output_tokens", whatever it is
+		Reason string `json:"reason"` // always "max_output_tokens"
 	}
-	// responseOutput is a message, or the call of the only tool.
+	// responseOutput is a message or a call of the only tool.
 	responseOutput struct {
 		Type      string         `json:"type"` // "message" or "function_call"
 		ID        string         `json:"id"`
@@ -251,15 +251,16 @@ type (
 		Logprobs    []string             `json:"logprobs,omitzero"` // empty
 		Refusal     *string              `json:"refusal,omitempty"`
 	}
-	// responseAnnotation is an annotation: each number is a url_citation, whose indices count
-	// characters (Unicode code points), and the first of each source a file_citation too.
+	// responseAnnotation is an annotation. Each number has a url_citation, whose indices
+	// count characters (Unicode code points); the first number of each source has a
+	// file_citation, too.
 	responseAnnotation struct {
 		Type  string `json:"type"`
 		Start *int   `json:"start_index,omitempty"`
 		End   *int   `json:"end_index,omitempty"`
 		URL   string `json:"url,omitempty"`
 		Title string `json:"title,omitempty"`
-		// FileID is that of the document in GET /v1/files.
+		// FileID is the document's id in GET /v1/files.
 		FileID   string `json:"file_id,omitempty"`
 		Filename string `json:"filename,omitempty"`
 		Index    *int   `json:"index,omitempty"`
@@ -295,15 +296,15 @@ type responseEvent struct {
 	Note      *responseAnnotation `json:"annotation,omitempty"`
 }
 
-// responseEncoder writes answers as POST /v1/responses has them.
+// responseEncoder writes answers in the form of POST /v1/responses.
 type responseEncoder struct {
 	request   *responseRequest
 	sequence  int
-	sentNotes int // annotations of the text that are sent
+	sentNotes int // number of the text's annotations already sent
 	notes     []responseAnnotation
-	begun     bool // the first events are sent
+	begun     bool // the first events were sent
 
-	announced bool // and those of a message with a text
+	announced bool // the events that begin a message were sent
 }
 
 func (e *responseEncoder) head(r *v1Reply, status string) *response {
@@ -328,7 +329,7 @@ func (e *responseEncoder) head(r *v1Reply, status string) *response {
 	return out
 }
 
-// name is what the ids of a response and of its message end with.
+// name returns the suffix of the ids of a response and its message.
 func (r *v1Reply) name() string {
 	if r.runID != "" {
 		return r.runID
@@ -341,7 +342,7 @@ func (e *responseEncoder) wholeReply(r *v1Reply) any {
 	return e.endedResponse(r)
 }
 
-// endedResponse returns the response at its end.
+// endedResponse returns the complete response.
 func (e *responseEncoder) endedResponse(r *v1Reply) *response {
 	status := "completed"
 	if r.finishReason == "length" {
@@ -360,7 +361,7 @@ func (e *responseEncoder) endedResponse(r *v1Reply) *response {
 	return out
 }
 
-// output is the only item of a response.
+// output returns the only item of a response.
 func (e *responseEncoder) output(r *v1Reply, status string) responseOutput {
 	text, refusal, calls := r.messageParts()
 	switch {
@@ -379,7 +380,7 @@ func (e *responseEncoder) message(r *v1Reply, status string, parts ...responsePa
 		Content: append([]responsePart{}, parts...)}
 }
 
-// addNotes adds the annotations that are new in the text, and returns those.
+// addNotes adds the new annotations of the text, and returns them.
 func (e *responseEncoder) addNotes(r *v1Reply) []responseAnnotation {
 	known := len(e.notes)
 	all := r.text.annotations
@@ -406,7 +407,7 @@ func (e *responseEncoder) send(r *v1Reply, ev responseEvent) error {
 	return r.send(ev.Type, ev)
 }
 
-// sendAll sends events about the item of the response, which has the index 0 and so does its part.
+// sendAll sends events about the only item of the response, and its only part.
 func (e *responseEncoder) sendAll(r *v1Reply, item responseOutput, events ...responseEvent) error {
 	for _, ev := range events {
 		ev.Output = new(int)
@@ -423,7 +424,7 @@ func (e *responseEncoder) sendAll(r *v1Reply, item responseOutput, events ...res
 	return nil
 }
 
-// begin sends the events before the first of the text.
+// begin sends the events that precede the text.
 func (e *responseEncoder) begin(r *v1Reply) error {
 	if e.begun {
 		return nil
@@ -463,7 +464,7 @@ func (e *responseEncoder) sendEnd(r *v1Reply) error {
 	if err := e.begin(r); err != nil {
 		return err
 	}
-	if text != nil && (r.asked.output != nil || !e.announced) { // nothing of it is sent yet
+	if text != nil && (r.asked.output != nil || !e.announced) { // the text was not sent yet
 		if err := e.sendPiece(r, *text); err != nil {
 			return err
 		}

@@ -16,12 +16,11 @@ import (
 	"ibid/ingest"
 )
 
-// errEnough ends an answer at the maximum of tokens.
+// errEnough ends an answer at the maximum number of tokens.
 var errEnough = errors.New("the answer has all that the client wants")
 
-// A chatAnnotation connects a link in the text to its source, in the form of the
-// OpenAI API. Offsets count characters (Unicode code points) of the
-// message's content; the range is that of the link itself.
+// A chatAnnotation connects a link in the text to its source, in the form of the OpenAI API.
+// Offsets count characters (Unicode code points) of the message's content, and span the link.
 type chatAnnotation struct {
 	Type string      `json:"type"`
 	URL  urlCitation `json:"url_citation"`
@@ -36,30 +35,30 @@ type urlCitation struct {
 	Title string `json:"title"`
 }
 
-// A linkedText turns the text of an answer into that of a message of the OpenAI
-// API, which clients show as Markdown: it is escaped, numbers become links with
-// annotations, and it is cut at the maximum of tokens.
+// A linkedText turns the text of an answer into a message of the OpenAI API, which clients
+// show as Markdown. It escapes the text, replaces numbers by links with annotations, and cuts
+// at the maximum number of tokens.
 type linkedText struct {
 	maxTokens int // 0 for any number
 	links     bool
-	before    int // sources that the client has put before ours
+	before    int // number of the client's own sources
 	write     func(string) error
 
 	escaper rewrite.Escaper
 	text    []byte // of the answer
-	sent    int    // bytes of it that the escaper has
-	pending string // that is not counted yet
+	sent    int    // bytes of text passed to the escaper
+	pending string // text not counted yet
 	tokens  int
-	cut     bool // there are too many
+	cut     bool // the text was cut at maxTokens
 
 	sources     map[int]cite.Cited
-	citations   []cite.Citation // of a whole answer: each number leads to its own quote
-	numbers     []cite.Placed   // that the escaper does not have yet
+	citations   []cite.Citation // of a complete answer, so that each number leads to its own quote
+	numbers     []cite.Placed   // not passed to the escaper yet
 	runes       int             // of the content
 	annotations []chatAnnotation
 }
 
-// append adds a piece of the answer. After a cut it fails with errEnough.
+// append adds a piece of the answer. After a cut it returns errEnough.
 func (t *linkedText) append(piece string) error {
 	t.pending += piece
 	return t.advance(false)
@@ -67,7 +66,7 @@ func (t *linkedText) append(piece string) error {
 
 func (t *linkedText) close() error { return t.advance(true) }
 
-// advance sends what can no longer change.
+// advance sends the text that can no longer change.
 func (t *linkedText) advance(final bool) error {
 	if t.cut {
 		return errEnough
@@ -86,12 +85,12 @@ func (t *linkedText) advance(final bool) error {
 	return err
 }
 
-// wordPattern is a word with the space before it. A character of a script without spaces
-// is a word.
+// wordPattern matches a word with the space before it. In scripts without spaces each
+// character is a word.
 var wordPattern = regexp.MustCompile(`\s*(?:[⺀-\x{10ffff}]|[^\s⺀-\x{10ffff}]+)|\s+`)
 
-// count moves what is within the maximum of tokens to the text, in whole words. The last
-// word may continue.
+// count moves whole words from pending to text, up to maxTokens. Unless final is set, the
+// last word may be incomplete.
 func (t *linkedText) count(final bool) {
 	words := []string{t.pending}
 	if t.maxTokens > 0 {
@@ -112,7 +111,7 @@ func (t *linkedText) count(final bool) {
 	}
 }
 
-// sendTo sends the text up to a place; last means that no more of it is sent.
+// sendTo sends the text up to an offset; last means that no text follows.
 func (t *linkedText) sendTo(to int, last bool) error {
 	var out []byte
 	for len(t.numbers) > 0 && t.numbers[0].End <= to {
@@ -149,7 +148,7 @@ func (t *linkedText) addRaw(piece string) error {
 	return t.write(piece)
 }
 
-// shownSources are the sources whose numbers are in the text, by number.
+// shownSources returns the sources whose numbers are in the text, sorted by number.
 func (t *linkedText) shownSources() []cite.Cited {
 	var out []cite.Cited
 	for _, c := range t.sources {
@@ -161,7 +160,7 @@ func (t *linkedText) shownSources() []cite.Cited {
 	return out
 }
 
-// list is the list of the sources shown, each with what more returns.
+// list returns the list of the shown sources, with the result of more after each.
 func (t *linkedText) list(shown []cite.Cited, more func(number int) string) string {
 	var b strings.Builder
 	b.WriteString("\n")
@@ -178,8 +177,8 @@ func (t *linkedText) list(shown []cite.Cited, more func(number int) string) stri
 	return b.String()
 }
 
-// linkAt leads to the quote of a number in the text: of those of its source, the one whose
-// sentence has the number or is nearest; empty if none has a link.
+// linkAt returns the link to the quote of a number: of the citations with that number, the
+// nearest in the text; "" if it has no link.
 func linkAt(citations []cite.Citation, n cite.Placed) (link string) {
 	least := math.MaxInt
 	for _, c := range citations {
@@ -190,11 +189,10 @@ func linkAt(citations []cite.Citation, n cite.Placed) (link string) {
 	return link
 }
 
-// maxListedQuote is how much of a quote the list of sources has, in bytes.
+// maxListedQuote is the maximum length of a quote in the list of sources, in bytes.
 const maxListedQuote = 400
 
-// quotes are the document of a source, the places in it and the words there, in the list of
-// sources.
+// quotes returns the document, places and quotes of a source for the list of sources.
 func quotes(s cite.Source) string {
 	var b strings.Builder
 	if s.Title != "" {
@@ -221,9 +219,9 @@ func quotes(s cite.Source) string {
 	return b.String()
 }
 
-// asMarkdown returns the text of an answer as Markdown, as /v1 sends it. If links is set,
-// each number leads to its quote, and the list of the sources has all quotes with their
-// pages and headings.
+// asMarkdown returns the text of an answer as Markdown, as in /v1. If links is set, each
+// number is a link to its quote, and the list of sources has all quotes with pages and
+// headings.
 func asMarkdown(a cite.Answer, links bool) string {
 	var b strings.Builder
 	write := func(piece string) error {
@@ -232,7 +230,7 @@ func asMarkdown(a cite.Answer, links bool) string {
 	}
 	t := linkedText{links: links, write: write, citations: a.Citations}
 	t.setAnswer(a)
-	// Nothing cuts this text, and a strings.Builder has no errors.
+	// This text has no limit, and writing to a strings.Builder never fails.
 	_ = t.append(a.Text)
 	_ = t.close()
 	if shown := t.shownSources(); links && len(shown) > 0 {
@@ -244,7 +242,7 @@ func asMarkdown(a cite.Answer, links bool) string {
 	return b.String()
 }
 
-// setAnswer sets what the events of an answer that has ended would: all but its text.
+// setAnswer sets the citations of a complete answer, but not its text.
 func (t *linkedText) setAnswer(a cite.Answer) {
 	t.sources = map[int]cite.Cited{}
 	for _, s := range a.Sources {
@@ -256,11 +254,11 @@ func (t *linkedText) setAnswer(a cite.Answer) {
 	}
 }
 
-// linkTarget escapes an address as the target of a Markdown link.
+// linkTarget escapes an address for the target of a Markdown link.
 var linkTarget = strings.NewReplacer("(", "%28", ")", "%29", "<", "%3C", ">", "%3E", " ", "%20", "\\", "%5C").Replace
 
-// quotations are the parts of documents nearest to an unanswered question, as
-// Markdown: each a quotation and its document, a link where links is set.
+// quotations returns the parts of documents closest to an unanswered question as Markdown:
+// quotations with their documents, which are links if links is set.
 func quotations(closest []answer.Closest, links bool) string {
 	var b strings.Builder
 	for _, c := range closest {

@@ -1,14 +1,13 @@
-// Package web serves Ibid over HTTP: the page, the JSON API with its server-sent
-// events, the OpenAI API, the Model Context Protocol, and the viewer that
-// citations link to.
+// Package web serves Ibid over HTTP: the page, the JSON API with its server-sent events, the
+// OpenAI API, the Model Context Protocol, and the viewer that citations link to.
 //
-// [New] makes one [http.Handler]; it opens no port and reads no environment.
-// [NewHTTPServer] wraps the handler in a server with time limits for an open
-// network. [ServeMCP] serves the Model Context Protocol without HTTP.
+// [New] returns an [http.Handler]; it opens no port and reads no environment. [NewHTTPServer]
+// wraps the handler in a server with time limits for an open network. [ServeMCP] serves the
+// Model Context Protocol without HTTP.
 //
-// Documents and models are untrusted: their text is sent as JSON or through
-// html/template, never as markup, and the Content-Security-Policy of every reply
-// forbids whatever does not come from this server.
+// Documents and models are untrusted: their text is sent as JSON or through html/template,
+// never as markup, and the Content-Security-Policy of every reply forbids content from other
+// servers.
 package web
 
 import (
@@ -52,23 +51,23 @@ type Library interface {
 	Document(ctx context.Context, id string) (*ingest.Document, error)
 	// Documents lists documents by id, without texts.
 	Documents(ctx context.Context, f retrieve.Filter) ([]retrieve.DocumentInfo, error)
-	// Holds reports whether Documents would list any, without making the list.
+	// Holds reports whether Documents would list any document, without making the list.
 	Holds(ctx context.Context, f retrieve.Filter) (bool, error)
 }
 
-// Options are the parts of a server. Parts that are interfaces, functions or pointers are
-// required, except for those that say otherwise.
+// Options are the parts of a server. Interfaces, functions and pointers are required unless
+// their comment says otherwise.
 type Options struct {
 	Asker      Asker
 	Searcher   Searcher
 	Library    Library
 	Summarizer Summarizer
-	// UploadFolders adds, rereads and deletes documents. Nil: there are no such routes, and
-	// the three options that follow are unused.
+	// UploadFolders adds, rereads and deletes documents. If nil, these routes do not exist
+	// and the next three options are unused.
 	UploadFolders UploadFolders
-	// UploadCollection is the collection of documents that are uploaded without naming one.
+	// UploadCollection is the default collection of uploaded documents.
 	UploadCollection string
-	// Sample is a library that people can try with a button: its files are uploaded.
+	// Sample is a library that people can try: a button uploads its files.
 	Sample fs.FS
 	// Sites adds web sites.
 	Sites Sites
@@ -76,99 +75,95 @@ type Options struct {
 	Drawer Drawer
 	// Originals reads the files of documents.
 	Originals Originals
-	// Ledger stores runs, so that interrupted ones can be resumed, and records.
+	// Ledger stores records, and runs so that interrupted ones can be resumed.
 	Ledger retrieve.Ledger
-	// KeepAnswers is how long records are kept; 0: there are none.
+	// KeepAnswers is how long records are kept; 0 means not at all.
 	KeepAnswers time.Duration
-	// Answers are those under way. Whoever shuts down the server shuts them down too.
+	// Answers are the answers in progress. The caller must call its Shutdown.
 	Answers *Answers
-	// Upstream is the model itself, which writes JSON by a schema for clients of
-	// the OpenAI API. It has no name while there is no model.
+	// Upstream is the model itself, which writes JSON by a schema for clients of the OpenAI
+	// API. Its name is empty while there is no model.
 	Upstream Upstream
-	// Settings are what people may choose on the page.
+	// Settings are the settings that people may change on the page.
 	Settings Settings
-	// SettingsCode is what an endpoint on another machine needs in addition where there
-	// are no keys.
+	// SettingsCode is required for an endpoint on another machine if Keys is nil.
 	SettingsCode string
-	// Relay lets clients ask the model itself, under its own name and without
-	// documents: those whose keys permit it, or all where there are no keys.
+	// Relay lets clients ask the model itself, under its own name and without documents. If
+	// Keys is set, the key must permit it.
 	Relay bool
-	// NoLinks leaves out the Markdown links of numbers in the OpenAI API.
+	// NoLinks disables the Markdown links of numbers in the OpenAI API.
 	NoLinks bool
-	// Logger gets one line per request. Questions, answers and document texts
-	// are never logged.
+	// Logger receives one line per request. Questions, answers and document texts are never
+	// logged.
 	Logger *slog.Logger
 
-	// Citing says what counts as one source and how quotes are found. Its Link is
-	// ignored: citations link to the viewer.
+	// Citing configures sources and quotes. Its Link is ignored: citations link to the
+	// viewer.
 	Citing cite.Options
 
 	// Indexing reports the progress of the sync: files done, files seen so far,
 	// and whether the first sync has ended.
 	Indexing func() (done, total int, ready bool)
-	// RunEnded is called with each answer or summary that has ended and can be found by
-	// its id: "ask" or "summarize", and its state; may be nil. It must not block.
+	// RunEnded is called when an answer or summary that has an id ends. kind is "ask" or
+	// "summarize". It may be nil, and must not block.
 	RunEnded func(run, kind, state string)
 	// Reachable returns why the store is unreachable, for GET /readyz.
 	Reachable func(ctx context.Context) error
 	// Troubles lists the files that the last sync skipped or could not read.
 	Troubles func() []ingest.Change
 
-	// Addr is the address that the server listens on, such as "127.0.0.1:8080". With
-	// a loopback address only loopback names are accepted in the Host header; with
-	// others IP addresses too, but never unknown names: a page of another site can
-	// rebind its own name to this server, but no address.
+	// Addr is the address that the server listens on, such as "127.0.0.1:8080". With a
+	// loopback address only loopback names are accepted in the Host header; otherwise IP
+	// addresses too, but never unknown names: a page of another site can rebind its name to
+	// this server.
 	Addr string
-	// PublicURL is where people reach the server, including the path prefix of a
-	// proxy; empty means http:// and the request's Host.
+	// PublicURL is where people reach the server, including the path prefix of a proxy. If
+	// empty, it is http:// and the request's Host.
 	PublicURL string
-	// AllowHosts are further accepted host names, without a port.
+	// AllowHosts are additional accepted host names, without a port.
 	AllowHosts []string
 
-	// Origins are those of other sites whose pages may ask and search, such as
-	// "https://example.org".
+	// Origins are other sites whose pages may ask and search, such as "https://example.org".
 	Origins []string
 
-	// Keys guard everything except the public routes: a caller sees what its key
-	// may see. Nil lets everybody in.
+	// Keys guard everything except the public routes. A caller sees only what its key allows.
+	// If nil, everybody is let in.
 	Keys retrieve.Keyring
-	// KeyRate is how many questions and searches one key may send in a minute, or
-	// one address of another machine where there are no keys; more get a 429.
-	// 0 means [DefaultKeyRate].
+	// KeyRate is how many questions and searches a key may send in a minute or, if Keys is
+	// nil, an address of another machine; more get a 429. 0 means [DefaultKeyRate].
 	KeyRate int
-	// UserRate is how many of these may be for one user: the one whom a request names,
-	// or the one whom a trusted proxy names next to a key. 0 means [DefaultUserRate].
+	// UserRate is how many of these may be for one user, named in the request or by a trusted
+	// proxy. 0 means [DefaultUserRate].
 	UserRate int
-	// TrustProxies are the networks of proxies whose X-Forwarded-For is believed.
+	// TrustProxies are the networks of proxies whose X-Forwarded-For is trusted.
 	TrustProxies []netip.Prefix
-	// SignIn, if set with Keys, lets in the people that these proxies name; may be nil.
+	// SignIn, if set together with Keys, admits people that these proxies name; may be nil.
 	SignIn *SignIn
 
-	// Metrics are what GET /metrics sends.
+	// Metrics are the metrics for GET /metrics.
 	Metrics *Metrics
 	// Figures returns the size of the store for the metrics.
 	Figures func(ctx context.Context) (StoreFigures, error)
 
-	// Encoded returns how many of the stored chunks an encoder has encoded; a total of 0
-	// without one.
+	// Encoded returns how many of the stored chunks are encoded. The total is 0 if no encoder
+	// is used.
 	Encoded func() (done, total int)
 
-	// Model returns the name of the model that writes answers, shown on the page; empty for
-	// none.
+	// Model returns the name of the model that writes answers, shown on the page, or "".
 	Model func(ctx context.Context) string
-	// SelfTest says that the model did not pass its self-test, or that this has not ended.
-	// Empty if it has passed.
+	// SelfTest returns "" if the model has passed its self-test, else that it failed or has
+	// not ended.
 	SelfTest func(ctx context.Context) string
-	// Suggest asks that model for about n questions that the passages answer; may be nil.
+	// Suggest asks the model for about n questions that the passages answer; may be nil.
 	Suggest func(ctx context.Context, passages []retrieve.Passage, n int) ([]string, error)
 	// Version is shown on the page and by GET /healthz.
 	Version string
-	// MaxAsks bounds the questions and searches that are answered at a time; more
-	// get a 429. 0 means [DefaultMaxAsks].
+	// MaxAsks is the maximum number of questions and searches answered at a time; more get a
+	// 429. 0 means [DefaultMaxAsks].
 	MaxAsks int
 }
 
-// Limits on what a client may send.
+// Limits on requests.
 const (
 	// MaxBody is the largest request body, in bytes.
 	MaxBody = 256 << 10
@@ -185,10 +180,10 @@ const (
 	bodyTimeout  = 15 * time.Second // for partBytes of a request's body
 	writeTimeout = 10 * time.Second // for partBytes of a reply; less than heartbeat
 	partBytes    = 64 << 10
-	heartbeat    = 15 * time.Second // between comments on a silent stream: proxies give up after 60 s
+	heartbeat    = 15 * time.Second // between comments on a silent stream, since proxies give up after 60 s
 )
 
-// setDefaults sets the options that are missing.
+// setDefaults sets the defaults of missing options.
 func (o *Options) setDefaults() {
 	o.MaxAsks = max(o.MaxAsks, 0)
 	o.MaxAsks, o.KeyRate = cmp.Or(o.MaxAsks, DefaultMaxAsks), cmp.Or(max(o.KeyRate, 0), DefaultKeyRate)
@@ -197,7 +192,7 @@ func (o *Options) setDefaults() {
 	o.Logger = slog.New(requestLog{o.Logger.Handler()})
 }
 
-// newAsking makes what every way of asking needs.
+// newAsking returns the parts that all routes for questions share.
 func (o *Options) newAsking(a address) *asking {
 	indexing := func() Indexing {
 		done, total, ready := o.Indexing()
@@ -231,8 +226,8 @@ type handlers struct {
 	health      *health
 }
 
-// New makes the handler of all routes. It fails when the public URL is not an absolute
-// http or https URL.
+// New returns the handler of all routes. It fails if the public URL is not an absolute http
+// or https URL.
 func New(o Options) (*echo.Echo, error) {
 	o.setDefaults()
 	a, err := newAddress(o.PublicURL)
@@ -272,7 +267,7 @@ func New(o Options) (*echo.Echo, error) {
 	return h.newRouter(&o, guard, pages)
 }
 
-// newRouter makes the router, with what happens around every request.
+// newRouter returns the router with its middleware.
 func (h *handlers) newRouter(o *Options, guard *keyGuard, pages *pages) (*echo.Echo, error) {
 	crossOrigin, err := guard.refuseCrossOrigin()
 	if err != nil {
@@ -282,7 +277,7 @@ func (h *handlers) newRouter(o *Options, guard *keyGuard, pages *pages) (*echo.E
 	e.HideBanner, e.HidePort = true, true
 	e.IPExtractor = ipExtractor(o.TrustProxies)
 	e.HTTPErrorHandler = errorReplies{pages, h.key}.handle
-	// Pre: for unknown routes too.
+	// Pre also applies to unknown routes.
 	e.Pre(measure(o.Metrics, guard.access), guard.stripPrefix, requestID, setHeaders, logRequests(o.Logger, o.Metrics),
 		recoverPanics(o.Logger), dropSlowSenders,
 		hostCheck{guard.address, o.Addr, o.AllowHosts}.check, guard.admitOrigins(crossOrigin))
@@ -300,12 +295,12 @@ func (h *handlers) newRouter(o *Options, guard *keyGuard, pages *pages) (*echo.E
 // A route is one line of the table of routes.
 type route struct {
 	method, path string
-	access       access // where keys guard the server
+	access       access // needed if keys guard the server
 	handler      echo.HandlerFunc
 }
 
-// routes is the table of all routes, of which those for uploads and for keys may be
-// missing. HEAD is as GET.
+// routes returns the table of all routes. The routes for uploads and for keys are optional.
+// HEAD is handled as GET.
 func (h *handlers) routes(uploads, keys bool) []route {
 	limited, counted := h.limiter.limitHandler, h.catalog.withCodePoints
 	table := []route{
@@ -398,16 +393,16 @@ func (h *handlers) keyRoutes() []route {
 	}
 }
 
-// An HTTPServer is an [http.Server] that drops clients that stop reading. A reply may
-// take any time as long as it makes progress.
+// An HTTPServer is an [http.Server] that drops clients that stop reading. A reply may take
+// any time as long as it makes progress.
 type HTTPServer struct {
 	http.Server
-	ended atomic.Int64 // replies, and connections
+	ended atomic.Int64 // number of replies and connections that have ended
 }
 
-// NewHTTPServer returns a server for the handler with time limits on slow clients.
-// There is no limit on a whole reply, since an answer streams for as long as it
-// takes; each write has its own.
+// NewHTTPServer returns a server for the handler with time limits on slow clients. A whole
+// reply has no limit, since an answer streams for as long as it takes; each write has its
+// own.
 func NewHTTPServer(addr string, h http.Handler) *HTTPServer {
 	s := &HTTPServer{Server: http.Server{
 		Addr:              addr,
@@ -424,8 +419,8 @@ func NewHTTPServer(addr string, h http.Handler) *HTTPServer {
 	return s
 }
 
-// End is Shutdown for as long as one reply after the other ends. When none has ended
-// for a time, it closes the connections that are left, and returns an error.
+// End shuts down the server. It waits as long as replies keep ending; if none ends within
+// wait, it closes the remaining connections and returns an error.
 func (s *HTTPServer) End(wait time.Duration) error {
 	for {
 		before := s.ended.Load()
@@ -441,7 +436,7 @@ func (s *HTTPServer) End(wait time.Duration) error {
 	}
 }
 
-// Serve is Serve of [http.Server], with limits on writes.
+// Serve is [http.Server.Serve] with time limits on writes.
 func (s *HTTPServer) Serve(l net.Listener) error { return s.Server.Serve(boundedListener{l}) }
 
 // A boundedListener accepts connections whose writes have a time limit.
@@ -455,8 +450,8 @@ func (l boundedListener) Accept() (net.Conn, error) {
 	return boundedConn{c}, nil
 }
 
-// A boundedConn gives each partBytes that it writes [writeTimeout]. The time begins
-// when they are written: what the handler wrote may have waited in buffers.
+// A boundedConn allows [writeTimeout] for each partBytes that it writes. The time begins at
+// the write, since the data may have waited in buffers.
 type boundedConn struct{ net.Conn }
 
 func (c boundedConn) Write(b []byte) (n int, err error) {
@@ -472,7 +467,7 @@ func (c boundedConn) Write(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// CloseWrite leaves the client time to read a reply that came before the end of its request.
+// CloseWrite lets the client read a reply that was sent before the end of its request.
 func (c boundedConn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
