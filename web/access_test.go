@@ -22,7 +22,7 @@ import (
 	"ibid/retrieve"
 )
 
-// accesses is the table of accesses of a server with all routes.
+// accesses returns the access of each route of a server with all routes.
 func accesses() accessTable {
 	t := accessTable{}
 	for _, r := range (&handlers{}).routes(true, true) {
@@ -31,7 +31,7 @@ func accesses() accessTable {
 	return t
 }
 
-// TestAccess checks that all routes are in the table, which openapi.json says again.
+// TestAccess checks that the table has all routes, and that openapi.json agrees.
 func TestAccess(t *testing.T) {
 	for _, r := range newHandler(t, everyRoute).Routes() {
 		if _, ok := accesses().lookup(r.Method, r.Path); !ok {
@@ -40,13 +40,13 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-// everyRoute sets the options without which some routes do not exist.
+// everyRoute sets the options that some routes need.
 func everyRoute(o *Options) {
 	o.UploadFolders, o.Sample = oneFolder{Uploads: &ingest.Uploads{}}, fstest.MapFS{}
 	o.Keys = newRing()
 }
 
-// TestUnlisted checks that a route outside the table of accesses is not served.
+// TestUnlisted checks that a route missing from the table is not served.
 func TestUnlisted(t *testing.T) {
 	e := newHandler(t, nil)
 	e.GET("/forgotten", func(c echo.Context) error { return c.String(http.StatusOK, "the books") })
@@ -57,8 +57,8 @@ func TestUnlisted(t *testing.T) {
 	}
 }
 
-// TestModelServerHidden checks that only a key that may see the settings gets the words
-// and the address of the model's server.
+// TestModelServerHidden checks that only a key that may see the settings gets the message and
+// the address of the model's server.
 func TestModelServerHidden(t *testing.T) {
 	const inner = ": cannot reach the model server at http://10.1.2.3:11434/v1: connection refused"
 	answers := script{"warned": {answer.Warning{Message: "the question was searched for unchanged" + inner},
@@ -76,7 +76,7 @@ func TestModelServerHidden(t *testing.T) {
 		says[string(kind)] = what
 		answers[string(kind)] = []any{&openai.Error{Kind: kind, Server: "http://10.1.2.3:11434/v1", Model: "m", Detail: "refused by 10.1.2.3"}}
 	}
-	remedies := map[string][2]string{ // for a reader, and for whoever may see the settings
+	remedies := map[string][2]string{ // for readers, and for callers that may see the settings
 		"down":           {"server: tell whoever runs this server", "is it running"},
 		"rate_limit":     {"to m: ask again in a minute", "raise the limit of the account"},
 		"content_filter": {"refused: ask in other words", "use another model"},
@@ -87,7 +87,7 @@ func TestModelServerHidden(t *testing.T) {
 	for question, what := range says {
 		for key, settings := range map[string]bool{k.read: false, chief: true} {
 			got := k.send(t, "POST", "/api/ask", `{"question":"`+question+`"}`, "Authorization: Bearer "+key).Body.String()
-			shown := settings && question != "store away" // that address is for the log alone
+			shown := settings && question != "store away" // the address of the store is only logged
 			if strings.Contains(got, "10.1.2.3") != shown || !strings.Contains(got, what) ||
 				question == "warned" && !strings.Contains(got, "the reply of m") {
 				t.Errorf("%s, settings %v: %s", question, settings, got)
@@ -110,8 +110,8 @@ func TestCheckOrigin(t *testing.T) {
 	}
 }
 
-// TestPublicKey checks that a public key can only ask and search, and that a cookie does nothing
-// from another site; the story of origins has what other keys can do there.
+// TestPublicKey checks that a public key can only ask and search, and that cookies from
+// another site are ignored. The story of origins shows the limits of other keys.
 func TestPublicKey(t *testing.T) {
 	k := newKeyed(t, func(o *Options) { o.Origins = []string{"https://shop.example"} })
 	visitor := k.ring.make(t, "site", func(k *retrieve.Key) { k.Public, k.Collections = true, []string{"default"} })
@@ -166,8 +166,8 @@ func TestBehindAProxy(t *testing.T) {
 			defer server.Close()
 			backend, err := url.Parse(server.URL)
 			must(t, err)
-			// The transports are this test's own: every test server that closes also
-			// closes idle connections of the default one.
+			// The test has its own transports: closing a test server closes idle connections
+			// of the default transport.
 			proxy := httptest.NewServer(&httputil.ReverseProxy{Transport: server.Client().Transport, Rewrite: func(r *httputil.ProxyRequest) {
 				if strip {
 					r.Out.URL.Path, r.Out.URL.RawPath = strings.TrimPrefix(r.In.URL.Path, "/library"), ""

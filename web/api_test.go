@@ -56,7 +56,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestLog checks that no words of questions, answers and documents are logged.
+// TestLog checks that texts of questions, answers and documents are not logged.
 func TestLog(t *testing.T) {
 	var log bytes.Buffer
 	e := newHandler(t, func(o *Options) {
@@ -91,8 +91,7 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// TestLogOfAPage checks that a page has one line in the log, not one for each of
-// its files, except for missing ones.
+// TestLogOfAPage checks that a page logs one line, and its files none unless missing.
 func TestLogOfAPage(t *testing.T) {
 	var logged bytes.Buffer
 	e := newHandler(t, func(o *Options) {
@@ -146,8 +145,8 @@ func TestReadiness(t *testing.T) {
 	}
 }
 
-// TestModelDetail checks that /readyz says whether the model gave the last answer, and
-// whether all chunks are encoded.
+// TestModelDetail checks that /readyz reports a model that failed on the last answer, and
+// chunks that are not encoded.
 func TestModelDetail(t *testing.T) {
 	var events []answer.Event
 	encoded, tested := 5000, ""
@@ -187,8 +186,8 @@ func TestModelDetail(t *testing.T) {
 	}
 }
 
-// FuzzRequest sends requests of any form: no reply is an error of the server,
-// and each is JSON or a page.
+// FuzzRequest sends arbitrary requests: no reply is a server error, and each is JSON or a
+// page.
 func FuzzRequest(f *testing.F) {
 	f.Add("POST", "/api/ask", `{"question":"pizza","history":[{"role":"user","content":"x"}],"top_k":3,"filter":{"root":"a"}}`,
 		"text/event-stream")
@@ -252,7 +251,8 @@ func TestDocumentPages(t *testing.T) {
 	}
 }
 
-// TestFoundPlaces opens a place found in a document, whose page still shows the words and all places.
+// TestFoundPlaces opens a place found in a document. The page still shows the words and all
+// places.
 func TestFoundPlaces(t *testing.T) {
 	h, place := newHandler(t, nil), regexp.MustCompile(`<li><a href="([^"]*)"`)
 	page := call(h, "GET", "/documents/club/handbook/mooring.md?find=fee", "").Body.String()

@@ -48,8 +48,8 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-// TestBatchEndsWithItsKey checks that a reply ends, with the reason for each question that
-// was not answered, when its key is revoked; and the work, when its client has gone.
+// TestBatchEndsWithItsKey checks that a reply ends when its key is revoked, with the reason
+// for each unanswered question, and that the work ends when the client disconnects.
 func TestBatchEndsWithItsKey(t *testing.T) {
 	const body = `{"questions":[{"question":"1"},{"question":"2"},{"question":"3"},{"question":"4"},{"question":"5"},{"question":"6"}]}`
 	waits := asker(func(ctx context.Context, yield func(answer.Event, error) bool) {
@@ -89,8 +89,8 @@ func TestBatchEndsWithItsKey(t *testing.T) {
 	})
 }
 
-// TestBatchIsBounded checks that a batch answers few questions at a time, whatever fails in
-// them, and that the reply begins before its end.
+// TestBatchIsBounded checks that a batch answers few questions at a time, even after
+// failures, and that the reply begins early.
 func TestBatchIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		under, most := make(chan struct{}, maxBatchAsks), 0

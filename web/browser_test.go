@@ -29,8 +29,8 @@ const twoCited = `document.querySelectorAll(".turn .text:not(.draft) .cite").len
 
 const focused = `document.activeElement.className || document.activeElement.id`
 
-// A play is a script of testdata/page. A line of it is a command with its argument; the
-// indented lines after it are a text for it. {{NAME}} is the value of a name.
+// A play is a script in testdata/page. A line is a command with its argument; the indented
+// lines after it are its text. {{NAME}} is replaced by a value.
 type play struct {
 	script string // "": named as the play
 	names  map[string]string
@@ -95,7 +95,7 @@ var commands = map[string]func(s *scene, b *tab, on, text string){
 	"close":      func(s *scene, _ *tab, _, _ string) { s.Close() },
 }
 
-// perform follows the script of a play.
+// perform runs the script of a play.
 func (p play) perform(t *testing.T, name string) {
 	script, err := os.ReadFile("testdata/page/" + cmp.Or(p.script, name) + ".txt")
 	must(t, err)
@@ -152,7 +152,7 @@ func (s *scene) wantAsked(t *testing.T, want string) {
 	}
 }
 
-// TestBrowser performs the plays in Chromium, each with a server of its own.
+// TestBrowser runs the plays in Chromium, each with its own server.
 func TestBrowser(t *testing.T) {
 	t.Parallel()
 	at := func(width, theme string) map[string]string { return map[string]string{"width": width, "theme": theme} }
@@ -204,7 +204,7 @@ func TestBrowser(t *testing.T) {
 	}
 }
 
-// documentsPlay is on the page of the documents: files are chosen, and a folder is dropped.
+// documentsPlay tests the page of documents: files are chosen, and a folder is dropped.
 func documentsPlay(t *testing.T) play {
 	library := &growing{shelf: newShelf()}
 	library.shelf[1].Meta = map[string]string{"date": "2024-03-01", ingest.ModifiedKey: "2026-01-01T00:00:00Z"}
@@ -246,7 +246,7 @@ func historyPlay(t *testing.T) play {
 		change: func(o *Options) { o.Keys, o.KeepAnswers = ring, time.Hour }}
 }
 
-// keyPlay enters a key, which is revoked in the end. Another site links to the server.
+// keyPlay enters a key, which is finally revoked. Another site links to the server.
 func keyPlay(t *testing.T) play {
 	ring := newRing()
 	key := ring.make(t, "the desk", writer)
@@ -295,8 +295,8 @@ func TestBrowserDraftsAreReplaced(t *testing.T) {
 	}
 }
 
-// TestBrowserFailures checks that each failure of the model says what is shown instead, if
-// anything is, and what to do, and names key, model and options only to who may choose settings.
+// TestBrowserFailures checks that each failure of the model reports the fallback and the next
+// step, and names key, model and options only to callers that may change settings.
 func TestBrowserFailures(t *testing.T) {
 	t.Parallel()
 	b := newScene(t, nil).newTab(t, 800, "light")

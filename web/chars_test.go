@@ -44,8 +44,8 @@ func (a accented) Ask(ctx context.Context, _ answer.Question) iter.Seq2[answer.E
 	}
 }
 
-// TestCodePoints checks that each offset in code points takes the same words out of a text as
-// the one in bytes does, in replies, records and events.
+// TestCodePoints checks that offsets in code points select the same words as the offsets in
+// bytes, in replies, records and events.
 func TestCodePoints(t *testing.T) {
 	h := newHandler(t, func(o *Options) {
 		o.Asker, o.Searcher, o.Library, o.Ledger, o.KeepAnswers = accented{}, accented{}, accented{}, newLedger(), time.Hour

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestCiteStream sends the next piece of a text when the one before has come back.
+// TestCiteStream sends each piece of a text after the reply to the previous one.
 func TestCiteStream(t *testing.T) {
 	server := httptest.NewServer(newHandler(t, nil))
 	defer server.Close()

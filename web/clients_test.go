@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// A clientSchema is the part of a schema from which the clients' types are made.
+// A clientSchema is the part of a schema that determines the clients' types.
 type clientSchema struct {
 	Ref        string                  `json:"$ref"`
 	Type       string                  `json:"type"`
@@ -35,7 +35,7 @@ func (s clientSchema) orNull() clientSchema {
 	return s
 }
 
-// name is the type that a schema refers to, if the clients name it.
+// name returns the type that a schema refers to, if the clients name it.
 func (s clientSchema) name() string {
 	if name := strings.TrimPrefix(s.Ref, "#/components/schemas/"); slices.Contains(clientTypes, name) {
 		return name
@@ -57,8 +57,8 @@ func (s clientSchema) values(separator string) string {
 // scriptColumns is the width of the lines of types.d.ts.
 const scriptColumns = 100
 
-// TestClientTypes compares the types of the clients with openapi.json; -update writes them.
-// Each client has less than 400 lines.
+// TestClientTypes compares the types of the clients with openapi.json; -update writes them. A
+// client must have fewer than 400 lines.
 func TestClientTypes(t *testing.T) {
 	b, err := os.ReadFile("openapi.json")
 	must(t, err)

@@ -13,7 +13,7 @@ import (
 )
 
 // TestDeletedConversation checks that the log of a key keeps the lines of a deleted
-// conversation, without its words.
+// conversation, without its texts.
 func TestDeletedConversation(t *testing.T) {
 	l := newLedger()
 	k := newKeyed(t, func(o *Options) { o.KeepAnswers, o.Ledger = time.Hour, l })
@@ -31,7 +31,7 @@ func TestDeletedConversation(t *testing.T) {
 	}
 }
 
-// slowSearch takes a second for each search, and counts those at a time.
+// slowSearch takes a second for each search, and counts concurrent searches.
 type slowSearch struct {
 	shelf
 	now, most int
@@ -49,8 +49,8 @@ func (s *slowSearch) Search(context.Context, retrieve.Query) ([]retrieve.Passage
 	return nil, nil
 }
 
-// TestTurns checks that one search runs at a time, in order, that the events of those
-// that wait say so, and that one whose reader has left, or that waits too long, ends.
+// TestTurns checks that one search runs at a time, in order, that waiting questions get
+// events, and that a question ends if its reader leaves or it waits too long.
 func TestTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &slowSearch{shelf: newShelf()}
@@ -103,7 +103,7 @@ func TestTurns(t *testing.T) {
 			e := <-ended
 			ends[e.question] = e
 		}
-		// The third has left, so that the others are served a second earlier.
+		// The third has left, so the later ones are served a second earlier.
 		for question, want := range map[int]end{0: {0, time.Second, "text done"}, 1: {1, 2 * time.Second, "queued done"},
 			2: {2, time.Second / 2, "queued error"}, 3: {3, 3 * time.Second, "queued done"}, 34: {34, turnTime + time.Second/2, "queued error"}} {
 			if ends[question] != want {

@@ -58,10 +58,10 @@ func elementIn(page string, allowed []string, attributes ...string) string {
 var (
 	// ownLinks are links to the viewer.
 	ownLinks = regexp.MustCompile(`^(http://127\.0\.0\.1:8080)?/documents/[!-~]*$`)
-	// linkable is what finders of links act on where no element is around it.
+	// linkable matches text that clients turn into links.
 	linkable = regexp.MustCompile(`(?i)//[a-z0-9]|www\.[a-z0-9]|\b(https?|ftp|javascript|data|mailto|xmpp|vbscript|file|ms-msdt|search-ms):/?[a-z0-9]|` +
 		`[\pL\pN-]\.(com|net|org|example)\b|[a-z0-9]@[a-z0-9-]+\.[a-z]|<[a-z/!?]|&(#\d|[a-z]+;)`)
-	// hidden is what nobody sees, and what commands a terminal.
+	// hidden matches invisible characters and terminal commands.
 	hidden = map[string]*regexp.Regexp{
 		"a control": regexp.MustCompile(`[\x00-\x08\x0b-\x1f\x7f\x{80}-\x{9f}\x{2028}\x{2029}]`),
 		"something invisible": regexp.MustCompile(`[\x{ad}\x{34f}\x{61c}\x{115f}\x{1160}\x{17b4}\x{17b5}\x{180e}\x{200b}\x{200e}\x{200f}\x{202a}-\x{202e}` +
@@ -70,8 +70,8 @@ var (
 	}
 )
 
-// liveIn names what in Markdown is more than words and links to the viewer, as a
-// client shows it, or returns "".
+// liveIn returns the first part of Markdown, as a client shows it, that is more than words
+// and links to the viewer, or "".
 func liveIn(markdown string) string {
 	for what, re := range hidden {
 		if at := re.FindString(markdown); at != "" {
@@ -154,8 +154,7 @@ func honestFiles(t testing.TB) []txtar.File {
 	return txtar.Parse(data).Files
 }
 
-// TestHonestTexts checks that not a byte changes, as rendered, in texts that are
-// worth copying exactly.
+// TestHonestTexts checks that texts worth copying exactly are rendered unchanged.
 func TestHonestTexts(t *testing.T) {
 	files := honestFiles(t)
 	for _, f := range files {
@@ -174,9 +173,9 @@ func TestHonestTexts(t *testing.T) {
 	}
 }
 
-// TestRendered checks that nothing is live in the hostile and the honest texts, alone and
-// between links of Ibid's own. IBID_ESCAPED names a file to write them to, a JSON line for
-// each, for the renderers that .ci/clients has.
+// TestRendered checks that hostile and honest texts are inert, alone and between Ibid's
+// links. IBID_ESCAPED names a file for the texts as JSON lines, for the renderers of
+// .ci/clients.
 func TestRendered(t *testing.T) {
 	texts := hostileTexts(t)
 	for _, f := range honestFiles(t) {
@@ -205,8 +204,8 @@ func TestRendered(t *testing.T) {
 	}
 }
 
-// TestPlainTexts checks that every renderer shows exactly the words of a document, as
-// a quoted answer has them.
+// TestPlainTexts checks that every renderer shows exactly the words of a document in a quoted
+// answer.
 func TestPlainTexts(t *testing.T) {
 	texts := datatest.Lines[string](t, "testdata/rows/plain.jsonl")
 	for _, f := range honestFiles(t) {

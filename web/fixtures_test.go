@@ -199,7 +199,7 @@ func (s shelf) Search(_ context.Context, q retrieve.Query) ([]retrieve.Passage, 
 	return []retrieve.Passage{s.passage("club/handbook/mooring.md", "The mooring fee is 240 crowns a season.")}, nil
 }
 
-// newOptions are those of a server for the shelf and the script.
+// newOptions returns the options of a server for the shelf and the script.
 func newOptions() Options {
 	s := newShelf()
 	return Options{Asker: newScript(s), Searcher: s, Library: s, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
@@ -215,7 +215,7 @@ func newOptions() Options {
 		}}
 }
 
-// newHandler returns a server with these options, as they are changed.
+// newHandler returns a server with the options, after change.
 func newHandler(t testing.TB, change func(*Options)) *echo.Echo {
 	t.Helper()
 	o := newOptions()
@@ -227,7 +227,7 @@ func newHandler(t testing.TB, change func(*Options)) *echo.Echo {
 	}
 	e, err := New(o)
 	must(t, err)
-	// A reply has ended when the recorder of the test has it: tests read the ledger then.
+	// Wait for the ledger before ServeHTTP returns, since tests read it next.
 	e.Pre(func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
 			defer func() { _ = o.Answers.waitStored(context.WithoutCancel(c.Request().Context())) }()

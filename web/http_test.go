@@ -86,7 +86,7 @@ func eachGolden(t *testing.T, files string, server func(t *testing.T, name strin
 	}
 }
 
-// A told server has what the requests of a story can name: its keys, and the runs of
+// A told server has the names that the requests of a story can use: its keys, and the runs of
 // earlier replies, which are RUN, RUN2 and so on.
 type told struct {
 	*echo.Echo

@@ -23,8 +23,8 @@ func testSignIn() *SignIn {
 	}}
 }
 
-// TestGroups checks what members of groups may do: a group that only reads does not
-// extend what another one may write.
+// TestGroups checks the rights of groups: a group that may only read does not extend the
+// write access of another group.
 func TestGroups(t *testing.T) {
 	t.Parallel()
 	k := newSharedServer(t)
@@ -40,8 +40,8 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// TestNamesFromElsewhere checks that only trusted proxies name people, and that the
-// log says who did otherwise, without the name.
+// TestNamesFromElsewhere checks that only trusted proxies name people, and that the log names
+// other senders without the name that they sent.
 func TestNamesFromElsewhere(t *testing.T) {
 	t.Parallel()
 	var logged bytes.Buffer
@@ -95,8 +95,8 @@ func TestPeopleAreLimited(t *testing.T) {
 	}
 }
 
-// TestAudit tells the story of a day: each line of the log names the key or the person
-// that asked, deleted or was refused, and has no words, names of documents or keys.
+// TestAudit checks that each line of a day's log names the key or person that asked, deleted
+// or was refused, and contains no texts, names of documents or keys.
 func TestAudit(t *testing.T) {
 	t.Parallel()
 	var logged bytes.Buffer

@@ -45,10 +45,10 @@ func (r *ring) make(t testing.TB, name string, change func(*retrieve.Key)) strin
 	return secret
 }
 
-// writer makes a key one that can write.
+// writer lets a key write.
 func writer(k *retrieve.Key) { k.Write = true }
 
-// only makes a key one that can write in these collections.
+// only returns a change that lets a key write in some collections.
 func only(collections ...string) func(*retrieve.Key) {
 	return func(k *retrieve.Key) { k.Write, k.Collections = true, collections }
 }
@@ -129,8 +129,8 @@ func (r *ring) breakDown() {
 
 func digestOf(s string) [32]byte { return sha256.Sum256([]byte(s)) }
 
-// TestRevokedWhile checks that an answer under way and its work end, with the
-// reason, within five seconds after the end of its key or session.
+// TestRevokedWhile checks that an answer and its work end with the reason within five seconds
+// after the end of its key or session.
 func TestRevokedWhile(t *testing.T) {
 	for name, tt := range map[string]struct {
 		session bool

@@ -24,8 +24,8 @@ import (
 	"ibid/retrieve"
 )
 
-// A shared library has documents of several collections and shows all of them:
-// only the server protects those that a key does not include.
+// A shared library shows the documents of several collections: only the server hides the
+// collections that a key does not include.
 type shared struct{ shelf }
 
 // canaries are visible only with a key for the collection "shut". No request
@@ -70,8 +70,8 @@ func (s shared) Summarize(_ context.Context, x answer.Summary) iter.Seq2[answer.
 	return func(yield func(answer.Event, error) bool) { s.answerWith(x.Passages, true, yield) }
 }
 
-// answerWith sends every kind of event that contains words of the passages; unanswered ends
-// them with one that says that there is no answer.
+// answerWith sends every kind of event that contains words of the passages. If unanswered is
+// set, the last event says that there is no answer.
 func (s shared) answerWith(found []retrieve.Passage, unanswered bool, yield func(answer.Event, error) bool) {
 	if !yield(answer.Retrieved{Passages: found}, nil) || !yield(answer.Kept{Passages: found}, nil) {
 		return
@@ -150,8 +150,8 @@ func newSharedServer(t *testing.T) *keyed {
 	})
 }
 
-// TestOptionsAreNarrowed checks that everything in Options that reaches documents
-// respects keys. A new member fails until it is wrapped or exempt.
+// TestOptionsAreNarrowed checks that all options that reach documents respect keys. A new
+// option fails the test until it is wrapped or exempt.
 func TestOptionsAreNarrowed(t *testing.T) {
 	// These reach no documents of the library, record the key that each entry belongs to, or get
 	// documents that the library has returned.
@@ -356,9 +356,9 @@ func TestNobodyReachesNothing(t *testing.T) {
 	}
 }
 
-// TestKeyOfUploads checks that a key changes the uploads of its collections alone, and
-// adds to its only one without a name; and that a reply does not tell a folder of
-// another collection from one that does not exist.
+// TestKeyOfUploads checks that a key changes only the uploads of its collections, adds to its
+// only collection by default, and cannot tell a folder of another collection from a missing
+// one.
 func TestKeyOfUploads(t *testing.T) {
 	k := newSharedServer(t)
 	keys := map[string]string{"reads": k.ring.make(t, "reads", func(key *retrieve.Key) { key.Collections = []string{"open"} }),

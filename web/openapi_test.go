@@ -141,8 +141,8 @@ func (c *comparison) properties(name string) object {
 	return c.schemas[name].(object)["properties"].(object)
 }
 
-// kind is the type that a value has in JSON; that of a struct is the name of its schema, which
-// is compared. It is empty for what may be anything, or has rules of its own.
+// kind returns the JSON type of a value. For a struct it is the name of its schema, which is
+// compared. It is empty for values of any type or with their own rules.
 func (c *comparison) kind(t reflect.Type) string {
 	switch {
 	case t.Kind() == reflect.Pointer:
@@ -269,7 +269,7 @@ func inSource(t *testing.T, dir, pattern string) (found []string) {
 	return found
 }
 
-// TestOpenAPILimits checks that the limits in the document are those of the code.
+// TestOpenAPILimits checks that the limits in the document equal those in the code.
 func TestOpenAPILimits(t *testing.T) {
 	for limit, want := range map[string]int{"AskRequest question maxLength": MaxQuestion, "SearchRequest question maxLength": MaxQuestion,
 		"AskRequest top_k maximum": MaxTopK, "AskRequest user maxLength": maxUserName, "AskRequest name maxLength": maxConversationName,

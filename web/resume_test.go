@@ -82,8 +82,8 @@ func TestAskRun(t *testing.T) {
 	}
 }
 
-// TestSlowRecord checks that a record is stored however slow the store is, and that
-// nobody else can resume the run meanwhile.
+// TestSlowRecord checks that a record is stored even if the store is slow, and that the run
+// cannot be resumed meanwhile.
 func TestSlowRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kept := &stuckLedger{ledger: newLedger(), slow: 2 * retrieve.ClaimTime}

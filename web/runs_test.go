@@ -320,9 +320,8 @@ func (words waiting) Ask(ctx context.Context, _ answer.Question) iter.Seq2[answe
 	}
 }
 
-// TestRunReplay checks that the events of a run are the same whenever they are
-// read, from any event on, from memory and from the record, and those of
-// POST /api/ask.
+// TestRunReplay checks that the events of a run are always the same: from memory and from the
+// record, from any event on, and as in POST /api/ask.
 func TestRunReplay(t *testing.T) {
 	l := newLedger()
 	var runs Answers
@@ -463,8 +462,8 @@ func TestNoRecord(t *testing.T) {
 	})
 }
 
-// TestRunWithoutReader checks that a run continues without a reader, and that one that
-// was stopped can be resumed.
+// TestRunWithoutReader checks that a run continues without a reader, and that a stopped run
+// can be resumed.
 func TestRunWithoutReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLedger()

@@ -73,7 +73,7 @@ func settingsCall(h http.Handler, method, path, body string, headers ...string) 
 	return call(h, method, path, body, append([]string{"Content-Type", "application/json"}, headers...)...)
 }
 
-// TestSettings checks what may be chosen, and from where.
+// TestSettings checks which settings may be changed, and by whom.
 func TestSettings(t *testing.T) {
 	const code = "K7QM2F9PAB"
 	type choice struct {

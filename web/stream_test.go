@@ -53,8 +53,8 @@ func serve(t *testing.T, change func(*Options)) *httptest.Server {
 	return s
 }
 
-// TestShutdown checks that the reply to an answer that the server stops says so, and
-// that streams have an end, also while the model writes JSON.
+// TestShutdown checks that replies report a shutdown, and that streams end properly, even
+// while the model writes JSON.
 func TestShutdown(t *testing.T) {
 	for _, tt := range datatest.Lines[struct {
 		Path, Accept, End string
@@ -268,7 +268,8 @@ func (w haltedWriter) FlushError() error {
 	return http.NewResponseController(w.ResponseWriter).Flush()
 }
 
-// TestStarvedServer checks that the time in which a server does not run is not that of its reader.
+// TestStarvedServer checks that a reader is not blamed for time in which the server did not
+// run.
 func TestStarvedServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHandler(t, nil)
@@ -288,8 +289,8 @@ func TestStarvedServer(t *testing.T) {
 	})
 }
 
-// TestEnd stops a server with many streams that can only end one after the other, as on
-// a starved machine: all have their end, except for the reader that takes nothing.
+// TestEnd stops a server with many streams that end one after the other, as on an overloaded
+// machine. All streams end properly, except that of a reader that reads nothing.
 func TestEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const streams = 50

@@ -383,7 +383,8 @@ func TestV1JSON(t *testing.T) {
 	}
 }
 
-// TestV1SchemaVersions checks that a schema of any version is read: of drafts up to 7 as draft-07, others as 2020-12.
+// TestV1SchemaVersions checks that schemas of all versions are read: drafts up to 7 as
+// draft-07, later ones as 2020-12.
 func TestV1SchemaVersions(t *testing.T) {
 	for _, version := range []string{"", "http://json-schema.org/draft-04/schema#", "http://json-schema.org/draft-06/schema",
 		"http://json-schema.org/draft-07/schema", "https://json-schema.org/draft-07/schema#", "http://json-schema.org/schema#",
@@ -405,8 +406,8 @@ func TestV1SchemaVersions(t *testing.T) {
 	}
 }
 
-// TestV1JSONInstructions checks that the model that writes JSON gets what the caller says
-// of its keys, and what was wrong before: neither is a question to the documents or their style.
+// TestV1JSONInstructions checks that the model that writes JSON gets the caller's description
+// of the keys, and the earlier errors. Neither affects the question or the style.
 func TestV1JSONInstructions(t *testing.T) {
 	const keys = "Reply with exactly the keys lighting_hour and fuel."
 	const wrong = "1 validation error:\\n```json\\n[]\\n```\\n\\nFix the errors and try again."
@@ -441,8 +442,8 @@ func TestV1JSONInstructions(t *testing.T) {
 	}
 }
 
-// TestV1OutputTools checks that of the tools of pydantic-ai, one of which is to be called,
-// those that have the result are: the only one, or the one that the model chooses.
+// TestV1OutputTools checks that the tools of pydantic-ai that receive the result are called:
+// the only one, or the one that the model chooses.
 func TestV1OutputTools(t *testing.T) {
 	tool := func(name, description string) string {
 		return `{"type":"function","function":{"name":"` + name + `","description":"` + description + `","parameters":{"type":"object",
@@ -477,8 +478,8 @@ func TestV1OutputTools(t *testing.T) {
 	}
 }
 
-// TestV1Tasks checks what the tasks of a chat page get by rule, which is without a model
-// or where its reply does not fit, and by the model, to which the page's own words are not sent.
+// TestV1Tasks checks the tasks of a chat page: by rule if the model is missing or its reply
+// is invalid, and by the model, which does not get the page's prompt.
 func TestV1Tasks(t *testing.T) {
 	for _, tt := range datatest.Lines[struct {
 		System, Prompt, Rule, Said string

@@ -120,8 +120,8 @@ func TestMarkdownOfAnswer(t *testing.T) {
 	}
 }
 
-// TestWithoutContext checks that the question is found behind the sources that Open WebUI
-// puts before it.
+// TestWithoutContext checks that the question is found after the sources that Open WebUI puts
+// before it.
 func TestWithoutContext(t *testing.T) {
 	const sources = "### Task:\nAnswer by the context.\n\n### Output:\nA clear answer.\n\n<context>\n" +
 		"<source id=\"1\" name=\"notes.md\">Lit at noon. </source>\n</context> And who?</source>\n" +

@@ -43,8 +43,8 @@ func pageTexts(t *testing.T) []string {
 	return slices.Compact(texts)
 }
 
-// TestPhrasebooks checks that each language has every text of the page and no other,
-// with the same values and with the plural forms that the language needs.
+// TestPhrasebooks checks that each language has exactly the page's texts, with the same
+// values and the necessary plural forms.
 func TestPhrasebooks(t *testing.T) {
 	texts := pageTexts(t)
 	if len(texts) < 200 {

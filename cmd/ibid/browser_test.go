@@ -156,7 +156,7 @@ func TestChangedSourcesInABrowser(t *testing.T) {
 	page.waitFor(`document.querySelector("#past .past-open").innerText.includes("The sources have changed since.")`)
 	shoot(t, page, "states-history")
 	page.js(`document.querySelector("#past .past-open").click(); ""`)
-	for turn, want := range []string{"The quoted text has changed since", "Renamed to ", "The quoted text is gone since"} {
+	for turn, want := range []string{"The quoted text has changed since", "Renamed to ", "The quoted text has been removed since"} {
 		page.waitFor(fmt.Sprintf(`document.querySelectorAll(".turn")[%d]?.innerText.includes(%q)`, turn, want))
 	}
 	if got := page.js(`document.querySelectorAll(".turn")[0].innerText`); !strings.Contains(got, "Renamed to notes/prices.md") {
@@ -383,7 +383,7 @@ func TestAddSiteInABrowser(t *testing.T) {
 	page.do(chromedp.SendKeys(chromedp.CSS("#sites-address"), kb.Enter))
 	line("done", "3 pages")
 	line("done", "robots.txt")
-	line("done", "Not all was read. Limit of pages: 3")
+	line("done", "Not everything was read. Page limit: 3")
 	page.do(chromedp.WaitVisible(chromedp.CSS("#question")))
 	shoot(t, page, "site-read")
 

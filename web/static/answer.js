@@ -51,7 +51,7 @@ export class AnswerView {
   }
 
   on_queued({ place: waiting }) {
-    this.#progress(waiting === 1 ? t("Waiting for another search to end. You are next.") : t("Waiting for other searches to end. {n} are before yours.", { n: waiting - 1 }));
+    this.#progress(waiting === 1 ? t("Waiting for another search to finish. You are next.") : t("Waiting for other searches to finish. {n} are ahead of yours.", { n: waiting - 1 }));
   }
 
   on_retrieved({ question, passages }) {
@@ -164,7 +164,7 @@ export class AnswerView {
   on_incomplete({ reason: message }) {
     this.incomplete = true;
     const { reason, more } = brokenOff(message);
-    this.#failed(t("The answer is incomplete: {reason}. What there is of it is shown; ask again for the rest.", { reason }));
+    this.#failed(t("The answer is incomplete: {reason}. The part received so far is shown; ask again for a complete answer.", { reason }));
     if (more) this.on_warning({ message });
   }
 

@@ -43,7 +43,7 @@ export class Board {
     const card = this.cards.get(j.passage) || this.#card(j.passage, j);
     card.className = `card ${j.verdict}`;
     card.querySelector(".verdict").textContent = verdicts[j.verdict] || j.verdict;
-    card.querySelector(".facts").textContent = [place({ ...this.passages.get(j.passage), ...j }), j.wider ? t("read in a second look") : "",
+    card.querySelector(".facts").textContent = [place({ ...this.passages.get(j.passage), ...j }), j.wider ? t("read in a second pass") : "",
       reason(j), j.by === "unjudged" ? t("ranked by search score") : ""].filter(Boolean).join(" · ");
     this.#count();
   }
@@ -86,7 +86,7 @@ export class Board {
   // reports whether quoted words are no longer there.
   showStates(sources, date) {
     const day = new Date(date).toLocaleDateString(locale, { day: "numeric", month: "long", year: "numeric" });
-    const words = { moved: t("The quoted text has moved since {day}.", { day }), changed: t("The quoted text has changed since {day}.", { day }), gone: t("The quoted text is gone since {day}.", { day }) };
+    const words = { moved: t("The quoted text has moved since {day}.", { day }), changed: t("The quoted text has changed since {day}.", { day }), gone: t("The quoted text has been removed since {day}.", { day }) };
     for (const { number, state, now } of sources) {
       if (!words[state]) continue;
       const renamed = now ? t("Renamed to {name} since {day}.", { name: documentName(now), day }) : "";
@@ -110,13 +110,13 @@ export class Board {
     const dropped = (answer.verified || []).filter((v) => v.verdict === "dropped");
     const more = [];
     if (dropped.length) {
-      more.push(el("h4", {}, t("Left out, since the model itself says no to it")), el("ul", {}, ...dropped.map((v) => el("li", { dir: "auto" }, v.statement))));
+      more.push(el("h4", {}, t("Left out, since the model itself contradicts it")), el("ul", {}, ...dropped.map((v) => el("li", { dir: "auto" }, v.statement))));
     }
     if (whole.length) more.push(el("h4", {}, t("Earlier drafts")), el("ol", { class: "drafts" }, ...whole.map(drawDraft)));
     this.rest.append(...more);
     const again = looked.filter((j) => j.wider).length;
     this.summary.textContent = looked.length
-      ? [t("Looked at {n} passages", { n: answer.usage?.looked ?? looked.length }), again ? t("again at {n}", { n: again }) : "",
+      ? [t("Checked {n} passages", { n: answer.usage?.looked ?? looked.length }), again ? t("again at {n}", { n: again }) : "",
         t("used {n}", { n: cited.size }), // the others, also those that the model read, stay below
         dropped.length ? t("left out {n} statements", { n: dropped.length }) : ""].filter(Boolean).join(t(", "))
       : t("Earlier drafts");
@@ -151,7 +151,7 @@ export class Board {
 
   #count() {
     const all = Math.max(this.passages.size, this.reasons.size);
-    this.summary.textContent = this.reasons.size ? t("Looked at {done} of {total}", { done: this.reasons.size, total: all }) : t("Found {n} passages", { n: all });
+    this.summary.textContent = this.reasons.size ? t("Checked {done} of {total}", { done: this.reasons.size, total: all }) : t("Found {n} passages", { n: all });
   }
 
   // #unsaid takes the middle out of marked words that the answer itself has.

@@ -16,7 +16,7 @@ export function el(name, attributes = {}, ...children) {
 
 // writer says which model writes the answers, or that they are quoted.
 export function writer(model, failing) {
-  if (!model) return t("Answers are quoted, without a model");
+  if (!model) return t("No model: sentences are quoted");
   return failing ? t("Answers are quoted until {model} replies again", { model }) : t("{model} writes the answers", { model });
 }
 
@@ -32,12 +32,12 @@ const reasons = {
   unreachable: maySet ? [t("The model can't be reached"), t("Check that its server is running, and ask again.")] : failed,
   timeout: [t("The model took too long"), t("Ask again, or use a faster model.")],
   rejected: maySet ? [t("The model's server refused the request"), t("Check the model's name and key.")] : unusable,
-  window: maySet ? [t("The question and its passages are longer than the model's window"), t("Set --context-tokens to the window, lower --top-k, or choose a model with a larger window.")]
-    : [t("The model reads too little at once for this question"), t("Tell whoever runs this server.")],
-  untrusted: maySet ? [t("The model did not pass its self-test"), t("Choose another model, or believe it with --no-self-test.")] : unusable,
+  window: maySet ? [t("The question and its passages don't fit the model's context window"), t("Set --context-tokens to the context window, lower --top-k, or choose a model with a larger one.")]
+    : [t("The model's context window is too small for this question"), t("Tell whoever runs this server.")],
+  untrusted: maySet ? [t("The model did not pass its self-test"), t("Choose another model, or skip the self-test with --no-self-test.")] : unusable,
   failed,
-  rate_limit: [t("The model has too many requests just now"), t("Ask again in a minute.")],
-  content_filter: [t("The model's content filter refused this question"), t("Ask in other words.")],
+  rate_limit: [t("The model has too many requests at the moment"), t("Ask again in a minute.")],
+  content_filter: [t("The model's content filter refused this question"), t("Rephrase the question.")],
 };
 const errors = { down: "unreachable", quota: "rejected", auth: "rejected", not_found: "rejected", context_length: "window", server: "failed", cut: "failed", bad_reply: "failed" };
 

@@ -88,7 +88,7 @@ export class Past {
       const find = () => {
         let shown = 0;
         for (const [c, entry] of entries) shown += !(entry.hidden = !matches(c, words.value));
-        none.textContent = shown ? "" : t("No conversation has these words.");
+        none.textContent = shown ? "" : t("No conversation contains these words.");
       };
       find();
       if (await this.#loadAll()) find();

@@ -132,12 +132,12 @@ function changes({ state, missing, cited: day }, quote) {
     return [el("p", { class: "note" }, t("The document has changed or was renamed since it was cited. The quoted text is marked at its new place."))];
   }
   if (!missing) return [];
-  const words = day && (state === "gone" ? t("The quoted text is gone since {day}.", { day }) : t("The quoted text has changed since {day}.", { day }));
+  const words = day && (state === "gone" ? t("The quoted text has been removed since {day}.", { day }) : t("The quoted text has changed since {day}.", { day }));
   return [el("p", { class: "note trouble" }, words || t("The document has changed since it was cited: the quoted text is no longer there.")), cited(quote)];
 }
 
 function cited(quote) {
-  return quote && el("div", { class: "note" }, el("p", {}, t("The text that was cited:")), el("blockquote", { class: "was", dir: "auto" }, quote));
+  return quote && el("div", { class: "note" }, el("p", {}, t("The cited text:")), el("blockquote", { class: "was", dir: "auto" }, quote));
 }
 
 const runs = (list = []) => list.map((r) => (r.mark ? el("mark", { id: r.first ? "quote" : null }, r.text) : r.text));

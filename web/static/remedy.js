@@ -6,11 +6,11 @@ import { t } from "./words.js";
 // The first that fits counts. A reason that says itself what to do needs none; nor does a file that is left out on purpose.
 const remedies = [
   [/: (save|split|rename|give|unpack|ingest|put|remove|write) |; open it|install |ibid (doctor|setup)|only files|only the programs|lock file|minified|generated/, ""],
-  [/files are not read|binary file|not supported|in a text|none of its lines/, t("Save it as PDF, Word, HTML or text, and add that.")],
-  [/^empty|no text|no readable text|without files|without a document|too small|a program/, t("There is nothing in it to read: replace it with a file that has text, or delete it.")],
-  [/larger than|more than|took|too (long|large)|exceeds|killed/, t("Split it into smaller files, and add those.")],
-  [/robots\.txt|replied with|address|another site/, t("Open it in a browser, save what it shows, and add that.")],
-  [/storing it|permission|PDFium|archive changed|cannot be listed/, t("Read it again once the server's disk and programs are in order.")],
+  [/files are not read|binary file|not supported|in a text|none of its lines/, t("Save it as PDF, Word, HTML or text, and add that file.")],
+  [/^empty|no text|no readable text|without files|without a document|too small|a program/, t("It contains no text: replace it with a file that has text, or delete it.")],
+  [/larger than|more than|took|too (long|large)|exceeds|killed/, t("Split it into smaller files, and add them.")],
+  [/robots\.txt|replied with|address|another site/, t("Open it in a browser, save the page, and add that file.")],
+  [/storing it|permission|PDFium|archive changed|cannot be listed/, t("Repair the server's disk or programs, then read it again.")],
   [/./, t("Save it again from the program that made it, and add it again.")],
 ];
 

@@ -66,7 +66,7 @@ function model() {
     found.length ? el("ul", { class: "found", "aria-label": t("Models on this machine") }, ...found.map(use))
       : el("p", { class: "facts" }, t("No model server was found on this machine. Ollama, LM Studio, llama.cpp and vLLM are found while they run.")),
     field("base_url", t("Endpoint"), el("input", { value: settings.base_url ?? "", inputmode: "url", spellcheck: "false", oninput: fitKey }), t("The address of an OpenAI-compatible API. It gets your questions and the passages found for them.")),
-    field("model", t("Model"), el("input", { value: settings.model, list: "set-models", spellcheck: "false" }), t("Empty: answers are quoted, without a model.")),
+    field("model", t("Model"), el("input", { value: settings.model, list: "set-models", spellcheck: "false" }), t("Empty: sentences are quoted, without a model.")),
     el("datalist", { id: "set-models" }, ...found.map(([, name]) => el("option", { value: name }))),
     field("key", t("Key"), el("input", { type: "password", autocomplete: "new-password", spellcheck: "false" }), " "),
     el("p", { id: "set-code-line", hidden: true }, el("label", { for: "set-code" }, t("Code")), el("input", { id: "set-code", autocomplete: "off", spellcheck: "false", "aria-describedby": "set-code-note" }),
@@ -96,13 +96,13 @@ function fitKey() {
   key.dataset.for = byId("set-base_url").value;
   key.disabled = same() && settings.key === "fixed";
   const stored = same() && settings.key === "stored";
-  note.replaceChildren(key.disabled ? t("Fixed by a flag or a variable.") : stored ? t("A key is stored for this endpoint.") : t("It is kept for this endpoint alone and never shown."),
+  note.replaceChildren(key.disabled ? t("Fixed by a flag or a variable.") : stored ? t("A key is stored for this endpoint.") : t("It is stored for this endpoint only, and never shown."),
     ...(stored ? [" ", el("button", { type: "button", class: "quiet", onclick: () => put({ key: "" }) }, t("Remove the key"))] : []));
   byId("set-code-line").hidden = !settings.code || !outside() || same() && Boolean(settings.model);
 }
 
 function answers() {
-  const styles = { auto: t("As the question asks"), brief: t("Brief"), detailed: t("Detailed"), list: t("As a list") };
+  const styles = { auto: t("Automatic"), brief: t("Brief"), detailed: t("Detailed"), list: t("As a list") };
   return el("fieldset", {}, el("legend", {}, t("Answers")),
     field("language", t("Language"), el("input", { value: settings.language, list: "set-languages", maxlength: "40" }), t("Empty: the language of the question. Only a model translates.")),
     el("datalist", { id: "set-languages" }, ...languages.map((name) => el("option", { value: name }))),
@@ -178,10 +178,10 @@ function parts() {
   const state = (part) => {
     switch (part.state) {
       case "used": return [t("In use"), part.chunks && el("span", { class: "facts" }, t("{done} of {total} chunks encoded", { done: part.encoded ?? 0, total: part.chunks }))];
-      case "ready": return [t("Here. A better one is used.")];
+      case "ready": return [t("Installed. A better one is in use.")];
       case "getting": return [el("progress", { max: part.bytes, value: part.done || null, "aria-label": t("Download") }), ` ${megabytes(part.done)} / ${megabytes(part.bytes)}`];
     }
-    return [el("button", { type: "button", class: "plain", onclick: () => getPart(part.name) }, t("Get it ({size})", { size: megabytes(part.bytes) })), part.detail && el("span", { class: "note trouble", role: "alert" }, part.detail)];
+    return [el("button", { type: "button", class: "plain", onclick: () => getPart(part.name) }, t("Download ({size})", { size: megabytes(part.bytes) })), part.detail && el("span", { class: "note trouble", role: "alert" }, part.detail)];
   };
   clearTimeout(timer);
   const pending = (part) => part.state === "getting" || part.chunks > (part.encoded ?? 0);

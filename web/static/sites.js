@@ -9,15 +9,15 @@ const pause = 1000; // milliseconds between looks at the server
 // notice says in the reader's language what was left out of a site.
 function notice({ code, n, address, detail }) {
   switch (code) {
-    case "disallowed": return t("Left out as robots.txt asks: {n}", { n });
-    case "many_pages": return t("Not all was read. Limit of pages: {n}", { n });
-    case "many_sitemaps": return t("Not all was read. Limit of sitemaps: {n}", { n });
-    case "long_sitemap": return t("Not all was read. Limit of addresses in {address}: {n}", { n, address });
-    case "large_sitemap": return t("Not all was read. Limit of {address}: {n} MB", { n, address });
-    case "unread_list": return t("Not all was read. It could not be read: {address}", { address });
-    case "many_links": return t("Not all was read. Limit of links in {address}: {n}", { n, address });
-    case "slow": return t("Not all was read yet. Limit of time: {n} min", { n });
-    case "large": return t("Not all was read. Limit of size: {n} MB", { n });
+    case "disallowed": return t("Left out because of robots.txt: {n}", { n });
+    case "many_pages": return t("Not everything was read. Page limit: {n}", { n });
+    case "many_sitemaps": return t("Not everything was read. Sitemap limit: {n}", { n });
+    case "long_sitemap": return t("Not everything was read. Limit of addresses in {address}: {n}", { n, address });
+    case "large_sitemap": return t("Not everything was read. Size limit of {address}: {n} MB", { n, address });
+    case "unread_list": return t("Not everything was read. Couldn't read {address}", { address });
+    case "many_links": return t("Not everything was read. Limit of links in {address}: {n}", { n, address });
+    case "slow": return t("Not everything has been read yet. Time limit: {n} min", { n });
+    case "large": return t("Not everything was read. Size limit: {n} MB", { n });
     default: return detail;
   }
 }

@@ -25,7 +25,7 @@ export async function summarize(section, again) {
     quoted: (c) => citations.push(c),
     incomplete: ({ reason: message }) => {
       const { reason, more } = brokenOff(message);
-      failed(t("The summary is incomplete: {reason}. What there is of it is shown.", { reason }), more && message);
+      failed(t("The summary is incomplete: {reason}. The part received so far is shown.", { reason }), more && message);
     },
     warning: ({ message }) => (details.parentElement ? details : notes).append(el("p", { class: "note" }, ...flagged(sentence(message)))),
   };

@@ -14,7 +14,7 @@ if (summary) {
 const drawn = document.querySelector(".drawn");
 if (drawn) {
   const shown = sheets([...drawn.querySelectorAll("img")], (image) => {
-    image.closest(".sheet").replaceChildren(el("p", { class: "note" }, t("Page {page} can't be drawn. Its text is here.", { page: image.dataset.page })));
+    image.closest(".sheet").replaceChildren(el("p", { class: "note" }, t("Page {page} can't be drawn. Its text is shown instead.", { page: image.dataset.page })));
   });
   drawn.replaceChildren(shown);
   // The text next to the picture begins with the same page.
