@@ -82,7 +82,7 @@ func (r *Reader) askContainer(ctx context.Context, name string, data []byte, pat
 	return reply, err
 }
 
-// listContainer lists the files in a container unless it is unchanged. digest is that of the listed
+// listContainer lists the files in a container unless it is unchanged. digest is the digest of the listed
 // bytes.
 func (s *folderSync) listContainer(ctx context.Context, f file) (entries []archive.Entry, digest string, err error) {
 	begun, before := time.Now(), s.stampOf(f)
@@ -106,8 +106,8 @@ func (s *folderSync) listContainer(ctx context.Context, f file) (entries []archi
 	return entries, digest, nil
 }
 
-// mayHold reports whether a document may have files in it. It is quick and may return true for a
-// document without files.
+// mayHold reports whether a document may have files in it. It is quick and errs on the side of
+// true.
 func mayHold(name string, data []byte) bool {
 	switch f, _ := formatOf(name); f.name {
 	case "outlook":

@@ -41,8 +41,8 @@ func (p pdfPlan) checkOCR() error {
 	return nil
 }
 
-// withScans reads the file again with text recognised on the pages without any. said describes the
-// pages that were not read.
+// withScans reads the file again with text recognised on pages that have no text. said describes
+// the pages that were not read.
 func (r *Reader) withScans(
 	ctx context.Context, doc *Document, data []byte, plan pdfPlan, pages []int,
 ) (reply childReply, said string, err error) {

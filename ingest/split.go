@@ -52,7 +52,7 @@ type splitter struct {
 	target, max int
 }
 
-// A unit is a piece that a chunk contains as a whole.
+// A unit is a piece that is never split between chunks.
 type unit struct {
 	Span
 	tokens int

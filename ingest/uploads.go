@@ -533,7 +533,7 @@ func (u *Uploads) sizeWithout(name string) (size int64, err error) {
 	return size, nil
 }
 
-// CheckCollection returns [ErrCollection] unless the name can be that of a folder.
+// CheckCollection returns [ErrCollection] unless a folder may have the name.
 func CheckCollection(name string) error {
 	if clean, err := cleanName(name); err != nil || clean != name {
 		return ErrCollection

@@ -1,10 +1,8 @@
-// Package archive reads archives: zip, tar, files compressed with gzip or
-// bzip2, and archives in archives. It writes nothing to a file system and
-// trusts nothing in the archive: names are cleaned, bytes are counted as they
-// are unpacked, and [Limits] bound every read.
+// Package archive reads archives: zip, tar, files compressed with gzip or bzip2, and archives in
+// archives. It writes nothing to a file system and does not trust the archive: it cleans names,
+// counts bytes as it unpacks them, and applies [Limits] to every read.
 //
-// The parsers may use all the time and memory of their process: run them in
-// one of their own.
+// The parsers may use all the time and memory of their process, so run them in a separate one.
 package archive
 
 import (
@@ -21,44 +19,41 @@ import (
 
 // An Entry is a file in an archive.
 type Entry struct {
-	// Path is slash-separated, relative to the archive and valid for [io/fs].
-	// Nested archives are elements of it, like folders.
+	// Path is slash-separated, relative to the archive, and valid for [io/fs]. Nested archives are
+	// elements of it, like folders.
 	Path string
-	// Size is the number of unpacked bytes and Digest their SHA-256 in
-	// lower-case hexadecimal. For entries that are not wanted, Size is the
-	// declared size and Digest is empty.
+	// Size is the number of unpacked bytes and Digest their SHA-256 in lower-case hexadecimal. For
+	// unwanted entries, Size is the declared size and Digest is empty.
 	Size   int64
 	Digest string
-	// Skip says why the entry has nothing to read, Failed why it cannot be
-	// read; both are empty for a readable file.
+	// Skip says why the entry has nothing to read, Failed why it can't be read. Both are empty for
+	// a readable file.
 	Skip, Failed string
-	// Archive marks a nested archive that failed; its stored members may still be
-	// valid.
+	// Archive marks a nested archive that failed. Its stored members may still be valid.
 	Archive bool
 }
 
-// Limits bound the reading of one archive with everything in it.
+// Limits bound the reading of one archive, including nested ones.
 type Limits struct {
-	Entries int   // files and folders, whether wanted or not
+	Entries int   // files and folders, wanted or not
 	Bytes   int64 // unpacked
-	// Ratio bounds the unpacked bytes divided by those of the archive. It
-	// counts from SmallBytes on: short repetitive files are harmless.
+	// Ratio is the largest ratio of unpacked bytes to bytes of the archive. It applies from
+	// SmallBytes on, since short repetitive files are harmless.
 	Ratio      int64
 	SmallBytes int64
 	Depth      int   // of nested archives; the outermost is 1
-	FileBytes  int64 // of one file; larger ones are skipped
+	FileBytes  int64 // of one file; larger files are skipped
 }
 
-// DefaultLimits suit archives of documents on any machine.
+// DefaultLimits returns limits that suit archives of documents on any machine.
 func DefaultLimits() Limits {
 	return Limits{Entries: 10_000, Bytes: 512 << 20, Ratio: 200, SmallBytes: 64 << 20, Depth: 3, FileBytes: 64 << 20}
 }
 
-// A Holder recognises files that are read themselves and hold others, such as
-// mails.
+// A Holder recognises files, such as mails, that are read and also contain other files.
 type Holder struct {
 	Is func(name string) bool
-	// Files calls each for every file in one and returns its first error.
+	// Files calls each with every file in one and returns the first error of each.
 	Files func(name string, data []byte, each func(name string, data []byte) error) error
 }
 
@@ -72,12 +67,11 @@ func isLimit(err error) bool {
 	return ok
 }
 
-// List returns the files of an archive, or of a file that the holder
-// recognises, in their order and without hidden ones. It reads the content of
-// the wanted ones for their digests.
+// List returns the files of an archive, or of a file that the holder recognises, in order and
+// without hidden ones. It reads the content of wanted files to compute their digests.
 //
-// The error says why the archive cannot be read. It comes with the entries
-// read so far, or with none when a limit was exceeded.
+// The error says why the archive can't be read. The entries read so far are returned with it,
+// unless a limit was exceeded.
 func List(name string, data []byte, limits Limits, holder Holder, wanted func(path string) bool) ([]Entry, error) {
 	var entries []Entry
 	places := make(map[string]int)
@@ -94,7 +88,7 @@ func List(name string, data []byte, limits Limits, holder Holder, wanted func(pa
 			}
 		}
 		if i, again := places[e.Path]; again {
-			entries[i] = e // as when unpacking, the last one of a name counts
+			entries[i] = e // as when unpacking, the last file of a name counts
 			return nil
 		}
 		places[e.Path] = len(entries)
@@ -111,15 +105,15 @@ func List(name string, data []byte, limits Limits, holder Holder, wanted func(pa
 	return entries, err
 }
 
-// Read returns the content of some files of an archive by path. Files that are
-// missing or unreadable are left out.
+// Read returns the content of some files of an archive by path. It omits missing and unreadable
+// files.
 func Read(name string, data []byte, limits Limits, holder Holder, paths []string) (map[string][]byte, error) {
 	contents := make(map[string][]byte, len(paths))
 	w := newWalker(data, limits, holder)
 	w.wanted = make(map[string]bool) // true for the files, false for their parents
 	for _, p := range paths {
 		for dir := path.Dir(p); dir != "."; dir = path.Dir(dir) {
-			if !w.wanted[dir] { // it may be a file that is read as a folder
+			if !w.wanted[dir] { // may be a file that is read as a folder
 				w.wanted[dir] = false
 			}
 		}
@@ -146,11 +140,11 @@ type walker struct {
 	limits  Limits
 	holder  Holder
 	entries int
-	deep    int // archives and files that were too deep, of which the first is visited
-	// Bytes that were unpacked, and those of the content of files.
+	deep    int // number of archives and files nested too deeply; only the first is visited
+	// Bytes unpacked so far, and bytes of file contents among them.
 	unpacked, content counter
-	wanted            map[string]bool // unless nil, the paths of the files to visit and of their parents
-	// visit is called for each file; content is nil when it cannot be read.
+	wanted            map[string]bool // unless nil, the files to visit and their parents
+	// visit is called for each file; content is nil if it can't be read.
 	visit func(e Entry, content io.Reader) error
 }
 
@@ -165,8 +159,8 @@ func newWalker(data []byte, limits Limits, holder Holder) *walker {
 	return w
 }
 
-// contentOf returns the content of an entry, up to a byte more than is allowed, and notes
-// in it why that failed. The error is a limit that was exceeded.
+// contentOf returns the content of an entry, up to one byte over the limit, or records in the entry
+// why it can't be read. The error is an exceeded limit.
 func (w *walker) contentOf(e *Entry, content io.Reader) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(content, w.limits.FileBytes+1))
 	if isLimit(err) {
@@ -210,7 +204,7 @@ func (w *walker) walk(name string, data []byte, at place) error {
 	return w.addFile(at, strings.TrimSuffix(name, path.Ext(name)), 0, in, Entry{})
 }
 
-// walkHolder adds the files in one that the holder recognises.
+// walkHolder adds the files in a file that the holder recognises.
 func (w *walker) walkHolder(name string, data []byte, at place) error {
 	return w.holder.Files(name, data, func(name string, data []byte) error {
 		if err := w.countEntry(); err != nil {
@@ -228,7 +222,7 @@ func (w *walker) countEntry() error {
 	return nil
 }
 
-// addFile walks a nested archive and visits any other file. problem says why it cannot be read.
+// addFile walks a nested archive and visits any other file. problem says why it can't be read.
 func (w *walker) addFile(at place, name string, size int64, content io.Reader, problem Entry) error {
 	clean, ok := cleanName(name)
 	if !ok {
@@ -261,7 +255,7 @@ func (w *walker) addFile(at place, name string, size int64, content io.Reader, p
 	return w.visit(e, content)
 }
 
-// visitHolder visits a file and those that it holds.
+// visitHolder visits a file and the files in it.
 func (w *walker) visitHolder(e Entry, content io.Reader, at place) error {
 	data, err := w.contentOf(&e, content)
 	if err != nil {
@@ -290,7 +284,7 @@ func (w *walker) visitHolder(e Entry, content io.Reader, at place) error {
 
 const maxPath = 1024
 
-// walkInner walks a nested archive, whose errors are its own, except for exceeded limits.
+// walkInner walks a nested archive. Its errors fail only that archive, unless a limit is exceeded.
 func (w *walker) walkInner(e Entry, content io.Reader, at place) error {
 	e.Archive = true
 	if at.depth >= w.limits.Depth {
@@ -320,7 +314,7 @@ func (w *walker) walkInner(e Entry, content io.Reader, at place) error {
 	return nil
 }
 
-// visitTooDeep visits the first file that is in too many others: a bomb has thousands.
+// visitTooDeep visits only the first file that is nested too deeply, since a bomb has thousands.
 func (w *walker) visitTooDeep(e Entry) error {
 	if w.deep++; w.deep > 1 {
 		return nil
@@ -333,8 +327,8 @@ func (w *walker) deepReason() string {
 	return fmt.Sprintf("in other archives or mails, more than %d deep: unpack it", w.limits.Depth)
 }
 
-// cleanName returns the path of an entry below the archive, without drives,
-// roots and parents; ok is false for hidden and empty names.
+// cleanName returns the path of an entry relative to the archive, without drives, roots and
+// parents. ok is false for hidden and empty names.
 func cleanName(name string) (clean string, ok bool) {
 	name = strings.ReplaceAll(name, `\`, "/")
 	if len(name) > 1 && name[1] == ':' {
@@ -374,7 +368,7 @@ func (r *counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// reason returns the text of an error without the names of packages.
+// reason returns the text of an error without package names.
 func reason(err error) string {
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return "it is cut off"

@@ -16,14 +16,14 @@ import (
 	"ibid/ingest/charset"
 )
 
-// A kind is what the name of an archive says; its content shows how it is compressed.
+// A kind is the kind of archive that a name implies. The content shows the compression.
 type kind uint8
 
 const (
 	none kind = iota
 	aZip
 	aTar
-	aFile // compressed by itself
+	aFile // a compressed single file
 )
 
 // endings of archive names, longest first.
@@ -35,7 +35,7 @@ var endings = []struct {
 	{".tar", aTar}, {".zip", aZip}, {".gz", aFile}, {".bz2", aFile},
 }
 
-// Is reports whether the name is that of an archive that can be read.
+// Is reports whether a file of this name is a readable archive.
 func Is(name string) bool { return kindOf(name) != none }
 
 func kindOf(name string) kind {
@@ -48,7 +48,7 @@ func kindOf(name string) kind {
 	return none
 }
 
-// unpackedBytes returns the bytes of a file without its compression.
+// unpackedBytes returns the decompressed bytes of a file.
 func (w *walker) unpackedBytes(data []byte) (in io.Reader, compressed bool, err error) {
 	in, compressed = bytes.NewReader(data), true
 	switch {
@@ -105,7 +105,7 @@ func (w *walker) zipFile(at place, f *zip.File, name string) error {
 	return w.addFile(at, name, int64(min(f.UncompressedSize64, 1<<62)), content, problem)
 }
 
-// zipNames returns the names of the files. Those not marked as UTF-8 are decoded together.
+// zipNames returns the names of the files. It decodes names not marked as UTF-8 together.
 func zipNames(files []*zip.File) []string {
 	names := make([]string, len(files))
 	var old []string
@@ -117,7 +117,7 @@ func zipNames(files []*zip.File) []string {
 	text, err := charset.Decode([]byte(strings.Join(old, "\n")), "")
 	decoded := strings.Split(text, "\n")
 	if err != nil || len(decoded) != len(old) {
-		return names // some are then no valid UTF-8
+		return names // some may be invalid UTF-8
 	}
 	for i, f := range files {
 		if f.NonUTF8 {

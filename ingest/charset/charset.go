@@ -1,7 +1,6 @@
-// Package charset decodes text files of any age and country to UTF-8. [Decode]
-// trusts a byte order mark, then valid UTF-8, then the encoding in which the
-// bytes read most like a language. A declared encoding counts only while the
-// bytes do not contradict it.
+// Package charset decodes text files of any age and country to UTF-8. [Decode] trusts a byte order
+// mark, then valid UTF-8, then the encoding in which the bytes are most like a language. It uses a
+// declared encoding unless the bytes contradict it.
 package charset
 
 import (
@@ -23,12 +22,12 @@ import (
 var (
 	// ErrBinary means that the bytes are not text.
 	ErrBinary = errors.New("it is a binary file, not text")
-	// ErrEncoding means that the text is in an encoding that is not supported.
+	// ErrEncoding means that the text is in an unsupported encoding.
 	ErrEncoding = errors.New("its text is in an encoding that is not supported: save it as UTF-8")
 )
 
-// Decode decodes the bytes of a text file to UTF-8. declared is the encoding
-// that the file states, or empty. The time is linear in the size of data.
+// Decode decodes the bytes of a text file to UTF-8. declared is the encoding that the file states,
+// or "". The running time is linear.
 func Decode(data []byte, declared string) (string, error) {
 	enc, data, err := encodingOf(data, declared)
 	if err != nil {
@@ -44,8 +43,7 @@ func Decode(data []byte, declared string) (string, error) {
 	return checkText(string(out))
 }
 
-// encodingOf returns the encoding, nil for UTF-8, and the data without its
-// byte order mark.
+// encodingOf returns the encoding, nil for UTF-8, and the data without its byte order mark.
 func encodingOf(data []byte, declared string) (encoding.Encoding, []byte, error) {
 	if bytes.HasPrefix(data, []byte("\xff\xfe\x00\x00")) || bytes.HasPrefix(data, []byte("\x00\x00\xfe\xff")) { // UTF-32
 		return nil, nil, ErrEncoding
@@ -74,8 +72,8 @@ func encodingOf(data []byte, declared string) (encoding.Encoding, []byte, error)
 	return enc, data, err
 }
 
-// checkText refuses what decodes but is not text: more than one control
-// character in a hundred, or one of the upper half of Latin-1 in five.
+// checkText rejects data that decodes but is not text: over one percent control characters, or a
+// fifth from the upper half of Latin-1.
 func checkText(s string) (string, error) {
 	control, high, all := 0, 0, 0
 	for _, r := range s {
@@ -110,13 +108,13 @@ func byOrderMark(data []byte) (enc encoding.Encoding, rest []byte, ok bool) {
 	return nil, data, false
 }
 
-// wideEncoding recognises UTF-16 without a mark by the scripts of the characters.
+// wideEncoding recognises UTF-16 without a byte order mark by the scripts of its characters.
 func wideEncoding(data []byte) encoding.Encoding {
 	sample := data[:min(len(data), 64<<10)&^1]
 	n := len(sample) / 2
 	for _, order := range []struct {
 		enc  encoding.Encoding
-		high int // place of the high byte of a character
+		high int // index of the high byte of a character
 	}{{unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM), 1}, {unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM), 0}} {
 		likely, ascii, kana := 0, 0, 0
 		for i := 0; i < len(sample); i += 2 {
@@ -131,7 +129,7 @@ func wideEncoding(data []byte) encoding.Encoding {
 				kana++
 			}
 		}
-		// Every text has lines, spaces or numbers, except a short one in Japanese.
+		// Any text has lines, spaces or numbers, except a short one in Japanese.
 		if likely*100 >= n*97 && (ascii > 0 && ascii*200 >= n || kana > 4 && kana*5 > n) {
 			return order.enc
 		}
@@ -139,9 +137,8 @@ func wideEncoding(data []byte) encoding.Encoding {
 	return nil
 }
 
-// isUsual reports whether a character is one of those that make up nearly all text:
-// of an alphabet, or Chinese, Japanese and Korean. Characters whose bytes are
-// swapped hardly ever are.
+// isUsual reports whether a character is common in texts: a letter of an alphabet, or a Chinese,
+// Japanese or Korean character. Characters with swapped bytes hardly ever are.
 func isUsual(r rune) bool {
 	switch {
 	case r < 0x80:
@@ -154,8 +151,8 @@ func isUsual(r rune) bool {
 	return r >= 0x4e00 && r < 0xa000 && !(r&0xff == 0x20 || r&0xff == 0x0a) || r >= 0xac00 && r < 0xd7a4
 }
 
-// isMostlyUTF8 accepts UTF-8 with a few invalid bytes, such as a file cut in the
-// middle of a character.
+// isMostlyUTF8 accepts UTF-8 with a few invalid bytes, such as a file cut in the middle of a
+// character.
 func isMostlyUTF8(data []byte) bool {
 	if utf8.Valid(data) {
 		return true
@@ -174,17 +171,16 @@ func isMostlyUTF8(data []byte) bool {
 	return good >= 10*bad
 }
 
-// Lookup returns the encoding of a name as web pages, mails and XML files use
-// it. It is nil for unknown names, and for UTF-8 and UTF-16, which are
-// recognised by their bytes.
+// Lookup returns the encoding for a name used by web pages, mails and XML files. It returns nil for
+// unknown names, and for UTF-8 and UTF-16, which are recognised by their bytes.
 func Lookup(name string) encoding.Encoding {
 	name = strings.ToLower(strings.Trim(name, " \t\r\n\"'"))
 	if name == "cp932" || name == "windows-932" {
 		return japanese.ShiftJIS
 	}
 	if enc, err := htmlindex.Get(name); err == nil {
-		// Its bytes are neither UTF-8 nor UTF-16, which were checked before.
-		// The replacement encoding shows nothing of a text.
+		// The caller has ruled out UTF-8 and UTF-16 by the bytes. The replacement encoding would
+		// lose the text.
 		if enc == unicode.UTF8 || enc == encoding.Replacement || strings.HasPrefix(name, "utf-16") {
 			return nil
 		}

@@ -12,28 +12,27 @@ import (
 	"golang.org/x/text/encoding/charmap"
 )
 
-// The guess compares likelihoods. Each encoding turns the bytes into
-// characters, and a simple language model says how likely these are: how
-// frequent each letter is, that capitals do not follow small letters and that
-// signs do not split words. All encodings explain the same bytes, so their
-// sums compare. The numbers are natural logarithms.
+// The guess compares likelihoods. Each encoding turns the bytes into characters, and a simple
+// language model gives their likelihood from the frequencies of letters, from capitals after small
+// letters and from signs inside words. All encodings explain the same bytes, so the sums are
+// comparable. The numbers are natural logarithms.
 
 const (
 	sampleBytes = 64 << 10
-	lineBytes   = 16 << 10 // of a line in the sample
+	lineBytes   = 16 << 10 // per line in the sample
 
-	unlikelyLetter = -9.0  // of the script, but not of the language
-	strayCharacter = -14.0 // control characters and undefined ones
-	// Another encoding overrules the declared one when it explains the bytes
-	// better by both of these: in total and for each byte.
+	unlikelyLetter = -9.0  // in the script but not in the language
+	strayCharacter = -14.0 // control and undefined characters
+	// Another encoding overrules the declared one if its likelihood is higher by both of these, in
+	// total and per byte.
 	overrule        = 10.0
 	overrulePerByte = 0.25
-	// A long text whose best encoding is less likely than this for each byte
-	// is in none of them.
+	// If the best encoding of a long text has a lower likelihood per byte, the text is in none of
+	// them.
 	leastPerByte = -7.2
 )
 
-// detectEncoding returns the encoding that explains best bytes that are not UTF-8.
+// detectEncoding returns the encoding with the highest likelihood for bytes that are not UTF-8.
 func detectEncoding(data []byte, declared encoding.Encoding) (encoding.Encoding, error) {
 	sample := sampleOf(data)
 	high := 0
@@ -56,7 +55,7 @@ func detectEncoding(data []byte, declared encoding.Encoding) (encoding.Encoding,
 	for _, c := range sample {
 		count[c]++
 	}
-	order := make(map[*charmap.Charmap]float64) // the same in every language
+	order := make(map[*charmap.Charmap]float64) // the same for every language
 	for _, r := range readings() {
 		if _, ok := order[r.chars]; !ok {
 			order[r.chars] = r.orderLikelihood(sample)
@@ -76,11 +75,11 @@ func detectEncoding(data []byte, declared encoding.Encoding) (encoding.Encoding,
 	if declared == nil {
 		return best, nil
 	}
-	if math.IsInf(stated, -1) { // not one of the guessed ones
+	if math.IsInf(stated, -1) { // not one of the candidates
 		if _, single := declared.(*charmap.Charmap); single {
 			return declared, nil
 		}
-		return best, nil // an encoding with escapes, of which the data has none
+		return best, nil // an encoding with escapes, but the data has no escape
 	}
 	if gain := most - stated; gain > overrule && gain > overrulePerByte*float64(high) {
 		return best, nil
@@ -112,18 +111,18 @@ type candidate struct {
 type class uint8
 
 const (
-	other class = iota // also letters without case
+	other class = iota // includes letters without case
 	lower
 	capital
 	sign
-	kind = sign // the class without flags
+	kind = sign // mask of the class without flags
 
 	ascii   class = 4 // added to ASCII letters
-	foreign class = 8 // added to letters of scripts other than Latin
+	foreign class = 8 // added to letters of other scripts than Latin
 )
 
-// orderLikelihood returns the likelihood of the order of the characters: of each one
-// beyond ASCII after the one before it.
+// orderLikelihood returns the log likelihood of each character beyond ASCII after the character
+// before it.
 func (r *candidate) orderLikelihood(sample []byte) float64 {
 	sum := 0.0
 	var before, previous class
@@ -201,7 +200,7 @@ func costOf(c rune, k class, weights map[rune]float64) float64 {
 		return math.Log(0.96 * w)
 	}
 	switch {
-	case c == 0xfffd || unicode.IsControl(c) || c >= 0x2500 && c < 0x25a0: // also the frames of tables
+	case c == 0xfffd || unicode.IsControl(c) || c >= 0x2500 && c < 0x25a0: // includes the frames of tables
 		return strayCharacter
 	case c == 0xa0, slices.Contains([]rune("«»“”„‘’‚–—…•·№€©®°§"), c):
 		return -5

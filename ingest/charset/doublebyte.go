@@ -11,12 +11,11 @@ import (
 	"golang.org/x/text/encoding/traditionalchinese"
 )
 
-// A doubleByte encoding has two bytes for a character. The tables are sorted by how
-// common the characters are, so the first byte shows that.
+// A doubleByte encoding has two bytes per character. Its table is sorted by how common the
+// characters are, so the first byte indicates the likelihood.
 type doubleByte struct {
 	enc encoding.Encoding
-	// rows gives the likelihood of the characters from one first byte up to
-	// that of the next entry.
+	// rows gives the likelihood of characters by first byte, from each entry up to the next.
 	rows []row
 	// alone reports whether a byte beyond ASCII is a character by itself.
 	alone func(c byte) bool
@@ -27,9 +26,9 @@ type row struct {
 	cost float64
 }
 
-// The likelihood of characters by kind. There are fewer kana than syllables
-// and fewer syllables than Chinese characters; each standard has a first level
-// of a few thousand of which nearly all text is made.
+// Likelihoods of characters by kind. There are fewer kana than syllables, and fewer syllables than
+// Chinese characters. The first level of each standard has a few thousand characters, which make up
+// nearly all text.
 const (
 	hiragana   = -4.2
 	katakana   = -5.5
@@ -58,7 +57,7 @@ var wides = []doubleByte{
 		{0xb0, syllable}, {0xc9, levelTwo}, {0xfe, vendor}}},
 }
 
-// likelihood sums over the characters beyond ASCII.
+// likelihood returns the log likelihood of the characters beyond ASCII.
 func (w doubleByte) likelihood(sample []byte) float64 {
 	text, err := w.enc.NewDecoder().Bytes(sample)
 	if err != nil {

@@ -10,8 +10,7 @@ import (
 
 var unbroken = regexp.MustCompile(`[A-Za-z0-9+/=_-]{100,}`)
 
-// withoutData leaves out the bytes of pictures and keys that are written as letters
-// and digits.
+// withoutData removes encoded pictures and keys, which are written as letters and digits.
 func withoutData(text string) string {
 	return unbroken.ReplaceAllStringFunc(text, func(s string) string {
 		if strings.ContainsFunc(s, unicode.IsLower) && strings.ContainsFunc(s, unicode.IsUpper) && strings.ContainsFunc(s, unicode.IsDigit) {
@@ -21,15 +20,15 @@ func withoutData(text string) string {
 	})
 }
 
-// hasOtherLetters reports whether other letters are in place of those of a language.
+// hasOtherLetters reports whether a text has letters that belong to no language.
 func hasOtherLetters(sample string) bool {
 	return IsMisread(sample) || isUnusualLatin(sample) || hasUnlikelyPairs(sample) || isGlyphNumbers(sample)
 }
 
-// IsGarbled reports whether a text is not in any language: symbols or other letters in place
-// of letters, UTF-8 read in another encoding, letters that follow each other as in no
-// language, or capitals inside words. A font without a table of its characters and a wrong
-// encoding produce such texts. A short text is never garbled.
+// IsGarbled reports whether a text is in no language: it has symbols or wrong letters in place of
+// letters, UTF-8 read in another encoding, sequences of letters that no language has, or capitals
+// inside words. Such texts result from fonts without a character table and from wrong encodings. A
+// short text is never garbled.
 func IsGarbled(text string) bool {
 	const enough = 60
 	sample := withoutData(text[:min(len(text), sampleBytes)])
@@ -43,8 +42,8 @@ func IsGarbled(text string) bool {
 			*n++
 		}
 	}
-	inside := map[rune]bool{}                // signs between others that no sum or list has there
-	before, previous, shown := ' ', ' ', ' ' // shown is not a space
+	inside := map[rune]bool{}                // signs between others that are in no sum or list
+	before, previous, shown := ' ', ' ', ' ' // shown is the last one that is not a space
 	for _, r := range norm.NFD.String(sample) {
 		if unicode.IsMark(r) {
 			continue
@@ -68,7 +67,7 @@ func IsGarbled(text string) bool {
 		count(&cyrillic, unicode.Is(unicode.Cyrillic, r))
 		count(&usual, strings.ContainsRune("оеаинтсрвліөүәј", lower))
 		count(&words, letter && !unicode.IsLetter(previous))
-		count(&breaks, unicode.IsUpper(r) && unicode.IsLower(previous) && !unicode.Is(unicode.Latin, r)) // not in code
+		count(&breaks, unicode.IsUpper(r) && unicode.IsLower(previous) && !unicode.Is(unicode.Latin, r)) // does not occur in code
 		before, previous = previous, r
 		if !unicode.IsSpace(r) {
 			shown = r
@@ -78,7 +77,7 @@ func IsGarbled(text string) bool {
 	case visible < enough:
 		return false
 	case private*3 > visible, strings.Trim(sample, sample[:1]) == "", known*5 < visible*2,
-		letters*10 < visible && signs*4 > visible && len(inside) >= 3 && odd*20 > visible: // digits and signs for letters
+		letters*10 < visible && signs*4 > visible && len(inside) >= 3 && odd*20 > visible: // digits and signs in place of letters
 		return true
 	}
 	return cyrillic >= enough && cyrillic*2 > known && usual*100 < cyrillic*45 || words >= 10 && breaks*2 > words

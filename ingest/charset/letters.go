@@ -7,22 +7,22 @@ import (
 	"golang.org/x/text/encoding/charmap"
 )
 
-// A language lists the letters of a language that are not ASCII.
+// A language lists the letters of a language beyond ASCII.
 type language struct {
-	letters   string // the most frequent first
+	letters   string // most frequent first
 	encodings []encodingPrior
 }
 
-// An encodingPrior is an encoding in use for a language, with the logarithm of
-// its frequency relative to the most frequent one.
+// An encodingPrior is an encoding in use for a language, with the logarithm of its frequency
+// relative to the most frequent one.
 type encodingPrior struct {
 	chars *charmap.Charmap
 	prior float64
 }
 
-// weights returns the share of each letter. The shares fall by the same factor
-// from one letter to the next, down to a fiftieth of the first, which is close
-// to counts over books for alphabets of any length.
+// weights returns the share of each letter. Shares fall by a constant factor from one letter to the
+// next, down to a fiftieth of the first. This is close to counts over books for alphabets of any
+// length.
 func (l language) weights() map[rune]float64 {
 	letters := []rune(l.letters)
 	ratio := math.Pow(0.02, 1/float64(max(1, len(letters)-1)))
@@ -59,7 +59,7 @@ var (
 	thai   = []encodingPrior{{charmap.Windows874, 0}}
 )
 
-// languages are those for which single-byte encodings were made.
+// languages are the languages that have single-byte encodings.
 var languages = []language{
 	// Western Europe
 	{"éèàçêâôîùûëïœ", western},                 // French

@@ -11,14 +11,14 @@ import (
 	"golang.org/x/text/encoding/simplifiedchinese"
 )
 
-// leastMisread is the number of misread characters that cannot be chance.
+// leastMisread is the number of misread characters that can't be chance.
 const leastMisread = 10
 
-// A misreading is an encoding in which UTF-8 was read by mistake: it returns the bytes
-// of a character, none if it has none.
+// A misreading is an encoding in which UTF-8 was read by mistake. It returns the bytes of a
+// character, or "".
 type misreading func(r rune) string
 
-// misreadings are the frequent ones.
+// misreadings are the common ones.
 var misreadings = []misreading{misreadAs(charmap.Windows1252), misreadAs(charmap.Windows1251), func(r rune) string {
 	s, err := simplifiedchinese.GBK.NewEncoder().String(string(r))
 	if err != nil || !unicode.Is(unicode.Han, r) {
@@ -39,8 +39,8 @@ func misreadAs(chars *charmap.Charmap) misreading {
 	}
 }
 
-// IsMisread reports whether the characters beyond ASCII of a text are those of UTF-8
-// that was read in another encoding. Few are no proof.
+// IsMisread reports whether the characters of a text beyond ASCII are UTF-8 that was read in
+// another encoding. A few such characters are not enough.
 func IsMisread(text string) bool {
 	text = text[:min(len(text), sampleBytes)]
 	return slices.ContainsFunc(misreadings, func(bytesOf misreading) bool {
@@ -63,18 +63,19 @@ func IsMisread(text string) bool {
 	})
 }
 
-// Of Latin text, at most this share is beyond ASCII: Vietnamese has 30 %.
+// leastStrange is the share of characters beyond ASCII above which Latin text is suspicious:
+// Vietnamese has 30 %.
 const leastStrange = 0.45
 
-// isUnusualLatin reports whether a text is in letters and signs that Latin text only has
-// among others: of the upper half of Western European encodings, from which come
-// also other scripts in the wrong encoding and fonts with an own order of letters.
-// A list of all letters has each of them only once.
+// isUnusualLatin reports whether a text consists mostly of letters and signs from the upper half of
+// Western European encodings, which Latin text has only among other letters. Other scripts in a
+// wrong encoding and fonts with their own order of letters produce such text. A list of all letters
+// has each only once and doesn't count.
 func isUnusualLatin(text string) bool {
 	visible, high, inside, words := 0, 0, 0, 0
 	seen, signs := map[rune]bool{}, map[rune]bool{}
 	var previous rune
-	between, wasUpper := false, false // a letter, or one of the upper half, precedes the previous one
+	between, wasUpper := false, false // the character before the previous one is a letter or in the upper half
 	for _, r := range text {
 		if unicode.IsSpace(r) || unicode.Is(unicode.Cc, r) {
 			previous, between, wasUpper = 0, false, false

@@ -8,17 +8,16 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// pairShares has a row for each letter from a to z, after one for the start of a word,
-// and in it a digit for each letter that follows, after one for the end of a word: the
-// largest share of this pair among the pairs in a language, of 54 in Latin letters, as
-// a logarithm. 0 is a share below 2^-13.4, 9 one above 2^-4.6. Accents do not count.
+// pairShares has a row for the start of a word and for each letter from a to z, and in each row a
+// digit for the end of a word and for each following letter. The digit is the largest share of this
+// pair among all pairs in any of 54 languages in Latin letters, as a logarithm:
+// floor(log2(share)/1.1 + 13.18), from 0 to 9. Accents are ignored.
 //
-// It was counted from the translations of programs in packages of Debian: the messages
-// in /usr/share/locale/LANGUAGE/LC_MESSAGES/*.mo that differ from the English ones,
-// countries of a language together, with all words that [hasUnlikelyPairs] looks at, each as
-// often as it occurs. The digit of a share is floor(log2(share)/1.1 + 13.18), from 0 to 9.
+// The shares were counted in the translations of programs in Debian packages: the messages in
+// /usr/share/locale/LANGUAGE/LC_MESSAGES/*.mo that differ from the English ones. Countries with the
+// same language count together. Every occurrence of a word that [hasUnlikelyPairs] uses counts.
 const pairShares = "" +
-	"098888787868878886789777687" + // the start of a word
+	"098888787868878886789777687" + // start of a word
 	"976776676867778765887666566" + // a
 	"674217026761623710533726250" + // b
 	"781436008755544712566603066" + // c
@@ -46,22 +45,22 @@ const pairShares = "" +
 	"775667544645557640556634343" + // y
 	"664347143615446640335555064" // z
 
-// The mean digit of the pairs is about 7.2 in a text of any language, in names and in the
-// words of code; if each letter is replaced by another one, it is 6.1 or less. Lists of
-// codes and abbreviations have fewer words, or words of fewer lengths.
+// The mean digit of the pairs is about 7.2 in texts of any language, in names and in the words of
+// code. If each letter is replaced by another one, it is at most 6.1. Lists of codes and
+// abbreviations have fewer words, or words of fewer lengths.
 const (
 	leastShare   = 6.4
-	leastOfFew   = 6.1 // of fewer than fewWords, whose mean is less sure
+	leastOfFew   = 6.1 // for fewer than fewWords, whose mean is less certain
 	likelyShare  = 6.8
-	leastWords   = 25 // different ones
+	leastWords   = 25 // different words
 	fewWords     = 40
 	leastLengths = 7
 	longestWord  = 40
 )
 
-// hasUnlikelyPairs reports whether the letters of a text in Latin letters follow each other as in
-// no language. Only words in small letters count, which may begin with a capital, and only
-// if they are most of the text: codes, keys and the numbers of parts are in no language.
+// hasUnlikelyPairs reports whether the letters of a Latin text follow each other as in no language.
+// It uses only lower-case words, which may begin with a capital, and only if they are most of the
+// text: codes, keys and part numbers are in no language.
 func hasUnlikelyPairs(text string) bool {
 	share, words, lengths := pairsOf(text)
 	least := leastShare
@@ -71,8 +70,8 @@ func hasUnlikelyPairs(text string) bool {
 	return share < least && words >= leastWords && lengths >= leastLengths
 }
 
-// isGlyphNumbers reports whether a text is the numbers of the glyphs in a font that begins with
-// the space and has number 3 for it, read as ASCII.
+// isGlyphNumbers reports whether a text consists of glyph numbers read as ASCII, of a font in which
+// the space is the first character and has number 3.
 func isGlyphNumbers(text string) bool {
 	share, words, _ := pairsOf(strings.Map(func(r rune) rune {
 		switch {
@@ -86,8 +85,8 @@ func isGlyphNumbers(text string) bool {
 	return share > likelyShare && words >= 10
 }
 
-// pairsOf returns the mean digit of the pairs of letters, the number of different words and
-// of their lengths, if most of the text is words in small letters.
+// pairsOf returns the mean digit of the pairs of letters and the numbers of different words and
+// word lengths, if most of the text is lower-case words. Otherwise share is 0.
 func pairsOf(text string) (share float64, words, lengths int) {
 	known, letters, pairs, lengthSet := 0, 0, 0, uint64(0)
 	seen := map[string]bool{}

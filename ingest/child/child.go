@@ -1,9 +1,8 @@
-// Package child works in processes of this binary that are limited in memory,
-// time and files, so that a parser which hangs, crashes or exhausts memory
-// costs one file and nothing else.
+// Package child works in processes of this binary that are limited in memory, time and files, so
+// that a parser that hangs, crashes or exhausts memory affects only one file.
 //
-// A [Pool] keeps such processes from one request to the next; [Run] is their
-// main function. A [Task] is another program under the same kind of limits.
+// A [Pool] keeps such processes between requests; [Run] is their main function. A [Task] is another
+// program with similar limits.
 package child
 
 import (
@@ -23,42 +22,41 @@ import (
 	"time"
 )
 
-// Variable is the environment variable that makes the binary a child. Its value
-// is the role of the child, that of its [Pool].
+// Variable is the environment variable that makes the binary a child. Its value is the role of its
+// [Pool].
 const Variable = "IBID_CHILD"
 
 const (
-	Seconds   = 30        // of processor time for one request
-	MaxOutput = 256 << 20 // bytes of a reply
+	Seconds   = 30        // of processor time per request
+	MaxOutput = 256 << 20 // bytes per reply
 
-	maxErrors = 64 << 10 // bytes of a child's standard error that are kept
+	maxErrors = 64 << 10 // bytes kept of a child's standard error
 	maxStack  = 64 << 20
-	// maxRequests bounds what leaks of parsers add up to: then a child is replaced.
+	// maxRequests limits the accumulated leaks of parsers: the child is replaced after that many.
 	maxRequests = 256
 	maxIdle     = 10 * time.Second
-	// maxDying bounds the wait for a child whose output has ended, and then for its
+	// maxDying limits the wait for the exit of a child whose output has ended, and then for its
 	// standard error.
 	maxDying = 2 * time.Second
 )
 
-// A Pool keeps children between requests. Idle children end by themselves after a
-// while.
+// A Pool keeps children between requests. Idle children exit after a while.
 type Pool struct {
 	role   string
-	slots  chan struct{} // one for each process that may work
+	slots  chan struct{} // one per process that may work
 	deaths atomic.Int64
 
 	mu   sync.Mutex
 	idle []*process
 }
 
-// NewPool returns a pool with one working child for each processor. The program
-// chooses their [Handler] by the role.
+// NewPool returns a pool with one working child per processor. The program chooses their [Handler]
+// by role.
 func NewPool(role string) *Pool {
 	return &Pool{role: role, slots: make(chan struct{}, runtime.NumCPU())}
 }
 
-// Acquire waits until another process may work, and returns what ends its turn.
+// Acquire waits until another process may work. The caller must call release afterwards.
 func (p *Pool) Acquire(ctx context.Context) (release func(), err error) {
 	select {
 	case p.slots <- struct{}{}:
@@ -68,10 +66,9 @@ func (p *Pool) Acquire(ctx context.Context) (release func(), err error) {
 	}
 }
 
-// Ask sends a request with its data to a child and decodes the reply. The text
-// of the reply is returned. reader names the parser in errors. A child that the
-// system killed, as it does when memory is short, or that ran out of processor time,
-// is replaced once.
+// Ask sends a request with its data to a child, decodes the reply, and returns the text of the
+// reply. reader names the parser in errors. A child that was killed by the system, as happens when
+// memory is short, or that exceeded its processor time is replaced once.
 func (p *Pool) Ask(ctx context.Context, reader string, request any, data []byte, reply any) (text string, err error) {
 	release, err := p.Acquire(ctx)
 	if err != nil {
@@ -112,7 +109,7 @@ func (p *Pool) ask(ctx context.Context, reader string, request any, data []byte,
 	}
 }
 
-// Deaths returns how many children did not survive a request.
+// Deaths returns the number of children that died during a request.
 func (p *Pool) Deaths() int64 { return p.deaths.Load() }
 
 // acquire returns an idle child, or starts one.
@@ -128,7 +125,7 @@ func (p *Pool) acquire() (*process, error) {
 	return startProcess(p.role)
 }
 
-// Close ends the idle children. The pool can still be used.
+// Close ends the idle children. The pool remains usable.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	idle := p.idle
@@ -139,13 +136,13 @@ func (p *Pool) Close() {
 	}
 }
 
-// A process is a child as its parent sees it. It answers one request at a time.
+// A process is the parent's side of a child. It answers one request at a time.
 type process struct {
 	cmd     *exec.Cmd
 	stdin   io.WriteCloser
 	replies *bufio.Reader // of its standard output
-	words   *capped       // on its standard error during a request
-	used    bool          // it has answered a request before
+	words   *capped       // its standard error during a request
+	used    bool          // it has answered an earlier request
 }
 
 var (
@@ -160,17 +157,17 @@ func startProcess(role string) (*process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding the program to read it with: %w", err)
 	}
-	// The argument keeps a test binary that forgot to call Run from running its
-	// tests, which would start children without end.
+	// The argument prevents a test binary that forgot to call Run from running its tests, which
+	// would start children endlessly.
 	c := &process{cmd: exec.Command(self, "-test.run=^$"), words: &capped{limit: maxErrors}}
-	// Nothing else of our environment, which holds keys.
+	// Do not pass on the environment, which holds keys.
 	c.cmd.Env = []string{Variable + "=" + role, "GOTRACEBACK=single"}
 	setGroup(c.cmd)
 	stdin, err1 := c.cmd.StdinPipe()
 	stdout, err2 := c.cmd.StdoutPipe()
 	c.cmd.Stderr, c.cmd.WaitDelay = c.words, maxDying
 	if err = cmp.Or(err1, err2); err == nil {
-		err = c.cmd.Start() // which closes the pipes if it fails
+		err = c.cmd.Start() // closes the pipes if it fails
 	}
 	if err != nil {
 		return nil, fmt.Errorf("starting a process to read it: %w", err)
@@ -179,13 +176,13 @@ func startProcess(role string) (*process, error) {
 	return c, nil
 }
 
-// ask sends a request and receives the reply. After an error the process has ended.
+// ask sends a request and receives the reply. After an error, the process has ended.
 func (c *process) ask(ctx context.Context, reader string, request any, data []byte, limit time.Duration) (frame, error) {
 	timed, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	killed := make(chan struct{})
 	stop := context.AfterFunc(timed, func() { killGroup(c.cmd); close(killed) })
-	c.words.takeAll() // of the request before
+	c.words.takeAll() // of the previous request
 	reply, err := c.exchange(request, data)
 	if !stop() { // perhaps right after it replied
 		<-killed
@@ -226,8 +223,8 @@ func isOutOfMemory(words string) bool {
 			return true
 		}
 	}
-	// Go's collector follows a null pointer when it gets no memory for itself.
-	// In other Go code that is a panic.
+	// Go's collector follows a null pointer when it gets no memory for itself. In other Go code
+	// that would be a panic.
 	trace, ok := strings.CutPrefix(words, "SIGSEGV: segmentation violation\nPC=")
 	if !ok {
 		return false
@@ -237,14 +234,14 @@ func isOutOfMemory(words string) bool {
 	return strings.HasPrefix(first, "runtime.")
 }
 
-// exchange sends a request and receives the reply. A child reads the whole
-// request before it writes.
+// exchange sends a request and receives the reply. A child reads the whole request before it
+// writes.
 func (c *process) exchange(request any, data []byte) (frame, error) {
 	encoded, err := json.Marshal(request)
 	if err != nil {
 		return frame{}, err
 	}
-	// When the pipe breaks, standard error says why the child died.
+	// If the pipe breaks, standard error says why the child died.
 	sent := sendFrame(c.stdin, frame{object: encoded, data: data})
 	reply, err := receiveFrame(c.replies, MaxOutput)
 	if errors.Is(err, io.EOF) {
@@ -253,23 +250,23 @@ func (c *process) exchange(request any, data []byte) (frame, error) {
 	return reply, cmp.Or(err, sent)
 }
 
-// end waits for the end of a child, whose result is its ProcessState. One that lives is
-// killed with everything that it started, and one that takes long to die alone.
+// end waits for the exit of a child. It kills a child that is alive, with all its descendants, and
+// a dying child that needs too long.
 func (c *process) end(lives bool) {
 	if lives {
 		killGroup(c.cmd)
 	} else {
 		late := time.AfterFunc(maxDying, func() {
-			// The only error is that it has ended.
+			// The only possible error is that the process has ended.
 			_ = c.cmd.Process.Kill()
 		})
 		defer late.Stop()
 	}
-	// The error is that of the kill, or says that something it started goes on.
+	// The error reports the kill, or a descendant that is still running.
 	_ = c.cmd.Wait()
 }
 
-// FirstLine returns the first line of a text, cut to n bytes.
+// FirstLine returns the first line of a text, truncated to n bytes.
 func FirstLine(s string, n int) string {
 	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
 	if len(s) > n {

@@ -6,16 +6,16 @@ import (
 	"io"
 )
 
-// A frame is a message between parent and child: a JSON object with data, or
-// when it is sent with a text, which is not copied.
+// A frame is a message between parent and child: a JSON object with data or, when sent, a text,
+// which avoids a copy.
 type frame struct {
-	last   bool // the child ends after this reply
+	last   bool // the child exits after this reply
 	object []byte
 	data   []byte
 	text   string
 }
 
-// A frame begins with one byte for last and eight for each of the two lengths.
+// frameHead is the size of the head: one byte for last and eight for each of two lengths.
 const frameHead = 17
 
 var errTooMuch = errors.New("the message is too long")
@@ -37,7 +37,7 @@ func sendFrame(out io.Writer, f frame) error {
 	return err
 }
 
-// receiveFrame reads a frame of at most so many bytes. The error is io.EOF for none.
+// receiveFrame reads a frame of at most most bytes. The error is io.EOF at the end of the input.
 func receiveFrame(in io.Reader, most uint64) (f frame, err error) {
 	var head [frameHead]byte
 	if _, err := io.ReadFull(in, head[:]); err != nil {
@@ -54,7 +54,7 @@ func receiveFrame(in io.Reader, most uint64) (f frame, err error) {
 	return f, err
 }
 
-// readExactly reads n bytes as they come: a false length costs no memory.
+// readExactly reads n bytes as they arrive, so that a false length costs no memory.
 func readExactly(in io.Reader, n uint64) ([]byte, error) {
 	b, err := io.ReadAll(io.LimitReader(in, int64(n)))
 	if err == nil && uint64(len(b)) < n {

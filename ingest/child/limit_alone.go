@@ -9,6 +9,6 @@ func limitFiles() error { return nil }
 func setGroup(*exec.Cmd) {}
 
 func killGroup(cmd *exec.Cmd) {
-	// The only error is that it has ended.
+	// The only possible error is that the process has ended.
 	_ = cmd.Process.Kill()
 }

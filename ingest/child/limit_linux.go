@@ -13,11 +13,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// executable names this very binary, even when its file has been replaced.
+// executable returns a path to this very binary, even if its file has been replaced.
 func executable() (string, error) { return "/proc/self/exe", nil }
 
-// limitProcess limits this process: memory for data rather than address space,
-// of which a Go program maps more than it uses, time, and no writing to files.
+// limitProcess limits this process's data, processor time and file writes. It limits data instead
+// of address space, since a Go program maps more memory than it uses.
 func limitProcess() error {
 	for resource, limit := range map[int]unix.Rlimit{
 		unix.RLIMIT_DATA:   {Cur: Memory, Max: Memory},
@@ -31,12 +31,12 @@ func limitProcess() error {
 	return cmp.Or(limitFiles(), resetTimeSignal())
 }
 
-// resetTimeSignal resets the signal of the time limit, so that it ends the process.
-// Go's own handler ignores it, and one of ours would not run while compiled
-// WebAssembly runs, which never yields.
+// resetTimeSignal restores the default action of the time limit's signal, which ends the process.
+// Go's own handler ignores the signal, and a Go handler would not run while compiled WebAssembly
+// runs, since that never yields.
 func resetTimeSignal() error {
 	var byDefault [64]byte // a zero struct sigaction, in every layout
-	size := uintptr(8)     // of a set of signals
+	size := uintptr(8)     // of a signal set
 	if strings.HasPrefix(runtime.GOARCH, "mips") {
 		size = 16
 	}
@@ -47,7 +47,7 @@ func resetTimeSignal() error {
 	return nil
 }
 
-// allowSeconds grants more processor time, which the system counts from the start of the process.
+// allowSeconds grants more processor time. The system counts it from the start of the process.
 func allowSeconds(seconds uint64) error {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_CPU, &limit); err != nil {
@@ -57,7 +57,7 @@ func allowSeconds(seconds uint64) error {
 	return unix.Setrlimit(unix.RLIMIT_CPU, &limit)
 }
 
-// wallTime bounds a request that only waits; the limit of processor time ends what works.
+// wallTime limits a request that only waits. The limit of processor time ends one that works.
 const wallTime = 10 * Seconds * time.Second
 
 // ProcessorTime returns the processor time that this process has used.
@@ -69,10 +69,10 @@ func ProcessorTime() time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// timeUp ends a process that has used its processor time.
+// timeUp is the signal that ends a process at its limit of processor time.
 const timeUp = syscall.SIGXCPU
 
-// wasEndedBy reports whether a signal of the system ended the child.
+// wasEndedBy reports whether a signal ended the child.
 func wasEndedBy(state *os.ProcessState, signal syscall.Signal) bool {
 	if state == nil {
 		return false

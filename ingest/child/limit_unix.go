@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// limitFiles keeps this process from writing to files and from dumping core.
+// limitFiles prevents this process from writing files and dumping core.
 func limitFiles() error {
 	for _, resource := range []int{syscall.RLIMIT_FSIZE, syscall.RLIMIT_CORE} {
 		if err := syscall.Setrlimit(resource, &syscall.Rlimit{}); err != nil {
@@ -18,10 +18,10 @@ func limitFiles() error {
 	return nil
 }
 
-// setGroup puts the child into a process group of its own, which is killed as a whole.
+// setGroup puts the child into its own process group, which is killed as a whole.
 func setGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
 func killGroup(cmd *exec.Cmd) {
-	// The only error is that the group has ended.
+	// The only possible error is that the group has ended.
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 }

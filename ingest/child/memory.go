@@ -2,5 +2,5 @@
 
 package child
 
-// Memory is the memory that a child may use, in bytes.
+// Memory is the memory limit of a child in bytes.
 const Memory = 512 << 20

@@ -2,6 +2,5 @@
 
 package child
 
-// Memory is the memory that a child may use, in bytes; the race detector
-// needs several times as much.
+// Memory is the memory limit of a child in bytes. The race detector needs several times as much.
 const Memory = 2 << 30

@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// A Handler answers one request. The reply is sent as JSON, with a text.
+// A Handler answers one request. The reply is sent as JSON, followed by the text.
 type Handler func(request json.RawMessage, data []byte) (reply any, text string)
 
-// Run does the work of a child when getenv says that this process is one: it
-// limits the process, then answers requests from stdin on stdout until stdin
-// ends or nothing has come for a while. ran is false in every other process.
+// Run does the work of a child if getenv shows that this process is one: it limits the process,
+// then answers requests from stdin on stdout until stdin ends or the child has been idle for a
+// while. In any other process, ran is false.
 func Run(getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer, handle Handler) (code int, ran bool) {
 	if getenv(Variable) == "" {
 		return 0, false
@@ -28,7 +28,7 @@ func Run(getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer, 
 	return 0, true
 }
 
-// serve limits this process, then answers request after request.
+// serve limits this process, then answers requests.
 func serve(stdin io.Reader, stdout io.Writer, handle Handler) error {
 	if err := limitProcess(); err != nil {
 		return fmt.Errorf("limiting the reader: %w", err)
@@ -36,7 +36,7 @@ func serve(stdin io.Reader, stdout io.Writer, handle Handler) error {
 	debug.SetMemoryLimit(Memory / 4 * 3)
 	debug.SetMaxStack(maxStack)
 	requests, gone := make(chan frame), make(chan error, 1)
-	// It reads on during a request, so that the end of the parent ends the work.
+	// Reading continues during a request, so that the exit of the parent ends the work.
 	go func() {
 		in := bufio.NewReader(stdin)
 		for {

@@ -13,23 +13,23 @@ import (
 	"time"
 )
 
-// limited has a shell limit itself before it becomes the program: no files are written,
-// and it has so many KB of data and open files, and seconds of processor time. At the
-// soft limit the signal says why it ended.
+// limited makes a shell limit itself before it becomes the program: no file writes, and limits of
+// data (KB), open files and processor time (seconds). The signal at the soft limit shows why the
+// program ended.
 const limited = `ulimit -c 0 && ulimit -f 0 && ulimit -d 1048576 && ulimit -n 64 && ulimit -S -t $1 && ulimit -H -t $2 &&
 	shift 2 && exec "$@"`
 
 // A Task is another program that is started for one piece of work.
 type Task struct {
 	Name      string    // for messages
-	Args      []string  // the path of the program first
-	Stdin     io.Reader // nil for none
+	Args      []string  // path of the program first
+	Stdin     io.Reader // may be nil
 	Limit     time.Duration
 	MaxOutput int // in bytes
 }
 
-// Run returns the standard output of the process. The error of one that fails
-// is the first line of its standard error.
+// Run returns the standard output of the process. If the process fails, the error is the first line
+// of its standard error.
 func (t Task) Run(ctx context.Context) ([]byte, error) {
 	timed, cancel := context.WithTimeout(ctx, t.Limit)
 	defer cancel()
@@ -56,7 +56,7 @@ func (t Task) Run(ctx context.Context) ([]byte, error) {
 	return nil, fmt.Errorf("%s: %w", t.Name, err)
 }
 
-// programEnv is the environment of other programs: nothing of ours, which has keys.
+// programEnv is the environment of other programs. It omits ours, which holds keys.
 var programEnv = []string{"LC_ALL=C.UTF-8", "OMP_THREAD_LIMIT=1"}
 
 // command prepares the process.
@@ -74,7 +74,7 @@ func (t Task) command(ctx context.Context) *exec.Cmd {
 // capped keeps the first limit bytes. The buffer's ReadFrom would bypass the limit.
 type capped struct {
 	limit int
-	full  func() // called when more comes; may be nil
+	full  func() // called when the limit is exceeded; may be nil
 
 	mu   sync.Mutex
 	kept bytes.Buffer
@@ -95,7 +95,7 @@ func (c *capped) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// takeAll removes what was kept, and returns it.
+// takeAll removes and returns the stored bytes.
 func (c *capped) takeAll() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -103,8 +103,7 @@ func (c *capped) takeAll() string {
 	return c.kept.String()
 }
 
-// Program returns the path of a program of this machine; empty when there is
-// none.
+// Program returns the path of an installed program, or "".
 func Program(name string) string {
 	path, err := exec.LookPath(name)
 	if err != nil || !filepath.IsAbs(path) {

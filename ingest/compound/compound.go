@@ -1,5 +1,5 @@
-// Package compound reads the container of office programs before zip (MS-CFB), a
-// file system in a file.
+// Package compound reads the container format that office programs used before zip (MS-CFB), a file
+// system in a file.
 package compound
 
 import (
@@ -16,14 +16,14 @@ import (
 	"github.com/richardlehane/mscfb"
 )
 
-// Magic begins a container.
+// Magic is the signature at the start of a container.
 const Magic = "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 
 // A Folder has streams and folders by name. The zero value is empty.
 type Folder struct {
-	files map[string]*mscfb.File // of the whole container, by path
+	files map[string]*mscfb.File // all files of the container, by path
 	path  string
-	most  int64 // bytes of a stream
+	most  int64 // largest stream in bytes
 }
 
 // Open returns the outermost folder of a container.
@@ -39,10 +39,10 @@ func Open(data []byte) (Folder, error) {
 	return f, nil
 }
 
-// Has reports whether a stream or folder of the name is in the folder.
+// Has reports whether the folder contains a stream or folder with the name.
 func (f Folder) Has(name string) bool { return f.files[path.Join(f.path, name)] != nil }
 
-// Folder returns a folder in it.
+// Folder returns a folder in f.
 func (f Folder) Folder(name string) Folder {
 	f.path = path.Join(f.path, name)
 	return f
@@ -59,8 +59,7 @@ func (f Folder) Names(prefix string) (names []string) {
 	return names
 }
 
-// Stream returns the content of a stream; empty if there is none. Of a damaged one,
-// what precedes the damage counts.
+// Stream returns the content of a stream up to any damage, or nil if it does not exist.
 func (f Folder) Stream(name string) []byte {
 	file := f.files[path.Join(f.path, name)]
 	if file == nil {
@@ -79,8 +78,8 @@ func UTF16(b []byte) string {
 	return string(utf16.Decode(units))
 }
 
-// Time decodes a time, in tenths of microseconds from 1601 on; the zero time is none,
-// as are those that programs write for it.
+// Time decodes a time in units of 100 ns since 1601. It returns the zero time for the values that
+// programs write for a missing time.
 func Time(b []byte) time.Time {
 	const epoch, second, none = 11644473600, 10_000_000, 4500 // in seconds; a year
 	if len(b) < 8 {

@@ -7,22 +7,22 @@ import (
 	"unicode/utf8"
 )
 
-// A builder makes a document's text from blocks: blank lines between paragraphs,
-// single line ends between items, rows and lines of code.
+// A builder assembles a document's text from blocks. It separates paragraphs by blank lines, and
+// items, rows and lines of code by single line ends.
 type builder struct {
 	text     strings.Builder
 	sections []Section
 	pages    []Page
 	lines    []Line
-	line     int // of the file where the next block begins; 0 when unknown
+	line     int // line of the file where the next block begins; 0 if unknown
 	last     kind
-	// continues is set when the next block is the rest of the last one.
+	// continues is set if the next block continues the last one.
 	continues bool
-	nameBytes int // bytes of names of columns that were repeated
+	nameBytes int // bytes of repeated column names
 }
 
-// maxNamed bounds the column names that are repeated in the rows of a document:
-// long ones over many short cells are a bomb.
+// maxNamed limits the bytes of column names that are repeated in the rows of a document: long names
+// over many short cells are a bomb.
 const maxNamed = 128 << 20
 
 type kind uint8
@@ -36,8 +36,8 @@ const (
 	kindCode
 )
 
-// add appends one block. Blocks of the same kind other than paragraphs and
-// headings are on consecutive lines.
+// add appends one block. Blocks of the same kind are on consecutive lines, except paragraphs and
+// headings.
 func (b *builder) add(k kind, text string) (start int) {
 	text = strings.Trim(text, "\n")
 	if b.text.Len() > 0 {
@@ -73,8 +73,7 @@ func (b *builder) Item(depth int, marker, text string) {
 	}
 }
 
-// Heading adds a heading, on one line, and begins its section. A blank one is
-// ignored.
+// Heading adds a heading, on one line, and begins its section. It ignores a blank heading.
 func (b *builder) Heading(level int, text, anchor string) {
 	text = oneLine(Clean(withoutLeaders(text)))
 	if text == "" {
@@ -91,8 +90,7 @@ func (b *builder) Section(s Section) {
 	b.sections = append(b.sections, s)
 }
 
-// begin begins a section with the first block that write adds, and reports whether
-// there is one.
+// begin begins a section at the first block that write adds, and reports whether write added one.
 func (b *builder) begin(s Section, write func()) bool {
 	before := b.text.Len()
 	write()
@@ -104,7 +102,7 @@ func (b *builder) begin(s Section, write func()) bool {
 	return added != ""
 }
 
-// mergeNames adds a further row of names to those of the columns.
+// mergeNames appends a further row of names to the column names.
 func mergeNames(header, row []string) []string {
 	for i, name := range row {
 		if name = oneLine(Clean(name)); i == len(header) {
@@ -116,7 +114,7 @@ func mergeNames(header, row []string) []string {
 	return header
 }
 
-// Code adds preformatted text, indented by four spaces that mark it as code.
+// Code adds preformatted text, indented by four spaces to mark it as code.
 func (b *builder) Code(text string) {
 	text = strings.Trim(Clean(text), "\n")
 	if strings.TrimSpace(text) == "" {
@@ -128,12 +126,12 @@ func (b *builder) Code(text string) {
 			lines[i] = "    " + l
 		}
 	}
-	b.last = kindNone // two blocks of code are not one
+	b.last = kindNone // the next block of code is separate
 	b.add(kindCode, strings.Join(lines, "\n"))
 }
 
-// Row adds one row of a table. The name of its column precedes each cell, so that
-// the row can be read alone.
+// Row adds a row of a table. The name of its column precedes each cell, so that the row can be read
+// alone.
 func (b *builder) Row(header, cells []string) (start int, ok bool) {
 	for i := range min(len(header), len(cells)) {
 		if cells[i] != "" {
@@ -165,10 +163,10 @@ func rowText(header, cells []string) string {
 	return strings.Join(parts, " | ")
 }
 
-// Page begins the next page and ends the one before.
+// Page begins a page and ends the previous one.
 func (b *builder) Page(number int) {
 	b.endPage()
-	// Its first block sets the start.
+	// The first block of the page sets its start.
 	b.pages = append(b.pages, Page{Number: number, Start: -1, End: -1})
 }
 
@@ -176,7 +174,7 @@ func (b *builder) endPage() {
 	if n := len(b.pages); n > 0 && b.pages[n-1].End < 0 {
 		p := &b.pages[n-1]
 		p.End = b.text.Len()
-		if p.Start < 0 { // it is empty
+		if p.Start < 0 { // the page is empty
 			p.Start = p.End
 		}
 	}
@@ -190,7 +188,7 @@ func (b *builder) moveTo(doc *Document) {
 		b.sections[n-1].End = len(doc.Text)
 	}
 	for i := range b.sections {
-		// The blank line before the next heading belongs to none.
+		// The blank line before the next heading belongs to no section.
 		s := &b.sections[i]
 		s.End = s.Start + len(strings.TrimRight(doc.Text[s.Start:s.End], "\n"))
 	}
@@ -202,13 +200,12 @@ func (b *builder) moveTo(doc *Document) {
 	doc.Lines = b.lines
 }
 
-// leaders are the dots between an entry of a table of contents and its page, or after
-// the name of a field. Columns of single dots, which have wider spaces between them, are
-// values.
+// leaders matches the dots between an entry of a table of contents and its page number, or after
+// the name of a field. Columns of single dots, which have wider gaps, are values and don't match.
 var leaders = regexp.MustCompile(`(?:[.·…][ \x{a0}]?){4,}[.·…]`)
 
-// withoutLeaders replaces dots that lead from one word to another, or to the end of the
-// line, by a space.
+// withoutLeaders replaces dots that lead from one word to another, or to the end of the line, by a
+// space.
 func withoutLeaders(text string) string {
 	const blanks = " \t\u00a0"
 	var out []byte
@@ -218,7 +215,7 @@ func withoutLeaders(text string) string {
 		after := strings.TrimLeft(text[at[1]:], blanks)
 		last, size := utf8.DecodeLastRuneInString(before)
 		next, _ := utf8.DecodeRuneInString(text[at[1]:])
-		begins := size == 0 && at[0] > 0 || unicode.IsSpace(last) // a line: it is a rule
+		begins := size == 0 && at[0] > 0 || unicode.IsSpace(last) // a line of only dots is a rule
 		if !begins && (after == "" || unicode.IsSpace(next) || unicode.IsLetter(next) || unicode.IsDigit(next)) {
 			out = append(append(out, before...), ' ')
 			end = len(text) - len(after)

@@ -11,8 +11,7 @@ import (
 	"ibid/ingest/office"
 )
 
-// contentLabels are the properties of events and contacts that are read, by name
-// (RFC 5545 and 6350).
+// contentLabels maps the supported properties of events and contacts to labels (RFC 5545 and 6350).
 var contentLabels = map[string]string{
 	"DTSTART": "Start", "DTEND": "End", "DUE": "Due", "LOCATION": "Location", "ORGANIZER": "Organizer", "ATTENDEE": "Attendee",
 	"DESCRIPTION": "Description", "STATUS": "Status", "RRULE": "Repeats", "CATEGORIES": "Categories", "URL": "URL", "COMMENT": "Comment",
@@ -24,15 +23,15 @@ var contentLabels = map[string]string{
 
 var (
 	contentFold = regexp.MustCompile(`\n[ \t]`)
-	contentSoft = regexp.MustCompile(`(?mi)^[^:\n]*QUOTED-PRINTABLE[^:\n]*:(?:[^\n]*=\n)+`) // which goes on
+	contentSoft = regexp.MustCompile(`(?mi)^[^:\n]*QUOTED-PRINTABLE[^:\n]*:(?:[^\n]*=\n)+`) // continued on the next line
 	contentForm = regexp.MustCompile(`^(?:[\w-]+\.)?([\w-]+)((?:;(?:"[^"]*"|[^":;])*)*):(.*)$`)
 	contentName = regexp.MustCompile(`(?i);(?:CN|TZID|FILENAME|X-FILENAME)=(?:"([^"]*)"|([^;:]*))`)
 	contentTime = regexp.MustCompile(`^(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)\d\d(Z?))?$`)
 	contentText = strings.NewReplacer(`\n`, "\n", `\N`, "\n", `\,`, ",", `\;`, ";", `\\`, `\`)
 )
 
-// Calendar reads the events of a calendar, or the contacts of an address book: each
-// is a section under its name.
+// Calendar reads the events of a calendar or the contacts of an address book. Each is a section
+// whose heading is its name.
 func Calendar(doc *Document, data []byte) error {
 	src, err := sourceText(data)
 	if err != nil {
@@ -93,8 +92,8 @@ func Calendar(doc *Document, data []byte) error {
 	return nil
 }
 
-// contentProperty returns the name of the property that a line sets, its options and its
-// value, and no name for a line of another form.
+// contentProperty returns the name of the property that a line sets, its options and its value. The
+// name is empty if the line is malformed.
 func contentProperty(line string) (name, options, value string) {
 	m := contentForm.FindStringSubmatch(line)
 	if m == nil {
@@ -107,10 +106,10 @@ func contentProperty(line string) (name, options, value string) {
 	return name, options, value
 }
 
-// contentUses are the types of numbers and addresses that people ask for.
+// contentUses maps the types of numbers and addresses to words.
 var contentUses = map[string]string{"CELL": "mobile", "WORK": "work", "HOME": "home", "FAX": "fax"}
 
-// contentType returns what a number, mail address or address is used for: " (work, fax)".
+// contentType returns the use of a phone number, mail address or postal address: " (work, fax)".
 func contentType(name, options string) string {
 	if name != "TEL" && name != "EMAIL" && name != "ADR" {
 		return ""
@@ -127,8 +126,8 @@ func contentType(name, options string) string {
 	return " (" + strings.Join(uses, ", ") + ")"
 }
 
-// contentLine is the line of a labelled value, with the name or the time zone that its
-// options give; no value has none.
+// contentLine returns the line of a labelled value, with the name or time zone in its options, or
+// nil if the value is empty.
 func contentLine(label, named, value string) []string {
 	if mail := len("mailto:"); len(value) > mail && strings.EqualFold(value[:mail], "mailto:") {
 		value = value[mail:]

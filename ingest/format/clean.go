@@ -9,18 +9,17 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// No script stacks more marks on a letter than this; more are an attack on
-// programs that draw or normalise the text.
+// maxMarks is the largest number of marks on a letter. No script needs more, and more are an attack
+// on programs that draw or normalise the text.
 const maxMarks = 16
 
-// Clean makes text fit for [Document.Text]: valid UTF-8 in normal form C,
-// lines ended by LF without trailing space, every kind of space a plain one,
-// and no characters that people don't see but a model reads. Joiners, which are
-// part of the spelling in some scripts, stay between their letters.
+// Clean makes text fit for [Document.Text]: valid UTF-8 in normal form C, lines ended by LF without
+// trailing space, every kind of space a plain one, and no characters that are invisible to people
+// but not to a model. Joiners stay between the letters of scripts that need them.
 func Clean(s string) string {
 	out := make([]byte, 0, len(s))
 	marks := 0
-	last, joiner := rune(0), rune(0) // the last one kept, and what follows it
+	last, joiner := rune(0), rune(0) // the last character kept, and a joiner after it
 	for i, r := range s {
 		switch {
 		case r == '\r':
@@ -52,7 +51,7 @@ func Clean(s string) string {
 			out = utf8.AppendRune(out, joiner)
 		}
 		out = utf8.AppendRune(out, r)
-		if joiner = 0; !unicode.Is(unicode.Inherited, r) { // no vowel sign
+		if joiner = 0; !unicode.Is(unicode.Inherited, r) { // not a vowel sign
 			last = r
 		}
 	}
@@ -60,7 +59,7 @@ func Clean(s string) string {
 	return string(norm.NFC.Bytes(out))
 }
 
-// plainRune returns the character to write for one of a text, if any.
+// plainRune returns the character to write for r, if any.
 func plainRune(r rune) (rune, bool) {
 	switch {
 	case r == '\f' || r == '\v' || r == '\u0085' || r == '\u2028' || r == '\u2029':
@@ -75,13 +74,12 @@ func plainRune(r rune) (rune, bool) {
 	return r, r != utf8.RuneError && !isInvisible(r)
 }
 
-// joined are the scripts that are written with joiners.
+// joined are the scripts written with joiners.
 var joined = []*unicode.RangeTable{unicode.Arabic, unicode.Bengali, unicode.Devanagari, unicode.Gujarati, unicode.Gurmukhi,
 	unicode.Kannada, unicode.Malayalam, unicode.Oriya, unicode.Sinhala, unicode.Tamil, unicode.Telugu}
 
-// isInvisible reports whether a character shows nothing: format
-// characters (zero width, bidirectional, tags), variation selectors, fillers,
-// and code points that are not characters.
+// isInvisible reports whether a character is invisible: format characters (zero width,
+// bidirectional, tags), variation selectors, fillers, and code points that are not characters.
 func isInvisible(r rune) bool {
 	switch {
 	case unicode.Is(unicode.Cc, r):

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// cutFrontMatter cuts the metadata off the start of a Markdown file: YAML between
-// lines of "---", or TOML between lines of "+++".
+// cutFrontMatter cuts the metadata off the start of a Markdown file: YAML between lines of "---",
+// or TOML between lines of "+++".
 func cutFrontMatter(text string) (matter, rest string) {
 	text = strings.TrimPrefix(text, "\ufeff")
 	if m := frontMatter.FindStringSubmatch(text[:min(len(text), 64<<10)]); m != nil {
@@ -18,15 +18,14 @@ func cutFrontMatter(text string) (matter, rest string) {
 
 var frontMatter = regexp.MustCompile(`(?s)^(?:---[ \t]*\n(.*?\n)??(?:---|\.\.\.)|\+\+\+[ \t]*\n(.*?\n)??\+\+\+)[ \t]*(?:\n|$)`)
 
-// readFrontMatter reads the keys of metadata. Values are text: only scalars and
-// lists of scalars are understood, so that a document cannot make the program
-// expand or decode anything.
+// readFrontMatter reads the keys of metadata. It accepts only scalars and lists of scalars, as
+// text, so that a document can't make the program expand or decode anything.
 func readFrontMatter(doc *Document, matter string) {
 	for _, m := range matterLine.FindAllStringSubmatch(matter, -1) {
 		var list []string
 		for item := range strings.FieldsFuncSeq(m[2], func(r rune) bool { return r == '\n' || m[2][0] == '[' && r == ',' }) {
 			item, isItem := strings.CutPrefix(strings.Trim(item, " \t\r[]"), "- ")
-			if strings.Contains(m[2], "\n") && !isItem { // of a list of authors, the address below "- name: Ada Lovelace"
+			if strings.Contains(m[2], "\n") && !isItem { // in a list of authors, the address below "- name: Ada Lovelace"
 				continue
 			}
 			if item = unquote(strings.TrimPrefix(item, "name:")); item != "" && item != "|" && item != ">" {
@@ -37,10 +36,10 @@ func readFrontMatter(doc *Document, matter string) {
 	}
 }
 
-// matterLine matches a key and its value: the rest of the line, or the items below it.
+// matterLine matches a key and its value, which is the rest of the line or the items below.
 var matterLine = regexp.MustCompile(`(?m)^["']?(\w+)["']?[ \t]*[:=][ \t]*(.*(?:\n[ \t]*- .*(?:\n[ \t]+\w+:.*)*)*)`)
 
-// unquote returns a value without quotes, or without a comment.
+// unquote removes the quotes of a value, or the comment after it.
 func unquote(s string) string {
 	s = strings.TrimSpace(s)
 	if len(s) >= 2 && (s[0] == '"' || s[0] == '\'') && s[len(s)-1] == s[0] {
@@ -50,7 +49,7 @@ func unquote(s string) string {
 	return s
 }
 
-// metaKeys are the keys of metadata that are kept, under the names they are kept by.
+// metaKeys maps the keys of metadata that are kept to their names in [Document.Meta].
 var metaKeys = map[string]string{
 	"title": "title", "date": "date", "published": "date", "created": "date", "pubdate": "date", "publishdate": "date",
 	"author": "author", "authors": "author", "to": "to", "cc": "cc",
@@ -67,8 +66,7 @@ func isWebAddress(s string) bool {
 	return err == nil && len(s) <= 1000 && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
 }
 
-// setMeta sets metadata. The first value of a key counts; unknown keys are
-// ignored.
+// setMeta sets metadata. It keeps the first value of a key and ignores unknown keys.
 func (doc *Document) setMeta(key, value string) {
 	key, ok := metaKeys[key]
 	value = oneLine(Clean(value))

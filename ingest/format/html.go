@@ -9,9 +9,8 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// HTML reads the main content of a page: headings with their ids,
-// paragraphs, lists, rows of tables, code; no navigation, no scripts, nothing
-// hidden.
+// HTML reads the main content of a page: headings with their IDs, paragraphs, lists, table rows and
+// code, but no navigation, scripts or hidden text.
 func HTML(doc *Document, data []byte) error {
 	text, err := charset.Decode(data, declaredCharset(data))
 	if err != nil {
@@ -35,7 +34,7 @@ func HTML(doc *Document, data []byte) error {
 	return nil
 }
 
-// declaredCharset finds the charset in a meta element or XML declaration.
+// declaredCharset returns the charset in a meta element or XML declaration.
 func declaredCharset(data []byte) string {
 	head := strings.ToLower(string(data[:min(len(data), 4096)]))
 	i := strings.Index(head, "charset")
@@ -53,10 +52,10 @@ func declaredCharset(data []byte) string {
 	return ""
 }
 
-// htmlFragment adds a piece of HTML in another format.
+// htmlFragment adds a piece of HTML embedded in another format.
 func htmlFragment(b *builder, fragment string) { (&htmlWalker{b: b}).fragment(fragment) }
 
-// htmlText adds a piece of HTML, whose headings are not sections.
+// htmlText is like htmlFragment, but headings begin no sections.
 func htmlText(b *builder, fragment string) { (&htmlWalker{b: b, flat: true}).fragment(fragment) }
 
 func (w *htmlWalker) fragment(fragment string) {

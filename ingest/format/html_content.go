@@ -22,7 +22,7 @@ var unseen = map[atom.Atom]bool{
 	atom.Del: true, // its replacement is visible
 }
 
-// boilerplate elements are not content, by their name or role.
+// boilerplate elements are not content, according to their name or role.
 var boilerplate = map[atom.Atom]bool{atom.Nav: true, atom.Aside: true, atom.Footer: true, atom.Menu: true}
 
 var boilerplateRole = map[string]bool{
@@ -30,7 +30,7 @@ var boilerplateRole = map[string]bool{
 	"menu": true, "menubar": true, "toolbar": true, "dialog": true, "alertdialog": true,
 }
 
-// attr returns the value of an attribute; empty if there is none.
+// attr returns the value of an attribute, or "".
 func attr(n *html.Node, key string) string {
 	for _, a := range n.Attr {
 		if a.Key == key {
@@ -40,17 +40,17 @@ func attr(n *html.Node, key string) string {
 	return ""
 }
 
-// isUnseen reports whether a node is nothing that is shown.
+// isUnseen reports whether a node is never shown.
 func isUnseen(n *html.Node) bool {
 	return n.Type == html.CommentNode || n.Type == html.ElementNode && (unseen[n.DataAtom] || n.Data == "svg")
 }
 
-// isBoilerplate reports whether an element is not content by its name or role.
+// isBoilerplate reports whether an element is not content, according to its name or role.
 func isBoilerplate(n *html.Node) bool {
 	return boilerplate[n.DataAtom] || boilerplateRole[attr(n, "role")]
 }
 
-// Styles that hide an element, always or until a script shows it.
+// Styles that hide an element permanently, or until a script shows it.
 var (
 	hiddenStyle  = regexp.MustCompile(`(?i)(?:^|;)\s*(?:display\s*:\s*none|font-size\s*:\s*0(?:px|r?em|pt|%)?\s*(?:[;!]|$))`)
 	waitingStyle = regexp.MustCompile(`(?i)(?:^|;)\s*(?:visibility\s*:\s*hidden|opacity\s*:\s*0(?:\.0*)?\s*(?:[;!]|$))`)
@@ -68,8 +68,8 @@ func isWaiting(n *html.Node) bool {
 
 func isNoContent(n *html.Node) bool { return isUnseen(n) || isBoilerplate(n) || isHidden(n) }
 
-// prune removes the nodes below n that are left out, and writes exponents and signs of
-// notes with superscript digits.
+// prune removes the nodes below n for which leftOut returns true, and rewrites superscripts and
+// note marks with superscript digits.
 func prune(n *html.Node, leftOut func(*html.Node) bool) {
 	for c := n.FirstChild; c != nil; {
 		next := c.NextSibling
@@ -97,12 +97,13 @@ var around = set(`
 		breadcrumbs sidebar footer masthead navbar nav navigation menu megamenu submenu mainmenu topnav toolbar skip pagination tags byline
 		timestamp comments comment disqus respond author authors bio`)
 
-// prunePage removes hidden elements, and banners, menus and such by their names, roles
-// and classes. It keeps an element with most of the page; if only its class is that of
-// a banner, also tables, code, a quarter of the page, and marked content.
+// prunePage removes hidden elements, and elements such as banners and menus according to their
+// names, roles and classes. It keeps an element with most of the page. If only the class marks an
+// element for removal, it also keeps tables, code, marked content, and a quarter of the page or
+// more.
 func prunePage(root *html.Node) {
 	prune(root, isUnseen)
-	if seenLength(root)*3 < textLength(root) { // scripts show the rest
+	if seenLength(root)*3 < textLength(root) { // scripts show the other text
 		for n := range root.Descendants() {
 			if isWaiting(n) {
 				n.Data, n.DataAtom, n.Attr = "div", atom.Div, nil
@@ -118,7 +119,7 @@ func prunePage(root *html.Node) {
 	})
 }
 
-// seenLength is the length of the text in a node that is not waiting to be shown.
+// seenLength returns the length of the text in a node without the elements that scripts show.
 func seenLength(n *html.Node) (size int) {
 	switch {
 	case n.Type == html.TextNode:
@@ -134,7 +135,8 @@ func seenLength(n *html.Node) (size int) {
 
 func isMain(n *html.Node) bool { return n.DataAtom == atom.Main || attr(n, "role") == "main" }
 
-// isPeripheral looks at no id, since those of sections name their subject.
+// isPeripheral reports whether the class of an element marks it as a banner, menu or link list. It
+// ignores IDs, since the IDs of sections name their subject.
 func isPeripheral(n *html.Node) bool {
 	switch n.DataAtom {
 	case atom.Div, atom.Ul, atom.Section, atom.Form, atom.P:
@@ -144,9 +146,9 @@ func isPeripheral(n *html.Node) bool {
 	return false
 }
 
-// Limits for finding the article of a page: its nodes, and the shares of the words
-// outside the article in running text, if the page marks its content, and in tables
-// and code.
+// Limits for finding the article of a page: the nodes of the page, and the largest shares of words
+// outside the article: in running text if the page marks its content, in running text otherwise,
+// and in tables and code.
 const (
 	maxArticleNodes = 40_000
 	maxLostMarked   = 0.5
@@ -154,8 +156,8 @@ const (
 	maxLostSolid    = 0.02
 )
 
-// mainContent returns the article of a pruned page; or the element that the page marks
-// as its content if most words are in it but few in the article; or else the body.
+// mainContent returns the article of a pruned page unless it lacks too many words. Otherwise it
+// returns the element that the page marks as its content, if that has most words, or the body.
 func mainContent(root *html.Node) *html.Node {
 	body := find(root, func(n *html.Node) bool { return n.DataAtom == atom.Body })
 	if body == nil {
@@ -187,8 +189,7 @@ func mainContent(root *html.Node) *html.Node {
 	return whole
 }
 
-// articleOf returns the article that a browser's reader view would show; nil if
-// the page has none.
+// articleOf returns the article that a browser's reader view would show, or nil.
 func articleOf(root *html.Node) *html.Node {
 	parser := readability.NewParser()
 	parser.DisableJSONLD, parser.KeepClasses = true, true
@@ -199,17 +200,17 @@ func articleOf(root *html.Node) *html.Node {
 	if nodes > maxArticleNodes || !parser.CheckDocument(root) {
 		return nil
 	}
-	// It works on a copy. After an error the whole page is read.
+	// The parser works on a copy. After an error the whole page is read.
 	article, err := parser.ParseDocument(root, nil)
 	if err != nil || article.Node == nil {
 		return nil
 	}
-	article.Node.Attr = nil // its own, of no page
+	article.Node.Attr = nil // added by the parser
 	return article.Node
 }
 
-// textLengths returns the bytes of running text outside links, and of tables of data
-// and code. It removes the nodes below that drop returns true for; nil removes none.
+// textLengths returns the bytes of running text outside links, and of data tables and code. It
+// removes the nodes for which drop, unless nil, returns true.
 func textLengths(n *html.Node, inSolid bool, drop func(n *html.Node, text, solid int) bool) (text, solid int) {
 	if n.Type == html.TextNode {
 		if size := len(oneLine(n.Data)); inSolid {
@@ -235,7 +236,7 @@ func textLengths(n *html.Node, inSolid bool, drop func(n *html.Node, text, solid
 	return text, solid
 }
 
-// find returns the first element that is wanted, n or one in it.
+// find returns the first element, n or a descendant, for which want returns true.
 func find(n *html.Node, want func(*html.Node) bool) *html.Node {
 	if n.Type == html.ElementNode && want(n) {
 		return n

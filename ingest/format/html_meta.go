@@ -9,7 +9,7 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// headMeta are the names of meta elements that are kept, under keys of metadata.
+// headMeta maps the names of meta elements to keys of metadata.
 var headMeta = map[string]string{
 	"author": "author", "article:author": "author", "dc.creator": "author", "dcterms.creator": "author", "citation_author": "author",
 	"description": "description", "og:url": "url", "keywords": "tags", "article:tag": "tags",

@@ -12,30 +12,29 @@ import (
 // An htmlTable reads the rows of a table from top to bottom.
 type htmlTable struct {
 	header        []string
-	hasNames      bool           // a row that names columns was read
-	hasRows       bool           // a row that does not was read
+	hasNames      bool           // a row of column names was read
+	hasRows       bool           // another row was read
 	above         []spanningCell // by column
-	repeatedBytes *int           // bytes of repeated texts in the page
+	repeatedBytes *int           // bytes of repeated texts on the page
 }
 
 // spanningCell is the cell above a column, which may span further rows.
 type spanningCell struct {
 	text string
-	rows int // that it still spans
+	rows int // rows that it still spans
 }
 
-// Limits of spans, and of the texts repeated for them.
+// Limits of spans and of the texts repeated for them.
 const (
 	maxColspan     = 64
 	maxRowspan     = 200
-	maxHTMLColumns = 500     // into which cells reach
+	maxHTMLColumns = 500     // columns with cells
 	maxHTMLName    = 200     // bytes of a repeated text
-	maxHTMLAgain   = 4 << 20 // and of all of them
+	maxHTMLAgain   = 4 << 20 // bytes of all repeated texts
 )
 
-// row returns the cells of a row, one for each column, and whether all of them
-// are names of columns. A cell that spans rows is repeated in each, a name in
-// each of its columns.
+// row returns the cells of a row, one per column, and whether all of them are column names. A cell
+// that spans rows is repeated in each row, and a name that spans columns in each column.
 func (t *htmlTable) row(tr *html.Node) (cells []string, names bool) {
 	add := func(text string, rows int) {
 		c := len(cells)
@@ -49,8 +48,7 @@ func (t *htmlTable) row(tr *html.Node) (cells []string, names bool) {
 			t.above[c].text = t.repeatText(text)
 		}
 	}
-	// addSpanning adds the cells of earlier rows that span this one, up to the next
-	// free column.
+	// addSpanning adds the cells of earlier rows that span this one, up to the next free column.
 	addSpanning := func() {
 		for c := len(cells); c < len(t.above) && t.above[c].rows > 0; c++ {
 			add(t.above[c].text, t.above[c].rows-1)
@@ -89,7 +87,7 @@ func (t *htmlTable) row(tr *html.Node) (cells []string, names bool) {
 	return cells, names
 }
 
-// repeatText returns a text for a further cell; empty if it is too long.
+// repeatText returns a text for another cell, or "" if it is too long.
 func (t *htmlTable) repeatText(text string) string {
 	if *t.repeatedBytes += len(text); len(text) > maxHTMLName || *t.repeatedBytes > maxHTMLAgain {
 		return ""
@@ -97,7 +95,7 @@ func (t *htmlTable) repeatText(text string) string {
 	return text
 }
 
-// addNames adds the cells of a row to the names of the columns.
+// addNames adds the cells of a row to the column names.
 func (t *htmlTable) addNames(cells []string) {
 	for i, c := range cells {
 		if len(oneLine(Clean(c))) > maxHTMLName {
@@ -108,13 +106,13 @@ func (t *htmlTable) addNames(cells []string) {
 }
 
 func spanOf(cell *html.Node, key string, most int) int {
-	// Other values count as zero.
+	// Invalid values count as zero.
 	n, _ := strconv.Atoi(strings.TrimSpace(attr(cell, key)))
 	return min(max(n, 1), most)
 }
 
-// isLayout reports whether a table only lays out the page: there are tables, headings or
-// code in it, or there are paragraphs, and no two cells of a row have words.
+// isLayout reports whether a table only lays out the page: it contains tables, headings, code or
+// paragraphs, and no row has two cells with words.
 func isLayout(table *html.Node) bool {
 	if attr(table, "role") == "presentation" || find(table, func(c *html.Node) bool {
 		switch c.DataAtom {
@@ -138,8 +136,7 @@ func isLayout(table *html.Node) bool {
 	}) == nil
 }
 
-// hasParagraphs reports whether there are paragraphs in an element, or two breaks of a
-// line in a row.
+// hasParagraphs reports whether an element contains paragraphs or two consecutive line breaks.
 func hasParagraphs(in *html.Node) bool {
 	return find(in, func(c *html.Node) bool {
 		next := c.NextSibling
@@ -152,8 +149,8 @@ func hasParagraphs(in *html.Node) bool {
 
 var cellRoles = []string{"cell", "gridcell", "columnheader", "rowheader"}
 
-// tabulate makes tables of other elements with the roles of tables, rows and cells. If
-// such a table has words outside its cells, the cells only become blocks.
+// tabulate converts elements with the roles of tables, rows and cells to tables. If such a table
+// has words outside its cells, its cells become blocks instead.
 func tabulate(root *html.Node) {
 	for n := range root.Descendants() {
 		switch role := attr(n, "role"); {
@@ -186,10 +183,10 @@ func tabulate(root *html.Node) {
 	}
 }
 
-// wordLength is the length of the words in an element.
+// wordLength returns the length of the words in an element, without white space.
 func wordLength(n *html.Node) int { return len(strings.Join(strings.Fields(rawText(n)), "")) }
 
-// elementsInRole returns the outermost elements in one that have one of the roles.
+// elementsInRole returns the outermost descendants that have one of the roles.
 func elementsInRole(in *html.Node, roles ...string) (found []*html.Node) {
 	for c := range in.ChildNodes() {
 		if slices.Contains(roles, attr(c, "role")) {

@@ -12,18 +12,18 @@ import (
 	"ibid/ingest/office"
 )
 
-// An htmlWalker turns elements into blocks.
+// An htmlWalker converts elements to blocks.
 type htmlWalker struct {
 	b             *builder
-	inline        strings.Builder // the words of the running block
-	depth         int             // of lists
-	marker        string          // of the list item that the next words begin
-	anchor        string          // seen since the last words
+	inline        strings.Builder // text of the current block
+	depth         int             // number of enclosing lists
+	marker        string          // marker of the list item that the next text begins
+	anchor        string          // anchor since the last text
 	flat          bool            // headings are paragraphs
 	repeatedBytes int             // see [htmlTable]
 }
 
-// lead writes the page's first h1 if the content has none.
+// lead writes the page's first h1 if the content has no h1.
 func (w *htmlWalker) lead(root, content *html.Node) {
 	first := func(n *html.Node) *html.Node {
 		return find(n, func(c *html.Node) bool { return c.DataAtom == atom.H1 })
@@ -33,7 +33,7 @@ func (w *htmlWalker) lead(root, content *html.Node) {
 	}
 }
 
-// flush ends the running block.
+// flush ends the current block.
 func (w *htmlWalker) flush() {
 	var lines []string
 	for line := range strings.SplitSeq(w.inline.String(), "\n") {
@@ -63,7 +63,7 @@ var blockElements = map[atom.Atom]bool{
 	atom.Table: true, atom.Caption: true, atom.Hgroup: true, atom.Option: true,
 }
 
-// block walks one node and its descendants, which were pruned.
+// block walks a pruned node and its descendants.
 func (w *htmlWalker) block(n *html.Node) {
 	switch n.Type {
 	case html.TextNode:
@@ -91,7 +91,7 @@ func (w *htmlWalker) block(n *html.Node) {
 		w.inline.WriteByte('\n')
 	case atom.Ul, atom.Ol:
 		w.list(n)
-	case atom.Li: // one outside a list
+	case atom.Li: // outside a list
 		w.item(n, "-")
 	case atom.Table:
 		w.flush()
@@ -116,9 +116,9 @@ func (w *htmlWalker) children(n *html.Node) {
 	}
 }
 
-// areGlued reports whether only the style of the page separates an inline element from
-// the one right before it: both are components, or it begins with a capital after a small
-// letter or a digit, or with a word after bold ones, such as a value after its label.
+// areGlued reports whether only the style of the page separates an inline element from the one
+// right before it: both are components, or the element begins with a capital after a lower-case
+// letter or digit, or with a word after bold text, such as a value after its label.
 func areGlued(n *html.Node) bool {
 	p := n.PrevSibling
 	if p != nil && p.Type == html.ElementNode && n.Type == html.ElementNode && p.DataAtom == 0 && n.DataAtom == 0 {
@@ -146,8 +146,8 @@ func anchorOf(n *html.Node) string {
 	return attr(n, "name")
 }
 
-// heading writes a heading with its anchor, or that of an element in it, around it
-// or right before it.
+// heading writes a heading with its own anchor, or the anchor of an element in it, around it or
+// right before it.
 func (w *htmlWalker) heading(n *html.Node) {
 	if id := anchorOf(n); id != "" {
 		w.anchor = id
@@ -181,7 +181,7 @@ func (w *htmlWalker) list(n *html.Node) {
 	}
 	w.flush()
 	if w.depth--; w.depth == 0 {
-		w.b.last = kindNone // items of the next list are not of this one
+		w.b.last = kindNone // items of the next list are separate
 	}
 }
 
@@ -193,8 +193,7 @@ func (w *htmlWalker) item(n *html.Node, marker string) {
 	w.marker = ""
 }
 
-// table writes each row of a table on its own line. A layout table is walked like
-// any other element.
+// table writes each row of a table on its own line. It walks a layout table like any other element.
 func (w *htmlWalker) table(n *html.Node) {
 	if isLayout(n) {
 		w.children(n)
@@ -216,7 +215,7 @@ func (w *htmlWalker) table(n *html.Node) {
 		cells[i], isName[i] = t.row(tr)
 	}
 	if len(rows) > 1 && len(cells[0]) > 2 && office.NamesNumbers(cells[0], cells[1]) {
-		isName[0] = true // though it is not marked as names
+		isName[0] = true // although it is not marked as names
 	}
 	for i, row := range cells {
 		if isName[i] && i+1 < len(rows) {
@@ -225,11 +224,11 @@ func (w *htmlWalker) table(n *html.Node) {
 			w.b.Row(t.header, row)
 		}
 	}
-	w.b.last = kindNone // rows of the next table are not of this one
+	w.b.last = kindNone // rows of the next table are separate
 	w.anchor = ""
 }
 
-// seenText returns the visible words in an element.
+// seenText returns the visible text in an element.
 func seenText(n *html.Node) string {
 	var out strings.Builder
 	var walk func(n *html.Node)

@@ -13,20 +13,20 @@ import (
 )
 
 const (
-	// maxJSONLine is the longest line of JSON that is read.
+	// maxJSONLine is the longest line of JSON in bytes.
 	maxJSONLine = 32 << 20
-	// maxJSONDepth is how deep arrays and objects may be nested.
+	// maxJSONDepth is the deepest nesting of arrays and objects.
 	maxJSONDepth = 128
-	// maxDataPath is the length of the path of keys before a value.
+	// maxDataPath is the longest path of keys before a value, in bytes.
 	maxDataPath = 200
-	// maxDataText is the longest text of a data file, whose keys are repeated before
+	// maxDataText is the longest text of a data file in bytes, including the keys repeated before
 	// every value.
 	maxDataText = 64 << 20
-	// maxRecordLine is the length up to which a record is one line.
+	// maxRecordLine is the longest record, in bytes, that is written on one line.
 	maxRecordLine = 600
 )
 
-// lockFiles are those of package managers.
+// lockFiles are the lock files of package managers.
 var lockFiles = set(`
 	package-lock.json npm-shrinkwrap.json composer.lock pipfile.lock pnpm-lock.yaml pubspec.lock
 	packages.lock.json deno.lock`)
@@ -38,11 +38,10 @@ func lockFile(name string) error {
 	return nil
 }
 
-// JSON reads JSON. The path of its keys precedes every value, so that it can be
-// read alone. Each member of a list is a section with its JSON pointer as anchor
-// ("/orders/12", RFC 6901, section 6); each member of the outermost object that
-// has members is a section with its key as heading. Invalid JSON, such as a
-// configuration with comments, is kept unchanged.
+// JSON reads JSON. The path of its keys precedes every value, so that the value can be read alone.
+// Each member of a list is a section with its JSON pointer as anchor ("/orders/12", RFC 6901,
+// section 6). Each non-empty object in the outermost object is a section with its key as heading.
+// Invalid JSON, such as a configuration with comments, is kept unchanged.
 func JSON(doc *Document, data []byte) error {
 	if err := lockFile(doc.Path); err != nil {
 		return err
@@ -69,8 +68,8 @@ func JSON(doc *Document, data []byte) error {
 	return nil
 }
 
-// JSONLines reads one JSON value from each line as a record with the anchor
-// "row=N", N being its 1-based line. Invalid lines are kept as text.
+// JSONLines reads one JSON value per line as a record with the anchor "row=N", where N is its
+// 1-based line. Invalid lines are kept as text.
 func JSONLines(doc *Document, data []byte) error {
 	src, err := jsonText(data)
 	if err != nil {
@@ -108,7 +107,7 @@ func JSONLines(doc *Document, data []byte) error {
 	return nil
 }
 
-// jsonText decodes a file whose lines are not too long.
+// jsonText decodes a file unless its lines are too long.
 func jsonText(data []byte) (string, error) {
 	if err := checkLines(data, maxJSONLine); err != nil {
 		return "", err
@@ -116,7 +115,7 @@ func jsonText(data []byte) (string, error) {
 	return charset.Decode(data, "")
 }
 
-// checkLines refuses a file with a line that is longer than limit bytes.
+// checkLines returns an error if a line is longer than limit bytes.
 func checkLines(data []byte, limit int) error {
 	for n := 1; len(data) > limit; n++ {
 		at := bytes.IndexByte(data, '\n')
@@ -138,17 +137,17 @@ var (
 
 // A jsonValue is an object, a list, or a plain value.
 type jsonValue struct {
-	key  string // in an object, or its place in a list
+	key  string // in an object, or the index in a list
 	kind json.Delim
-	text string // of a plain value, or of all plain values in a list
+	text string // a plain value, or all plain values in a list
 	kids []jsonValue
 }
 
-// A jsonParser keeps its error: after one there are no more tokens.
+// A jsonParser keeps its first error, after which it returns no tokens.
 type jsonParser struct {
 	*json.Decoder
 	src     string
-	counted int // bytes whose lines are counted
+	counted int // bytes whose line ends are counted
 	lines   int
 	err     error
 }
@@ -159,7 +158,7 @@ func newJSONParser(src string) *jsonParser {
 	return p
 }
 
-// line returns the line that was read last.
+// line returns the line of the last token.
 func (p *jsonParser) line() int {
 	at := min(int(p.InputOffset()), len(p.src))
 	p.lines += strings.Count(p.src[p.counted:at], "\n")
@@ -167,7 +166,7 @@ func (p *jsonParser) line() int {
 	return p.lines
 }
 
-// next returns the next token; nil after an error.
+// next returns the next token, or nil after an error.
 func (p *jsonParser) next() json.Token {
 	if p.err != nil {
 		return nil
@@ -179,19 +178,19 @@ func (p *jsonParser) next() json.Token {
 	return token
 }
 
-// key returns the next key of an object. The decoder allows only texts.
+// key returns the next key of an object. The decoder allows only strings.
 func (p *jsonParser) key() string { return oneLine(Clean(scalar(p.next()))) }
 
 // more reports whether a list or an object has more members.
 func (p *jsonParser) more() bool { return p.err == nil && p.More() }
 
-// atEnd reports whether nothing follows.
+// atEnd reports whether the input has ended.
 func (p *jsonParser) atEnd() bool {
 	_, err := p.Token()
 	return errors.Is(err, io.EOF)
 }
 
-// scalar returns a plain value as text; empty for null.
+// scalar returns a plain value as text, or "" for null.
 func scalar(token json.Token) string {
 	if token == nil {
 		return ""
@@ -199,7 +198,7 @@ func scalar(token json.Token) string {
 	return strings.TrimSpace(fmt.Sprint(token))
 }
 
-// value reads the value that a token begins.
+// value reads the value that begins with a token.
 func (p *jsonParser) value(token json.Token, depth int) (v jsonValue) {
 	delim, ok := token.(json.Delim)
 	if !ok {
@@ -230,7 +229,7 @@ func (p *jsonParser) value(token json.Token, depth int) (v jsonValue) {
 // A jsonField is a value with the path of its keys.
 type jsonField struct{ path, value string }
 
-// fields appends the plain values in a value, in order; those of a list are one.
+// fields appends the plain values in a value, in order. The plain values of a list are one field.
 func (v jsonValue) fields(out []jsonField, at string) []jsonField {
 	if len(at) > maxDataPath {
 		at = "…" + strings.ToValidUTF8(at[len(at)-maxDataPath:], "")
@@ -267,14 +266,14 @@ func (w *jsonWriter) document() {
 			w.list("", "", "", 1)
 		case token == json.Delim('{') && n == 1:
 			w.members("", "", 1)
-		default: // of several values, each is a record
+		default: // each of several top-level values is a record
 			w.record(Section{Level: 1, Anchor: "row=" + strconv.Itoa(w.b.line)}, w.value(token, 1).fields(nil, ""))
 		}
 	}
 }
 
-// members writes an object. At the outer level, those of its members that are
-// objects are sections; lists of records are at both levels.
+// members writes an object. On the outer level, members that are objects become sections. Records
+// in lists become sections on both levels.
 func (w *jsonWriter) members(pointer, path string, level int) {
 	headed := false
 	for w.more() && !w.full() {
@@ -293,7 +292,7 @@ func (w *jsonWriter) members(pointer, path string, level int) {
 			continue
 		}
 		fields := w.value(token, level).fields(nil, name)
-		if headed && len(fields) > 0 { // it is not under the previous heading
+		if headed && len(fields) > 0 { // it does not belong to the previous heading
 			headed, w.b.last = false, kindNone
 			w.b.begin(Section{Level: level, Anchor: place}, func() { w.fields(fields) })
 		} else {
@@ -303,9 +302,8 @@ func (w *jsonWriter) members(pointer, path string, level int) {
 	w.next()
 }
 
-// list writes the members of a list: lists and objects as records, and plain values
-// together. It writes the heading before the first record, and reports whether there
-// was one.
+// list writes the members of a list: lists and objects as records, and plain values together. It
+// writes the heading before the first record, and reports whether it wrote a record.
 func (w *jsonWriter) list(pointer, name, heading string, level int) (records bool) {
 	begun := w.b.line
 	var plain []string
@@ -338,8 +336,8 @@ func (w *jsonWriter) list(pointer, name, heading string, level int) (records boo
 	return records
 }
 
-// record writes the values of one entry on one line if they are short, else each
-// on its own.
+// record writes the values of one entry on one line if they are short, or else each value on its
+// own line.
 func (w *jsonWriter) record(s Section, fields []jsonField) {
 	w.b.begin(s, func() {
 		var names, values []string
@@ -358,7 +356,7 @@ func (w *jsonWriter) record(s Section, fields []jsonField) {
 	})
 }
 
-// fields writes each value after its path, a long one as a paragraph.
+// fields writes each value after its path, and a long value as a paragraph.
 func (w *jsonWriter) fields(fields []jsonField) {
 	for _, f := range fields {
 		text := f.value

@@ -5,16 +5,15 @@ import (
 	"slices"
 )
 
-// A language says which lines begin a declaration. Nesting follows the
-// indentation.
+// A language describes the lines that begin a declaration. Indentation determines nesting.
 type language struct {
-	// declares is a regular expression whose first non-empty group is the name that
-	// a line declares; empty for none.
+	// declares is a regular expression whose first non-empty group is the declared name. It is
+	// empty if the language has no declarations.
 	declares  string
-	comments  [][2]string // what begins a comment, and what ends it; empty for the end of the line
-	loose     bool        // a declaration must not be a mere call or a prototype
-	docstring bool        // a text in a declaration is its comment
-	nested    bool        // a declaration may contain others, up to the next line without indentation
+	comments  [][2]string // start and end markers; an empty end means the end of the line
+	loose     bool        // calls and prototypes look like declarations
+	docstring bool        // a string literal in a declaration is its comment
+	nested    bool        // a declaration extends to the next unindented line and may contain others
 }
 
 var (
@@ -42,15 +41,15 @@ var (
 	elixirLanguage = language{comments: quotes, declares: `^\s*(?:defmodule|defp?|defmacro)\s+([\w.?!]+)`}
 	styleLanguage  = language{comments: slashes[1:]}
 
-	// Of YAML, the keys that hold others, in two levels. Of TOML, INI and similar
-	// settings, the tables.
+	// Declarations are the keys with nested keys in YAML, on two levels, and the tables in TOML,
+	// INI and similar settings.
 	yamlLanguage = language{comments: hashes, nested: true,
 		declares: `^ *("[^"]+"|'[^']+'|[^\s#"'&*!|>%@{\[-][^:#]*):\s*(?:&\S+\s*)?(?:#.*)?$`}
 	tableLanguage = language{comments: [][2]string{{"#", ""}, {";", ""}, {"!", ""}},
 		declares: `^\s*\[\[?\s*([^\[\]]+?)\s*\]\]?\s*(?:[#;].*)?$`}
 )
 
-// languages are those whose declarations are known, by the endings of files.
+// languages maps file endings to languages.
 var languages = map[string]language{
 	".js": scriptLanguage, ".mjs": scriptLanguage, ".cjs": scriptLanguage, ".jsx": scriptLanguage,
 	".ts": scriptLanguage, ".mts": scriptLanguage, ".cts": scriptLanguage, ".tsx": scriptLanguage,
@@ -84,5 +83,5 @@ var languages = map[string]language{
 		`(?:resource|data|module|variable|output|provider|locals|terraform)\b(?:\s+"[^"]+")*)`},
 }
 
-// CodeEndings are the endings of files that are read as source code.
+// CodeEndings returns the endings of files that are read as source code.
 func CodeEndings() []string { return slices.Sorted(maps.Keys(languages)) }

@@ -8,15 +8,15 @@ import (
 )
 
 // A lightMarkup is a markup language of which headings, code, and lines without text are
-// known. All other markup stays.
+// recognised. All other markup is kept.
 type lightMarkup struct {
-	heading *regexp.Regexp // its level, and its text
+	heading *regexp.Regexp // level and text
 	about   *regexp.Regexp // key and value of metadata
 	code    *regexp.Regexp // begins and ends a block of code
-	dropped *regexp.Regexp // what is not text
+	dropped *regexp.Regexp // markup without text
 	plain   *regexp.Regexp // markup around words, which are its group
-	rule    *regexp.Regexp // in a table
-	isMD    bool           // its lists, tables and emphasis are those of Markdown
+	rule    *regexp.Regexp // a rule in a table
+	isMD    bool           // lists, tables and emphasis are written as in Markdown
 	inline  func(string) string
 }
 
@@ -66,7 +66,7 @@ var (
 	texDashes  = strings.NewReplacer("---", "—", "--", "–", "``", "“", "''", "”", "~", " ")
 )
 
-// texInline removes the commands from a line and keeps its formulas.
+// texInline removes the commands from a line but keeps its formulas.
 func texInline(line string) string {
 	var out strings.Builder
 	if m := texItem.FindStringSubmatch(line); m != nil {
@@ -88,7 +88,7 @@ func texInline(line string) string {
 	return out.String()
 }
 
-// words returns a line, or a part of one, without its markup.
+// words returns a line, or a part of a line, without its markup.
 func (m lightMarkup) words(line string) string {
 	line = m.plain.ReplaceAllString(line, "$1")
 	if m.inline != nil {
@@ -100,14 +100,14 @@ func (m lightMarkup) words(line string) string {
 // AsciiDoc reads AsciiDoc as text with headings.
 func AsciiDoc(doc *Document, data []byte) error { return asciiDoc.read(doc, data) }
 
-// Org reads Org as the Markdown that says the same.
+// Org reads Org by converting it to Markdown.
 func Org(doc *Document, data []byte) error { return org.read(doc, data) }
 
-// LaTeX reads LaTeX as text with headings and lists. Formulas, tables and code stay. No
-// other file is read and no macro is expanded.
+// LaTeX reads LaTeX as text with headings and lists, and keeps formulas, tables and code as
+// written. It reads no other files and expands no macros.
 func LaTeX(doc *Document, data []byte) error { return laTeX.read(doc, data) }
 
-// read writes each line as one of Markdown, so that their numbers stay.
+// read converts each line to one line of Markdown, so that line numbers stay the same.
 func (m lightMarkup) read(doc *Document, data []byte) error {
 	src, err := sourceText(data)
 	if err != nil {
@@ -122,7 +122,7 @@ func (m lightMarkup) read(doc *Document, data []byte) error {
 	for i, line := range lines {
 		line = strings.TrimRight(line, " \t")
 		switch heading := m.heading.FindStringSubmatch(line); {
-		// In AsciiDoc, such a line below words underlines a heading.
+		// In AsciiDoc, such a line below text underlines a heading.
 		case m.code.MatchString(line) && (inCode || i == 0 || lines[i-1] == "" || line[0] != '-'):
 			lines[i], inCode = "```", !inCode
 		case inCode:
@@ -134,7 +134,7 @@ func (m lightMarkup) read(doc *Document, data []byte) error {
 			lines[i] = strings.Repeat("#", level) + " " + m.words(heading[2])
 		case m.isMD && isRow(i-1) && m.rule.MatchString(line):
 			if lines[i] = strings.ReplaceAll(line, "+", "|"); isRow(i - 2) {
-				lines[i] = "| |" // of Markdown, a table has one rule
+				lines[i] = "| |" // a Markdown table has only one rule
 			}
 		default:
 			lines[i] = m.words(m.dropped.ReplaceAllString(line, ""))

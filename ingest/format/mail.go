@@ -11,9 +11,9 @@ import (
 	"ibid/ingest/office"
 )
 
-// Mail reads one message: its subject as title and heading, and its text. Sender,
-// recipients and date are metadata, and in the path of headings. Attachments are
-// named; a sync reads them as files.
+// Mail reads one message: its subject becomes the title and the heading of its text. Sender,
+// recipients and date are metadata, and in the path of headings. Attachments are named; a sync
+// reads them as files.
 func Mail(doc *Document, data []byte) error {
 	return mailOf(doc, mail.Read(data))
 }
@@ -46,8 +46,8 @@ func mailOf(doc *Document, m *mail.Message) error {
 	return nil
 }
 
-// Mailbox reads each message of a mailbox as a section with the anchor
-// "message=N", N being its 1-based position in the file.
+// Mailbox reads each message of a mailbox as a section with the anchor "message=N", where N is its
+// 1-based position in the file.
 func Mailbox(doc *Document, data []byte) error {
 	var b builder
 	partial := 0
@@ -64,7 +64,8 @@ func Mailbox(doc *Document, data []byte) error {
 	return nil
 }
 
-// writeMail writes the message of a number and returns what of it is not read.
+// writeMail writes a message and returns a description of the parts that are not read. number is
+// its position in the mailbox.
 func writeMail(b *builder, m *mail.Message, number int, anchor string) string {
 	subject, envelope := inHeading(m.Subject), envelopeOf(m)
 	if subject == "" && (envelope != "" || anchor != "") {
@@ -73,7 +74,7 @@ func writeMail(b *builder, m *mail.Message, number int, anchor string) string {
 	b.Heading(1, subject, anchor)
 	if envelope != "" {
 		section := &b.sections[len(b.sections)-1]
-		if section.Heading = envelope; anchor != "" { // the title is that of the mailbox
+		if section.Heading = envelope; anchor != "" { // the title belongs to the mailbox
 			section.Heading = subject + HeadingSeparator + envelope
 		}
 	}
@@ -106,20 +107,21 @@ func writeMail(b *builder, m *mail.Message, number int, anchor string) string {
 	return strings.Join(partial, "; ")
 }
 
-// address is that of somebody who has a name.
+// address matches the mail address of a person who is named.
 var address = regexp.MustCompile(`([^\s,;]) *<[^<>]*>`)
 
 // recipientsSign precedes the recipients of a message in its heading.
 const recipientsSign = " → "
 
-// inHeading puts a field on one line, without what separates it from others.
+// inHeading puts a field on one line and removes the separators used in headings.
 func inHeading(field string) string {
 	return strings.NewReplacer(HeadingSeparator, " ", recipientsSign, " ").Replace(oneLine(Clean(field)))
 }
 
-// envelopeOf returns who sent a message and when, in the form of RFC 5322, and the names of its recipients.
+// envelopeOf returns the sender and date of a message, in the form of RFC 5322, and the names of
+// its recipients.
 func envelopeOf(m *mail.Message) string {
-	const most = 120 // bytes of each
+	const most = 120 // bytes of each field
 	short := func(field string) string {
 		if field = inHeading(field); len(field) > most {
 			field = strings.ToValidUTF8(field[:most], "") + "…"
@@ -140,9 +142,9 @@ func envelopeOf(m *mail.Message) string {
 	return join(recipientsSign, join(", ", short(m.From), short(date)), to)
 }
 
-// Envelope returns the subject of a message, and who sent it and when, such as
-// "Ada <ada@example.org>, 8 Mar 2024 09:00 +0100": of the title of its document and the
-// path of headings, which has the subject too in a mailbox.
+// Envelope returns the subject of a message, and its sender and date, such as "Ada
+// <ada@example.org>, 8 Mar 2024 09:00 +0100". title is the title of its document. path is its path
+// of headings, which in a mailbox includes the subject.
 func Envelope(format, title, path string) (subject, sent string) {
 	if subject, sent = title, path; format == "mbox" {
 		subject, sent, _ = strings.Cut(path, HeadingSeparator)
@@ -152,7 +154,7 @@ func Envelope(format, title, path string) (subject, sent string) {
 	return subject, sent
 }
 
-// plainText adds the paragraphs of a text with their lines.
+// plainText adds the paragraphs of a text, keeping their lines.
 func plainText(b *builder, text string) {
 	for paragraph := range strings.SplitSeq(Clean(text), "\n\n") {
 		b.Paragraph(paragraph)

@@ -19,8 +19,7 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// Markdown reads Markdown, and the Markdown in MDX. The anchors of headings are
-// those of GitHub.
+// Markdown reads Markdown, and the Markdown in MDX. Headings have the same anchors as on GitHub.
 func Markdown(doc *Document, data []byte) error {
 	src, err := charset.Decode(data, "")
 	if err != nil {
@@ -31,7 +30,7 @@ func Markdown(doc *Document, data []byte) error {
 	readFrontMatter(doc, matter)
 	above := strings.Count(whole[:len(whole)-len(src)], "\n")
 	if strings.HasSuffix(strings.ToLower(doc.Path), ".mdx") {
-		src, above = stripMDX(src), -1 // the lines change
+		src, above = stripMDX(src), -1 // line numbers change
 	}
 	var b builder
 	addMarkdown(&b, src, make(map[string]int), above)
@@ -40,8 +39,8 @@ func Markdown(doc *Document, data []byte) error {
 	return nil
 }
 
-// isSlowMarkdown reports whether a text could make the parser slow, whose time is
-// quadratic in the delimiters of one paragraph and in the depth of nesting.
+// isSlowMarkdown reports whether a text could slow down the parser, whose time is quadratic in the
+// delimiters of a paragraph and in the depth of nesting.
 func isSlowMarkdown(src string) bool {
 	const maxParagraph, maxDepth = 2 << 10, 40
 	size, signs := 0, 0
@@ -67,8 +66,8 @@ func isSlowMarkdown(src string) bool {
 	return false
 }
 
-// addMarkdown adds the blocks of a piece of Markdown. slugs are the anchors in
-// use, above the number of lines of the file before it; -1 if unknown.
+// addMarkdown adds the blocks of a piece of Markdown. slugs counts the anchors in use. above is the
+// number of lines before the piece in the file, or -1 if unknown.
 func addMarkdown(b *builder, src string, slugs map[string]int, above int) {
 	if isSlowMarkdown(src) {
 		scanMarkdown(b, src, slugs, above)
@@ -86,9 +85,9 @@ type markdownWalker struct {
 	b     *builder
 	src   []byte
 	slugs map[string]int // how often each anchor was used
-	plain bool           // without the texts of pictures
+	plain bool           // omit the texts of pictures
 	above int            // lines of the file before src; negative if unknown
-	at    Line           // a place in src, and how many lines end before it
+	at    Line           // a place in src, and the number of line ends before it
 }
 
 // mark sets the line of the next block.
@@ -104,7 +103,7 @@ func (w *markdownWalker) mark(n ast.Node) {
 	w.b.line = w.above + w.at.Number + 1
 }
 
-// startOf returns the place of the first words of a node.
+// startOf returns the offset of the first text of a node.
 func startOf(n ast.Node) (int, bool) {
 	for ; n != nil; n = n.FirstChild() {
 		if t, ok := n.(*ast.Text); ok {
@@ -117,7 +116,7 @@ func startOf(n ast.Node) (int, bool) {
 	return 0, false
 }
 
-// blocks walks the block elements in n; depth counts the lists around them.
+// blocks walks the block elements in n; depth is the number of enclosing lists.
 func (w *markdownWalker) blocks(n ast.Node, depth int) {
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
 		w.block(c, depth)
@@ -128,7 +127,7 @@ func (w *markdownWalker) block(n ast.Node, depth int) {
 	w.mark(n)
 	switch n := n.(type) {
 	case *ast.Heading:
-		w.plain = true // the pictures in headings are badges
+		w.plain = true // pictures in headings are badges
 		heading := w.inline(n)
 		if w.plain = false; oneLine(Clean(heading)) == "" {
 			heading = w.inline(n)
@@ -157,7 +156,7 @@ func (w *markdownWalker) block(n ast.Node, depth int) {
 			w.item(c, marker, depth)
 		}
 		if depth == 0 {
-			w.b.last = kindNone // items of the next list are not of this one
+			w.b.last = kindNone // items of the next list are separate
 		}
 	case *extast.Table:
 		w.table(n)
@@ -169,8 +168,7 @@ func (w *markdownWalker) block(n ast.Node, depth int) {
 	}
 }
 
-// item writes a list item: its first paragraph after the marker, the rest as
-// blocks.
+// item writes a list item: the marker and the first paragraph, then the remaining blocks.
 func (w *markdownWalker) item(n ast.Node, marker string, depth int) {
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
 		switch c.(type) {
@@ -208,7 +206,7 @@ func (w *markdownWalker) table(n *extast.Table) {
 	if rows == 0 {
 		w.b.Row(nil, header)
 	}
-	w.b.last = kindNone // rows of the next table are not of this one
+	w.b.last = kindNone // rows of the next table are separate
 }
 
 func (w *markdownWalker) lines(n ast.Node) string {
@@ -220,7 +218,7 @@ func (w *markdownWalker) lines(n ast.Node) string {
 	return out.String()
 }
 
-// inline returns the words of a block without markup and addresses.
+// inline returns the text of a block without markup and addresses.
 func (w *markdownWalker) inline(n ast.Node) string {
 	var out strings.Builder
 	w.writeInline(&out, n)
@@ -254,7 +252,7 @@ func (w *markdownWalker) writeInline(out *strings.Builder, n ast.Node) {
 			segment := c.Segments.At(0)
 			raw := segment.Value(w.src)
 			switch name := tagName.FindSubmatch(raw); {
-			case name == nil: // a component; what separates two of them is their style
+			case name == nil: // a component; only style separates two of them
 				if m := jsxTitle.FindSubmatch(raw); m != nil {
 					out.WriteString(string(m[1]) + ": ")
 				}
@@ -281,10 +279,10 @@ func (w *markdownWalker) writeInline(out *strings.Builder, n ast.Node) {
 	}
 }
 
-// tagName matches the name in a tag. Components have capitals.
+// tagName matches the name in a tag. Components begin with a capital and don't match.
 var tagName = regexp.MustCompile(`^</?([a-z][\w-]*)`)
 
-// unescape removes backslashes from punctuation and resolves entities.
+// unescape removes backslashes before punctuation and resolves entities.
 func unescape(value []byte) []byte {
 	if bytes.IndexByte(value, '\\') < 0 && bytes.IndexByte(value, '&') < 0 {
 		return value
@@ -292,7 +290,7 @@ func unescape(value []byte) []byte {
 	return util.UnescapePunctuations(util.ResolveEntityNames(util.ResolveNumericReferences(value)))
 }
 
-// slug makes the anchor that GitHub gives a heading.
+// slug returns the anchor that GitHub gives a heading.
 func slug(taken map[string]int, heading string) string {
 	var out strings.Builder
 	for _, r := range strings.ToLower(heading) {
@@ -315,9 +313,8 @@ func slug(taken map[string]int, heading string) string {
 
 var atxHeading = regexp.MustCompile(`^ {0,3}(#{1,6})[ \t]+(.+?)[ \t]*#*[ \t]*$`)
 
-// scanMarkdown reads headings, fenced code and paragraphs line by line, in linear
-// time, and keeps all other markup. above is the number of lines of the file before
-// src; -1 if unknown.
+// scanMarkdown reads headings, fenced code and paragraphs line by line, in linear time, and keeps
+// all other markup. above is the number of lines before src in the file, or -1 if unknown.
 func scanMarkdown(b *builder, src string, slugs map[string]int, above int) {
 	fence := ""
 	var lines []string
@@ -367,8 +364,8 @@ var (
 	jsxComment = regexp.MustCompile(`\{/\*.*?\*/\}`)
 )
 
-// stripMDX removes what MDX adds to Markdown: imports, exports, comments, and
-// lines with only the tag of a component, whose title is kept.
+// stripMDX removes the additions of MDX to Markdown: imports, exports, comments, and lines with
+// only a component's tag, except its title.
 func stripMDX(src string) string {
 	var out strings.Builder
 	fenced := false

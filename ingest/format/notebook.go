@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// maxOutput is how many bytes of a cell's output are read, which say what it is.
+// maxOutput is the number of bytes read from a cell's output, enough to show its nature.
 const maxOutput = 2000
 
 // A notebook has the fields of a Jupyter file (nbformat 4) that are read.
@@ -32,7 +32,7 @@ type notebookCell struct {
 	}
 }
 
-// stringLines is a text of a notebook: a string or a list of lines.
+// stringLines is a text in a notebook: a string or a list of lines.
 type stringLines string
 
 func (m *stringLines) UnmarshalJSON(data []byte) error {
@@ -44,11 +44,10 @@ func (m *stringLines) UnmarshalJSON(data []byte) error {
 	if len(data) > 0 && data[0] == '"' {
 		return json.Unmarshal(data, (*string)(m))
 	}
-	return nil // it is not text
+	return nil // not text
 }
 
-// Notebook reads a Jupyter notebook: Markdown, code, and the beginning of its
-// output.
+// Notebook reads a Jupyter notebook: Markdown, code, and the beginning of its output.
 func Notebook(doc *Document, data []byte) error {
 	src, err := charset.Decode(data, "")
 	if err != nil {

@@ -24,7 +24,7 @@ func Office(doc *Document, data []byte) error {
 		partial = append(partial, doc.Partial)
 	}
 	doc.Partial = oneLine(Clean(strings.Join(append(w.partial, partial...), "; ")))
-	// The name of a sheet says less than that of the file.
+	// The name of a sheet is less informative than the file name.
 	if doc.Title == "" && len(doc.Sections) > 0 && !strings.HasPrefix(doc.Sections[0].Anchor, sheetPrefix) {
 		doc.Title = doc.Sections[0].Heading
 	}
@@ -35,7 +35,7 @@ func Office(doc *Document, data []byte) error {
 type officeWriter struct {
 	doc     *Document
 	b       *builder
-	pending *Section // begins with the next words that are neither a heading nor a row with an anchor
+	pending *Section // begins with the next text that is neither a heading nor a row with an anchor
 	partial []string
 }
 
@@ -55,7 +55,7 @@ func (w *officeWriter) write(b office.Block) {
 			w.b.begin(Section{Level: 2, Anchor: oneLine(Clean(b.Anchor))}, func() { w.table(b) })
 			return
 		}
-		w.b.last = kindNone // rows of one table are not of the next
+		w.b.last = kindNone // rows of the next table are separate
 		w.inSection(func() { w.table(b) })
 		w.b.last = kindNone
 	case office.Item:
@@ -65,7 +65,7 @@ func (w *officeWriter) write(b office.Block) {
 	}
 }
 
-// inSection writes words, and begins the pending section with the first of them.
+// inSection writes text, and begins the pending section if there is text.
 func (w *officeWriter) inSection(write func()) {
 	if w.pending == nil {
 		write()
@@ -74,11 +74,11 @@ func (w *officeWriter) inSection(write func()) {
 	}
 }
 
-// table writes each row on its own line, with the names of its columns.
+// table writes each row on its own line, with its column names.
 func (w *officeWriter) table(b office.Block) {
 	var header []string
 	for i, row := range b.Rows {
-		if i < b.Names { // names may be in several rows
+		if i < b.Names { // names may span several rows
 			header = mergeNames(header, row)
 		} else {
 			w.b.Row(header, row)
@@ -86,8 +86,7 @@ func (w *officeWriter) table(b office.Block) {
 	}
 }
 
-// html reads a page like a file of that format, but all of it: a book has no
-// menus.
+// html reads a page like an HTML file, but keeps all of it, since a book has no menus.
 func (w *officeWriter) html(page []byte) {
 	text, err := charset.Decode(page, declaredCharset(page))
 	if err != nil {

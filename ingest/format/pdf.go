@@ -9,7 +9,7 @@ import (
 	"ibid/ingest/pdf"
 )
 
-// PDF makes a document of the pages of a PDF file.
+// PDF fills a document from the pages of a PDF file.
 func PDF(doc *Document, file *pdf.File) {
 	if !isPlaceholder(file.Author) {
 		doc.setMeta("author", file.Author)
@@ -22,7 +22,7 @@ func PDF(doc *Document, file *pdf.File) {
 	largest := 0 // level of the outermost heading on the first page
 	for i, page := range file.Pages {
 		b.Page(i + 1)
-		// No blank line divides a sentence that spans two pages.
+		// A sentence may continue on the next page, without a blank line.
 		b.continues = i > 0 && endsInSentence(b.text.String())
 		for _, block := range page.Blocks {
 			switch {
@@ -50,7 +50,7 @@ func PDF(doc *Document, file *pdf.File) {
 	doc.Partial = partialReason(file)
 }
 
-// partialReason names the pages that could not be read completely, and why.
+// partialReason names the pages that could not be read completely, with the reason.
 func partialReason(file *pdf.File) string {
 	var said []string
 	if file.Rebuilt {
@@ -69,7 +69,7 @@ func partialReason(file *pdf.File) string {
 	return strings.Join(said, "; ")
 }
 
-// ListPages lists pages by number.
+// ListPages returns a list of page numbers in words.
 func ListPages(pages []int) string {
 	const most = 10
 	said := "page "
@@ -83,7 +83,7 @@ func ListPages(pages []int) string {
 	return said
 }
 
-// endsInSentence reports whether a text stops inside a sentence.
+// endsInSentence reports whether a text ends inside a sentence.
 func endsInSentence(s string) bool {
 	r, _ := utf8.DecodeLastRuneInString(s)
 	return s != "" && !strings.ContainsRune(".!?:。！？：”\"’)", r)
@@ -104,7 +104,7 @@ func isTitle(s string) bool {
 	return utf8.RuneCountInString(s) >= 3
 }
 
-// isPlaceholder recognises what programs write in place of a title or an author.
+// isPlaceholder reports whether s is a program's placeholder for a title or an author.
 func isPlaceholder(s string) bool {
 	switch strings.ToLower(strings.TrimSpace(s)) {
 	case "(anonymous)", "anonymous", "(unspecified)", "unspecified", "unknown":

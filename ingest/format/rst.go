@@ -7,23 +7,22 @@ import (
 )
 
 var (
-	rstDirective = regexp.MustCompile(`^\.\.(?: +(?:\|[^|]*\| +)?([\w:-]+)::)?(?:\s+(.*))?$`) // also comments, targets and footnotes
+	rstDirective = regexp.MustCompile(`^\.\.(?: +(?:\|[^|]*\| +)?([\w:-]+)::)?(?:\s+(.*))?$`) // also matches comments, targets and footnotes
 	rstOption    = regexp.MustCompile(`^:[\w -]+:(?:\s.*)?$`)
 	rstRole      = regexp.MustCompile(":[\\w:+.-]+:`[~!]?([^`<]*?)(?:\\s*<[^`>]*>)?`")
-	rstLink      = regexp.MustCompile("`([^`<]+?)[ \\t]*(\\n?)\\s*<[^`>\\s]*>`__?") // also over two lines
+	rstLink      = regexp.MustCompile("`([^`<]+?)[ \\t]*(\\n?)\\s*<[^`>\\s]*>`__?") // may span two lines
 	rstNamed     = regexp.MustCompile("(^|[^`])`([^`]+)`_{0,2}")
 	rstLiteral   = regexp.MustCompile("``([^`]+)``")
 )
 
-// rstCode are directives whose content is preformatted, rstDropped those without
-// text.
+// rstCode are directives with preformatted content, rstDropped those without text.
 var (
 	rstCode    = set(`code code-block sourcecode parsed-literal console prompt math command-output`)
 	rstDropped = set(`image toctree contents include raw index meta highlight default-role role sectnum literalinclude currentmodule`)
 )
 
-// RST reads reStructuredText as the Markdown that says nearly the same: directives are
-// replaced by their content, and tables are kept as written.
+// RST reads reStructuredText by converting it to Markdown: directives are replaced by their
+// content, and tables are kept as written.
 func RST(doc *Document, data []byte) error {
 	src, err := sourceText(data)
 	if err != nil {
@@ -41,15 +40,15 @@ func RST(doc *Document, data []byte) error {
 	return nil
 }
 
-// An rstReader replaces each line by one of Markdown, so that their numbers stay.
+// An rstReader converts each line to one line of Markdown, so that line numbers stay the same.
 type rstReader struct {
 	lines  []string
 	at     int
-	levels map[string]int // of headings, by the signs around them
-	over   string         // the sign of a line of signs right above
+	levels map[string]int // level of a heading by the signs around it
+	over   string         // sign of the line right above, if it is a rule
 }
 
-// next replaces a line, and the block that it begins.
+// next converts a line and the block that it begins.
 func (r *rstReader) next() {
 	line := strings.TrimRight(r.lines[r.at], " \t")
 	trimmed, indent, over := strings.TrimSpace(line), leadingSpace(line), r.over
@@ -67,7 +66,7 @@ func (r *rstReader) next() {
 		switch *out = ""; {
 		case rstCode[name]:
 			r.code(out, indent)
-		case rstDropped[name], name == "" && !strings.HasPrefix(argument, "["): // also comments
+		case rstDropped[name], name == "" && !strings.HasPrefix(argument, "["): // includes comments
 			clear(r.block(indent))
 		case name != "figure":
 			*out = argument
@@ -105,7 +104,7 @@ func (r *rstReader) next() {
 	*out = strings.Repeat(" ", min(indent, 3)) + rstLiteral.ReplaceAllString(trimmed, "`$1`")
 }
 
-// block returns the blank and deeper indented lines that follow.
+// block returns the following lines that are blank or indented more deeply.
 func (r *rstReader) block(indent int) []string {
 	start := r.at
 	for r.at < len(r.lines) && (strings.TrimSpace(r.lines[r.at]) == "" || leadingSpace(r.lines[r.at]) > indent) {
@@ -114,7 +113,7 @@ func (r *rstReader) block(indent int) []string {
 	return r.lines[start:r.at]
 }
 
-// code makes a fenced block of the lines that follow one which is the fence.
+// code encloses the following block in a fence and writes its opening line to fence.
 func (r *rstReader) code(fence *string, indent int) {
 	const sign = "```"
 	block, least := r.block(indent), 0
@@ -132,8 +131,8 @@ func (r *rstReader) code(fence *string, indent int) {
 	}
 }
 
-// isTableBorder reports whether a line is the border of a simple table
-// ("=== ====") or of a grid ("+---+---+").
+// isTableBorder reports whether a line is the border of a simple table ("=== ====") or of a grid
+// ("+---+---+").
 func isTableBorder(line string) bool {
 	t := strings.TrimSpace(line)
 	return len(t) > 4 && (t[0] == '+' && strings.Trim(t, "+-=") == "" && strings.ContainsAny(t, "-=") ||

@@ -17,17 +17,17 @@ var (
 )
 
 const (
-	// A passage of speech ends with a sentence from this length …
+	// A passage of speech ends with the first sentence that ends after speechBytes,
 	speechBytes = 500
-	// … anywhere from this length,
+	// or anywhere after maxSpeechBytes,
 	maxSpeechBytes = 1500
 	// or before a silence.
 	silence = 4 * time.Second
 )
 
-// Subtitles reads SubRip and WebVTT as speech: successive cues are one paragraph.
-// The anchor of its section is the time at which it begins, as a media fragment
-// ("t=754" is 12:34; Media Fragments URI 1.0, 4.2.1).
+// Subtitles reads SubRip and WebVTT as speech: it joins successive cues into paragraphs. The anchor
+// of a paragraph's section is its start time as a media fragment ("t=754" is 12:34; Media Fragments
+// URI 1.0, 4.2.1).
 func Subtitles(doc *Document, data []byte) error {
 	src, err := sourceText(data)
 	if err != nil {
@@ -71,14 +71,14 @@ func Subtitles(doc *Document, data []byte) error {
 	return nil
 }
 
-// cueText replaces the tag of a speaker by the name and removes all others.
+// cueText replaces a speaker's tag by the name and removes all other tags.
 func cueText(line string) string {
 	return strings.TrimSpace(cueTags.ReplaceAllString(cueVoice.ReplaceAllString(line, "$1: "), ""))
 }
 
-// cueTime reads hours, minutes, seconds and thousandths.
+// cueTime parses hours, minutes, seconds and thousandths.
 func cueTime(parts []string) time.Duration {
-	// Digits alone are always a duration.
+	// Digits are always a valid duration.
 	t, _ := time.ParseDuration(cmp.Or(parts[0], "0") + "h" + parts[1] + "m" + parts[2] + "s" + parts[3] + "ms")
 	return t
 }

@@ -14,16 +14,16 @@ import (
 	"ibid/ingest/office"
 )
 
-// Table reads comma- or tab-separated values. Each row is one line with the names
-// of its columns, and a section with the anchor "row=N" (RFC 7111), N being the
-// row's 1-based position in the file, the row of names included.
+// Table reads comma- or tab-separated values. Each row is one line with its column names, and a
+// section with the anchor "row=N" (RFC 7111), where N is the row's 1-based position in the file,
+// counting the row of names.
 func Table(doc *Document, data []byte) error {
 	text, err := charset.Decode(data, "")
 	if err != nil {
 		return err
 	}
 	if !strings.Contains(text, "\n") {
-		text = strings.ReplaceAll(text, "\r", "\n") // as old Macintosh programs end lines
+		text = strings.ReplaceAll(text, "\r", "\n") // line ends of old Macintosh programs
 	}
 	comma, names := tableSeparator(doc.Path, text)
 	if at := openQuote(text, comma); at >= 0 {
@@ -58,7 +58,7 @@ func Table(doc *Document, data []byte) error {
 	return nil
 }
 
-// A tableRow is a row with its number and the line that it begins in.
+// A tableRow is a row with its number and its first line.
 type tableRow struct {
 	number, line int
 	cells        []string
@@ -67,12 +67,12 @@ type tableRow struct {
 // A tableWriter writes the rows of a table.
 type tableWriter struct {
 	builder
-	top    []tableRow // the first rows, until it is known whether one of them names the columns
+	top    []tableRow // first rows, until it is known whether one of them names the columns
 	header []string
 	labels bool // the rows are labels and values
 }
 
-// writeTop finds the names in the first rows and writes the others.
+// writeTop searches the first rows for column names and writes the rows.
 func (w *tableWriter) writeTop() {
 	var texts [][]string
 	for _, r := range w.top {
@@ -95,8 +95,8 @@ func (w *tableWriter) write(r tableRow) {
 	w.begin(Section{Level: 1, Anchor: "row=" + strconv.Itoa(r.number)}, func() { w.Row(w.header, r.cells) })
 }
 
-// tableSeparator returns the separator of a table, and the number of the row that
-// may name the columns.
+// tableSeparator returns the separator of a table, and the number of the row that may name the
+// columns.
 func tableSeparator(name, text string) (comma rune, names int) {
 	if sep, ok := strings.CutPrefix(text, "sep="); ok && len(sep) > 1 && strings.IndexByte(",;|\t", sep[0]) >= 0 { // written by Excel
 		return rune(sep[0]), 2
@@ -107,16 +107,15 @@ func tableSeparator(name, text string) (comma rune, names int) {
 	return separatorOf(text), 1
 }
 
-// csvReader returns a reader that takes quotes inside fields as they are, and rows of
-// any length.
+// csvReader returns a reader that accepts quotes inside fields and rows of any length.
 func csvReader(text string, comma rune) *csv.Reader {
 	r := csv.NewReader(strings.NewReader(text))
 	r.Comma, r.LazyQuotes, r.FieldsPerRecord, r.ReuseRecord = comma, true, -1, true
 	return r
 }
 
-// openQuote returns the start of the row with a quote that opens a field and is never
-// closed, which would make all later rows one; -1 if there is none.
+// openQuote returns the start of a row whose quote is never closed, which would make all later rows
+// part of it, or -1.
 func openQuote(text string, comma rune) int {
 	r := csvReader(text, comma)
 	for start := 0; ; start = int(r.InputOffset()) {
@@ -131,8 +130,8 @@ func openQuote(text string, comma rune) int {
 	}
 }
 
-// separatorOf returns the separator that gives the first rows the most common
-// columns; a comma if none gives two.
+// separatorOf returns the separator that yields the largest common number of columns in the first
+// rows, or a comma if none yields two.
 func separatorOf(text string) rune {
 	best, most := ',', 1
 	for _, sep := range []rune{',', ';', '\t', '|'} {

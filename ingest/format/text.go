@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Text keeps the lines of a text. Underlined lines are headings, and so are lines
-// in capitals above an indented text, as in manuals.
+// Text keeps the lines of a text. Headings are underlined lines, and lines in capitals above
+// indented text, as in manuals.
 func Text(doc *Document, data []byte) error {
 	src, err := charset.Decode(data, "")
 	if err != nil {
@@ -24,7 +24,7 @@ func Text(doc *Document, data []byte) error {
 	levels := make(map[byte]int)
 	titled := false // the first heading is underlined
 	var above, previous string
-	start, pos := 0, 0 // of the previous line and of this one
+	start, pos := 0, 0 // start of the previous and the current line
 	for line := range strings.Lines(doc.Text) {
 		bare := strings.TrimRight(line, "\n")
 		c, ok := underline(bare)
@@ -51,7 +51,7 @@ func Text(doc *Document, data []byte) error {
 			return nil
 		}
 	}
-	// A short first line before a blank one is the title.
+	// A short first line before a blank line is the title.
 	first, rest, _ := strings.Cut(doc.Text, "\n")
 	if strings.HasPrefix(rest, "\n") && len(first) <= 100 && !strings.ContainsAny(first, "|\t") && !strings.Contains(first, "   ") {
 		if r, _ := utf8.DecodeLastRuneInString(first); r != '.' && r != ',' && r != ';' {
@@ -64,8 +64,7 @@ func Text(doc *Document, data []byte) error {
 // capitals is the sign of headings that are not underlined.
 const capitals = 'A'
 
-// isCapitalsOver reports whether a line is a heading in capitals above an indented
-// line.
+// isCapitalsOver reports whether a line is a heading in capitals above an indented line.
 func isCapitalsOver(line, next string) bool {
 	indented := (leadingSpace(next) >= 3 || strings.HasPrefix(next, "\t")) && strings.TrimSpace(next) != ""
 	if line == "" || len(line) > 80 || leadingSpace(line) > 0 || !indented {
@@ -83,7 +82,7 @@ func isCapitalsOver(line, next string) bool {
 	return letters >= 3 && !strings.Contains(line, "   ")
 }
 
-// underline reports whether a line is an underline, and of which sign.
+// underline reports whether a line is an underline, and returns its sign.
 func underline(line string) (byte, bool) {
 	line = strings.TrimRight(line, " ")
 	if len(line) < 3 || strings.IndexByte("=-~^\"'`#*+:.<>_", line[0]) < 0 || strings.Trim(line, line[:1]) != "" {
@@ -92,7 +91,7 @@ func underline(line string) (byte, bool) {
 	return line[0], true
 }
 
-// isHeadingOver reports whether a line can be the heading over an underline.
+// isHeadingOver reports whether a line can be the heading above an underline.
 func isHeadingOver(line, under string) bool {
 	text := strings.TrimSpace(line)
 	if text == "" || strings.Contains(line, "\t") || len(under) > 200 {
@@ -113,16 +112,16 @@ func isHeadingOver(line, under string) bool {
 	return letter && width <= 120 && len(under) >= width-2 && leadingSpace(line) < 4
 }
 
-// sourceText decodes a file, with its lines ended by LF.
+// sourceText decodes a file and ends its lines by LF.
 func sourceText(data []byte) (string, error) {
 	text, err := charset.Decode(data, "")
 	return strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n"), err
 }
 
-// leadingSpace counts the bytes of white space at the start of a line.
+// leadingSpace returns the number of bytes of white space at the start of a line.
 func leadingSpace(s string) int { return len(s) - len(strings.TrimLeftFunc(s, unicode.IsSpace)) }
 
-// set makes a set of the words in a text.
+// set returns a set of the words in a text.
 func set(words string) map[string]bool {
 	m := make(map[string]bool)
 	for w := range strings.FieldsSeq(words) {

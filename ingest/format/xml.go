@@ -10,15 +10,14 @@ import (
 	"strings"
 )
 
-// maxXMLDepth is how deep elements may be nested.
+// maxXMLDepth is the deepest nesting of elements.
 const maxXMLDepth = 256
 
-// The elements of documents, by names that DocBook, DITA, TEI, JATS, FictionBook
-// and others share. All other elements are data: the values of one are a line,
-// each after its name.
+// Names of document elements in DocBook, DITA, TEI, JATS, FictionBook and other formats. All other
+// elements are data: the values of an element form a line, each after its name.
 var (
 	xmlProse   = set(`p para simpara formalpara li listitem lg v subtitle caption abstract quote blockquote note dd dt remark epigraph`)
-	xmlCell    = set(`td th entry cell stentry`) // their name is not written
+	xmlCell    = set(`td th entry cell stentry`) // written without their name
 	xmlHeading = set(`title head h h1 h2 h3 heading`)
 	xmlSection = set(`section sect sect1 sect2 sect3 sect4 chapter part appendix preface article topic div div1 div2 sec book body
 		glossary bibliography reference refsect1`)
@@ -31,9 +30,9 @@ var xmlMarkup = regexp.MustCompile(`(?i)</?(?:p|br|a|div|b|i|ul|ol|li|img|strong
 
 var xmlDeclared = regexp.MustCompile(`^\s*<\?xml[^>]*?\bencoding\s*=\s*["']([\w.:-]+)["']`)
 
-// XML reads any XML. Known elements are paragraphs, titles and code; the values of
-// any other element are a line, each after its name. Declared entities are not
-// resolved, and no other file is read.
+// XML reads any XML. Known elements are paragraphs, titles and code. The values of any other
+// element form a line, each after its name. It does not resolve declared entities or read other
+// files.
 func XML(doc *Document, data []byte) error {
 	if err := checkLines(data, maxJSONLine); err != nil {
 		return err
@@ -83,8 +82,7 @@ type xmlNode struct {
 	line  int
 }
 
-// xmlTree parses a file. Unclosed elements end with the one around them; of a
-// damaged file, the tree is what precedes the damage.
+// xmlTree parses a file, up to any damage. An unclosed element ends with the enclosing one.
 func xmlTree(d *xml.Decoder) (*xmlNode, error) {
 	root := &xmlNode{}
 	open := []*xmlNode{root}
@@ -137,14 +135,13 @@ func (n *xmlNode) words() string {
 	return out.String()
 }
 
-// isBlock reports whether an element is text on its own rather than data or
-// words in a line.
+// isBlock reports whether an element is a block of text rather than data or words in a line.
 func (n *xmlNode) isBlock() bool {
 	return xmlProse[n.name] || xmlHeading[n.name] || xmlSection[n.name] || xmlCode[n.name] && n.name != "code"
 }
 
-// isInline reports whether an element is one text: it has no elements, or words
-// between them, and no block.
+// isInline reports whether an element is a single text: it contains no blocks, and words between
+// its elements, if it has any.
 func (n *xmlNode) isInline() bool {
 	text, elements := false, false
 	for _, k := range n.kids {
@@ -157,7 +154,7 @@ func (n *xmlNode) isInline() bool {
 	return text || !elements || xmlProse[n.name]
 }
 
-// attributes returns the attributes that say something.
+// attributes returns the informative attributes.
 func (n *xmlNode) attributes() (out []xml.Attr) {
 	for _, a := range n.attrs {
 		declares := a.Name.Space == "xmlns" || a.Name.Local == "xmlns" || a.Name.Space == "xsi"
@@ -168,7 +165,7 @@ func (n *xmlNode) attributes() (out []xml.Attr) {
 	return out
 }
 
-// An xmlWriter writes elements, and gathers the values of a line.
+// An xmlWriter writes elements and collects the values of a line.
 type xmlWriter struct {
 	b         builder
 	names     []string
@@ -177,7 +174,7 @@ type xmlWriter struct {
 	firstLine int // line of the first value
 }
 
-// element writes an element; level is that of a heading in it.
+// element writes an element; level is the level of a heading in it.
 func (w *xmlWriter) element(n *xmlNode, level int) {
 	if w.b.text.Len() > maxDataText || xmlDropped[n.name] {
 		return
@@ -204,7 +201,7 @@ func (w *xmlWriter) element(n *xmlNode, level int) {
 	}
 }
 
-// data adds an element to the line if it is one text, or writes its content.
+// data adds an element to the line if it is a single text, or else writes its content.
 func (w *xmlWriter) data(n *xmlNode, level int) {
 	attrs := n.attributes()
 	text := ""
@@ -270,7 +267,7 @@ func (w *xmlWriter) add(name, text string, line int) {
 	}
 }
 
-// flush writes the values on one line; equal names in a row have one.
+// flush writes the values on one line. Consecutive values of the same name share it.
 func (w *xmlWriter) flush() {
 	var heads, cells []string
 	for i, name := range w.names {
@@ -299,7 +296,7 @@ func labelText(name, text string) string {
 	return name + ": " + text
 }
 
-// proseLines joins the lines of a text that was only wrapped.
+// proseLines joins the wrapped lines of a text.
 func proseLines(text string) string {
 	var out []string
 	for paragraph := range strings.SplitSeq(strings.ReplaceAll(text, "\r\n", "\n"), "\n\n") {

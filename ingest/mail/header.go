@@ -14,7 +14,7 @@ import (
 	"ibid/ingest/charset"
 )
 
-// A header maps the fields of a message or part by name in lower case: the first of each.
+// A header maps lower-case field names of a message or part to the first field of that name.
 type header map[string]string
 
 // cutHeader separates the header of a message or part from its body.
@@ -39,7 +39,7 @@ func cutHeader(data []byte) (h header, body []byte) {
 			return h, rest
 		case size > len(line) && (line[0] == ' ' || line[0] == '\t'):
 			value = append(append(value, ' '), bytes.TrimSpace(line)...)
-		case field == "": // it is text, perhaps from the start
+		case field == "": // the body begins here, perhaps without a header
 			return h, rest
 		default:
 			end()
@@ -53,7 +53,7 @@ func cutHeader(data []byte) (h header, body []byte) {
 	return h, nil
 }
 
-// trimStart removes blank lines and the separator of a mailbox before the header of a message.
+// trimStart removes blank lines and a mailbox separator before the header of a message.
 func trimStart(data []byte) []byte {
 	for len(data) > 0 {
 		line, rest := cutLine(data)
@@ -79,10 +79,11 @@ func fieldName(line []byte) string {
 	return string(line[:i])
 }
 
-// text returns a field decoded for people.
+// text returns a decoded field.
 func (h header) text(name string) string { return decodeWords(h[name]) }
 
-// words decodes encoded words (RFC 2047), whose encoding is often not the named one.
+// words decodes encoded words (RFC 2047), whose actual encoding often differs from the declared
+// one.
 var words = mime.WordDecoder{CharsetReader: func(name string, in io.Reader) (io.Reader, error) {
 	data, err := io.ReadAll(in)
 	if err != nil {
@@ -103,11 +104,11 @@ func decodeWords(s string) string {
 	return strings.Join(strings.Fields(s), " ")
 }
 
-// looseParam matches a parameter as written by programs that do not quote.
+// looseParam matches a parameter of programs that do not quote values.
 var looseParam = regexp.MustCompile(`;\s*([\w-]+)\s*=\s*(?:"([^"]*)"|([^;]*))`)
 
-// params returns the value of a field in lower case and its decoded parameters
-// (RFC 2045, 2231), by name in lower case.
+// params returns the value of a field in lower case and its decoded parameters (RFC 2045, 2231) by
+// lower-case name.
 func (h header) params(name string) (value string, params map[string]string) {
 	value, params, err := mime.ParseMediaType(h[name])
 	if err != nil {
@@ -125,7 +126,7 @@ func (h header) params(name string) (value string, params map[string]string) {
 	return strings.ToLower(strings.TrimSpace(value)), params
 }
 
-// decodeBase64 decodes any number of joined pieces, each up to its padding.
+// decodeBase64 decodes any number of concatenated pieces, each up to its padding.
 func decodeBase64(body []byte) (out []byte) {
 	for piece := range bytes.SplitSeq(body, []byte("=")) {
 		letters := bytes.Map(func(r rune) rune {
@@ -137,7 +138,7 @@ func decodeBase64(body []byte) (out []byte) {
 		if len(letters)%4 == 1 {
 			letters = letters[:len(letters)-1]
 		}
-		// Only letters of the alphabet are left: decoding cannot fail.
+		// Only letters of the alphabet are left, so decoding can't fail.
 		out, _ = base64.RawStdEncoding.AppendDecode(out, letters)
 	}
 	return out

@@ -1,6 +1,6 @@
-// Package mail reads messages (RFC 5322, MIME) and mailboxes (mbox) as they
-// occur in practice: truncated, wrongly encoded or without headers. It returns
-// no errors: parts that it cannot parse are text or are left out.
+// Package mail reads messages (RFC 5322, MIME) and mailboxes (mbox) as they occur in practice:
+// truncated, wrongly encoded or without headers. It returns no errors: parts that it can't parse
+// become text or are left out.
 package mail
 
 import (
@@ -18,23 +18,22 @@ import (
 
 // A Message is one decoded mail.
 type Message struct {
-	// The fields of the header, decoded; empty where missing.
+	// Decoded header fields; empty if missing.
 	From, To, Cc, Subject, Date string
-	// Time is the parsed Date, zero when it cannot be parsed.
+	// Time is the parsed Date, or zero if it can't be parsed.
 	Time time.Time
-	// Bodies are the texts to read, in order. Of alternatives it has only the
-	// plainest.
+	// Bodies are the texts of the message, in order, with only the plainest of alternatives.
 	Bodies []Body
 	// Files are the attachments, including attached messages.
 	Files []File
-	// Partial says what was left out.
+	// Partial describes the parts that were left out.
 	Partial string
 }
 
 // A Body is a text of a message.
 type Body struct {
-	HTML, RTF bool   // the format of the text; plain text is neither
-	Text      string // valid UTF-8, but for RTF
+	HTML, RTF bool   // format of the text; plain text is neither
+	Text      string // valid UTF-8, except for RTF
 }
 
 // A File is an attachment.
@@ -63,7 +62,7 @@ func Read(data []byte) *Message {
 	return m
 }
 
-// timeOf parses the dates of RFC 5322 and those of old programs.
+// timeOf parses dates of RFC 5322 and of old programs.
 func timeOf(date string) time.Time {
 	t, err := netmail.ParseDate(date)
 	date, _, _ = strings.Cut(date, " (")
@@ -111,7 +110,7 @@ func (r *reader) part(h header, body []byte, standard string, depth int) []Body 
 	attached := disposition == "attachment" || name != ""
 	switch {
 	case isText && !attached:
-		// What does not decode is not text, whatever it declares.
+		// Content that can't be decoded is not text, whatever its declared type.
 		text, err := charset.Decode(content, params["charset"])
 		if err != nil || strings.TrimSpace(text) == "" {
 			return nil
@@ -123,7 +122,7 @@ func (r *reader) part(h header, body []byte, standard string, depth int) []Body 
 		if !strings.EqualFold(path.Ext(name), ".eml") {
 			name += ".eml"
 		}
-	case !attached && (strings.HasPrefix(kind, "image/") || kind == "text/css"): // of a page
+	case !attached && (strings.HasPrefix(kind, "image/") || kind == "text/css"): // belongs to a page
 		return nil
 	default:
 		if name = cmp.Or(name, "attachment"); path.Ext(name) == "" {
@@ -134,10 +133,10 @@ func (r *reader) part(h header, body []byte, standard string, depth int) []Body 
 	return nil
 }
 
-// dataTypes are those of text that is a file.
+// dataTypes are text types whose parts are files.
 var dataTypes = []string{"text/calendar", "text/css", "text/rtf", "text/vcard", "text/xml"}
 
-// endings are those of files that can be read, by type.
+// endings maps types to the endings of readable files.
 var endings = map[string]string{"application/pdf": ".pdf", "application/zip": ".zip", "text/html": ".html", "text/plain": ".txt",
 	"text/csv": ".csv", "text/calendar": ".ics", "text/rtf": ".rtf", "text/vcard": ".vcf", "text/xml": ".xml"}
 
@@ -159,7 +158,7 @@ func (r *reader) multipart(kind string, body []byte, boundary string, depth int)
 	if kind != "multipart/alternative" || len(all) == 0 {
 		return slices.Concat(all...)
 	}
-	// The first alternative without HTML, unless it only refers to the last.
+	// Prefer the first alternative without HTML, unless it only refers to the last one.
 	last := all[len(all)-1]
 	if i := slices.IndexFunc(all, func(b []Body) bool { return !b[0].HTML }); i >= 0 && 4*countWords(all[i]) >= countWords(last) {
 		return all[i]
@@ -176,8 +175,7 @@ func countWords(bodies []Body) (n int) {
 	return n
 }
 
-// cutParts splits a body at its boundary. The last part of a truncated body
-// counts too.
+// cutParts splits a body at its boundary, including the last part of a truncated body.
 func cutParts(body []byte, boundary string) (parts [][]byte) {
 	delimiter := []byte("--" + boundary)
 	start, pos := -1, 0
@@ -217,7 +215,7 @@ func baseName(name string) string {
 	return strings.ToValidUTF8(name[:min(len(name), 200)], "")
 }
 
-// Mailbox returns the messages of an mbox file in order. They share its bytes.
+// Mailbox returns the messages of an mbox file in order. They share its memory.
 func Mailbox(data []byte) (messages [][]byte) {
 	start, pos := 0, 0
 	blank := true
@@ -237,7 +235,7 @@ func Mailbox(data []byte) (messages [][]byte) {
 	return messages
 }
 
-// isSeparator recognises the line before a message of an mbox file by its date.
+// isSeparator reports whether a line precedes a message in an mbox file, by its date.
 func isSeparator(line []byte) bool {
 	rest, ok := bytes.CutPrefix(line, []byte("From "))
 	if !ok || len(rest) > 1000 {

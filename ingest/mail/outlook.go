@@ -12,14 +12,14 @@ import (
 	"ibid/ingest/compound"
 )
 
-// Properties of a message of Outlook (MS-OXPROPS).
+// Properties of an Outlook message (MS-OXPROPS).
 const (
 	olClass       = "001A"
 	olSubject     = "0037"
 	olSent        = 0x0039
 	olSender      = "0C1A"
 	olSenderAt    = "5D01"
-	olSentBy      = "0C1F" // an address, of Exchange in a form of its own
+	olSentBy      = "0C1F" // an address, which Exchange writes in its own form
 	olTo          = "0E04"
 	olCc          = "0E03"
 	olReceived    = 0x0E06
@@ -34,9 +34,9 @@ const (
 	olSMTP        = "39FE"
 )
 
-// olDetails are the properties that appointments, tasks and contacts have besides their
-// text. Those from 0x10000 on have a set (the beginning of its GUID) and a number of
-// their own in it, and a property of another number in each file.
+// olDetails are the properties of appointments, tasks and contacts in addition to their text.
+// Properties from 0x10000 on are named: they have a set (the beginning of its GUID), a number in
+// that set, and a different property number in each file.
 var olDetails = []struct {
 	label    string
 	property int
@@ -48,9 +48,9 @@ var olDetails = []struct {
 	{"Address (work)", 0x2004_801B}, {"Address (home)", 0x2004_801A},
 }
 
-// namedProperties returns the numbers in a file of the properties that have a set of their own.
+// namedProperties returns the property numbers of the named properties in a file.
 func namedProperties(root compound.Folder) map[int]int {
-	const first, entry, guid = 3, 8, 16 // the first sets are known and have none of these
+	const first, entry, guid = 3, 8, 16 // the first sets are predefined and contain none of these
 	in := root.Folder("__nameid_version1.0")
 	sets, entries := in.Stream("__substg1.0_00020102"), in.Stream("__substg1.0_00030102")
 	numbers := map[int]int{}
@@ -64,7 +64,7 @@ func namedProperties(root compound.Folder) map[int]int {
 	return numbers
 }
 
-// appointmentDetails returns what an appointment, a task or a contact has besides its text.
+// appointmentDetails returns the details of an appointment, task or contact.
 func appointmentDetails(in compound.Folder, properties []byte, numbers map[int]int) string {
 	class := property(in, olClass)
 	if class == "" || strings.HasPrefix(class, "IPM.Note") {
@@ -79,7 +79,7 @@ func appointmentDetails(in compound.Folder, properties []byte, numbers map[int]i
 		value := property(in, fmt.Sprintf("%04X", number))
 		if t := timeProperty(properties, uint32(number)); !t.IsZero() {
 			value = t.Format("2006-01-02 15:04 MST")
-			if strings.HasPrefix(class, "IPM.Task") { // a day, as its midnight
+			if strings.HasPrefix(class, "IPM.Task") { // a day, stored as midnight
 				value = t.Format(time.DateOnly)
 			}
 		}
@@ -90,7 +90,7 @@ func appointmentDetails(in compound.Folder, properties []byte, numbers map[int]i
 	return strings.Join(lines, "\n\n")
 }
 
-// Outlook reads a message of Outlook (MS-OXMSG).
+// Outlook reads an Outlook message (MS-OXMSG).
 func Outlook(data []byte) (*Message, error) {
 	root, err := compound.Open(data)
 	if err == nil && !root.Has("__properties_version1.0") {
@@ -106,7 +106,7 @@ func Outlook(data []byte) (*Message, error) {
 	return m, nil
 }
 
-// readOutlook reads the message in a folder, and counts the attachments that are not in it.
+// readOutlook reads the message in a folder, and counts the attachments that it doesn't contain.
 func readOutlook(in compound.Folder, numbers map[int]int, depth int) (m *Message, left int) {
 	m = &Message{From: property(in, olSender), To: property(in, olTo), Cc: property(in, olCc), Subject: property(in, olSubject)}
 	address := cmp.Or(property(in, olSenderAt), property(in, olSentBy))
@@ -155,19 +155,19 @@ func readOutlook(in compound.Folder, numbers map[int]int, depth int) (m *Message
 	return m, left
 }
 
-// addPartial adds to what was left out.
+// addPartial adds a description of a part that was left out.
 func (m *Message) addPartial(why string) {
 	if !strings.Contains(m.Partial, why) {
 		m.Partial = strings.TrimPrefix(m.Partial+"; "+why, "; ")
 	}
 }
 
-// rtfWords precede every compressed text, which may refer to them (MS-OXRTFCP, 2.1.2.1).
+// rtfWords is the text that precedes every compressed text, which may refer to it (MS-OXRTFCP,
+// 2.1.2.1).
 const rtfWords = `{\rtf1\ansi\mac\deff0\deftab720{\fonttbl;}{\f0\fnil \froman \fswiss \fmodern \fscript \fdecor MS Sans SerifSymbolArial` +
 	`Times New RomanCourier{\colortbl\red0\green0\blue0` + "\r\n" + `\par \pard\plain\f0\fs20\b\i\u\tab\tx`
 
-// decompress returns a text in compressed RTF (MS-OXRTFCP); of a damaged one, what
-// precedes the damage.
+// decompress decompresses RTF (MS-OXRTFCP), up to any damage.
 func decompress(data []byte) string {
 	const head, window = 16, 4096
 	if len(data) < head {
@@ -184,13 +184,13 @@ func decompress(data []byte) string {
 	out := []byte(rtfWords)
 	for flags := 1; len(data) > 0; flags >>= 1 {
 		switch {
-		case flags == 1: // the next eight
+		case flags == 1: // the next eight flags
 			flags, data = int(data[0])<<1|0x200, data[1:]
 		case flags&1 == 0:
 			out, data = append(out, data[0]), data[1:]
 		case len(data) == 1:
 			data = nil
-		default: // a place in the window and a length
+		default: // an offset in the window and a length
 			place, length := int(data[0])<<4|int(data[1])>>4, int(data[1]&15)+2
 			data = data[2:]
 			from := len(out) - 1 - (len(out)-1-place+window)%window
@@ -206,8 +206,8 @@ func decompress(data []byte) string {
 	return string(out[len(rtfWords):])
 }
 
-// addressees adds the addresses of the recipients to their names. Messages without
-// the names have no other list of them.
+// addressees adds the recipients' addresses to their names. In messages without the names, they are
+// the only list of recipients.
 func (m *Message) addressees(in compound.Folder) {
 	var all []string
 	for _, folder := range in.Names("__recip_version1.0_") {
@@ -227,7 +227,7 @@ func (m *Message) addressees(in compound.Folder) {
 	m.To = cmp.Or(m.To, strings.Join(all, ", "))
 }
 
-// property returns a text, which is in UTF-16 or in an encoding of its own.
+// property returns a text property, which is in UTF-16 or in another encoding.
 func property(in compound.Folder, tag string) string {
 	name := "__substg1.0_" + tag
 	if text := compound.UTF16(in.Stream(name + "001F")); text != "" {
@@ -241,7 +241,7 @@ func property(in compound.Folder, tag string) string {
 	return ""
 }
 
-// timeProperty returns the value of one of the properties that is a time.
+// timeProperty returns the value of a time property.
 func timeProperty(properties []byte, id uint32) time.Time {
 	const head, size = 32, 16
 	for at := head; at+size <= len(properties); at += size {

@@ -10,7 +10,7 @@ import (
 // A Block is a piece of a document.
 type Block struct {
 	Kind   Kind
-	Level  int    // of a heading or section, from 1; of a list item, from 0; or a page number
+	Level  int    // heading or section level from 1, list level from 0, or page number
 	Anchor string // leads to a heading, section or row; may be empty
 	Marker string // of a list item
 	Text   string

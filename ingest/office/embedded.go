@@ -14,8 +14,8 @@ import (
 // maxEmbedded is the largest embedded file, in bytes, that is extracted.
 const maxEmbedded = 64 << 20
 
-// HoldsFiles reports whether a document may have embedded files. It is quick and may return true
-// for a document without any.
+// HoldsFiles reports whether a document may have embedded files. It is quick and errs on the side
+// of true.
 func HoldsFiles(data []byte) bool {
 	return bytes.HasPrefix(data, []byte("PK")) &&
 		(bytes.Contains(data, []byte("/embeddings/")) || bytes.Contains(data, []byte("Obj")))

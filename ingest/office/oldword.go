@@ -44,7 +44,7 @@ type oldWord struct {
 // end there.
 type wordRun struct {
 	start, end int
-	level      int // of a heading, from 1; 0 for none
+	level      int // heading level from 1; 0 for none
 	list       listRef
 	inTable    bool
 	rowEnds    bool

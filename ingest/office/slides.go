@@ -140,8 +140,8 @@ func (s *slideReader) shape(x *xmlReader) (sh shape) {
 	return sh
 }
 
-// drawnBlocks reads the paragraphs of a shape. In an outline, paragraphs are list items; elsewhere,
-// only those with a bullet.
+// drawnBlocks reads the paragraphs of a shape. Paragraphs of an outline and paragraphs with a
+// bullet are list items.
 func drawnBlocks(x *xmlReader, outline bool) []Block {
 	var out []Block
 	x.each(func(e element) {

@@ -354,7 +354,7 @@ func (r *gridReader) joinColumns(from, to, further int) {
 	r.columns = slices.Replace(r.columns, from, to, column{r.columns[from].x0, r.columns[to-1].x1, rows})
 }
 
-// joinedColumn joins columns into one from x0 to x1, without overlapping the others.
+// joinedColumn joins columns into one from x0 to x1, without overlapping other columns.
 func (r *gridReader) joinedColumn(from, to int, x0, x1 float64) column {
 	whole := column{x0: x0, x1: x1}
 	for _, part := range r.columns[from:to] {
@@ -370,7 +370,7 @@ func (r *gridReader) joinedColumn(from, to int, x0, x1 float64) column {
 }
 
 // columnsOf returns the range of columns that a cell is in. A cell that begins or ends with a
-// column is only in that column, even if it overlaps others.
+// column belongs only to that column, although it may overlap others.
 func (r *gridReader) columnsOf(c *cell) (from, to int) {
 	size := c.lines[0].size
 	for from < len(r.columns) && r.columns[from].x1 <= c.x0+0.1*size {
@@ -503,7 +503,7 @@ func (r *gridReader) placeCells(cells []*cell, above bool) []*cell {
 	return row
 }
 
-// appendTo returns a cell with the lines of above followed by those of c.
+// appendTo returns a cell with the lines of above, then the lines of c.
 func (c *cell) appendTo(above *cell) *cell {
 	if c == nil || above == nil {
 		return cmp.Or(c, above)

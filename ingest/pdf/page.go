@@ -470,7 +470,7 @@ const (
 // lineOfNote is the line height of a note in points.
 const lineOfNote = 10
 
-// annotations draws fields and notes where they appear on the page, and comments below it.
+// annotations draws fields and notes at their position on the page, and comments below it.
 func (d *drawing) annotations(list pdf.Value) {
 	comments := -100.0
 	page := d.glyphs[:len(d.glyphs):len(d.glyphs)] // without annotations
@@ -494,7 +494,7 @@ func (d *drawing) annotations(list pdf.Value) {
 	}
 }
 
-// rectangle returns the corners of an annotation; ok is false if it has none.
+// rectangle returns the corners of an annotation; ok is false if the annotation has no rectangle.
 func rectangle(a pdf.Value) (left, bottom, right, top float64, ok bool) {
 	r := a.Key("Rect")
 	x, y, x2, y2 := r.Index(0).Float64(), r.Index(1).Float64(), r.Index(2).Float64(), r.Index(3).Float64()

@@ -27,7 +27,7 @@ func (r rule) turnedTo(turn int) rule {
 	return rule{min(x0, x1), min(y0, y1), max(x0, x1), max(y0, y1)}
 }
 
-// A path is drawn as rules where it is straight.
+// A path collects the straight lines that are drawn as rules.
 type path struct {
 	parts [][][2]float64
 	rules []rule

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// notPublic are the parts of the public ranges that lead to this machine, to its
-// network or to no host of the internet. 168.63.129.16 is a cloud's metadata.
+// notPublic are the parts of the public ranges that lead to this machine, to its network or to no
+// host of the internet. 168.63.129.16 serves a cloud's metadata.
 var notPublic = func() (prefixes []netip.Prefix) {
 	for p := range strings.FieldsSeq(`0.0.0.0/8 100.64.0.0/10 168.63.129.16/32 192.0.0.0/24 192.0.2.0/24 192.88.99.0/24
 		198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 240.0.0.0/4 2001::/23 2001:db8::/32 2002::/16 3fff::/20`) {
@@ -26,10 +26,10 @@ var notPublic = func() (prefixes []netip.Prefix) {
 	return prefixes
 }()
 
-// publicIPv6 is the only range of IPv6 that the internet uses.
+// publicIPv6 is the only IPv6 range in use on the internet.
 var publicIPv6 = netip.MustParsePrefix("2000::/3")
 
-// isPublic reports whether an address is that of a host of the internet.
+// isPublic reports whether an address belongs to an internet host.
 func isPublic(a netip.Addr) bool {
 	if a = a.Unmap(); a.Zone() != "" || !a.IsGlobalUnicast() || a.IsPrivate() || a.Is6() && !publicIPv6.Contains(a) {
 		return false
@@ -40,8 +40,7 @@ func isPublic(a netip.Addr) bool {
 // maxAddress is the longest address in bytes that is fetched.
 const maxAddress = 2048
 
-// parse reads an address and brings it into its usual form: the name in lower
-// case, no port that is the default, no fragment.
+// parse parses an address and normalises it: lower-case host, no default port, no fragment.
 func parse(address string) (*url.URL, error) {
 	u, err := url.Parse(strings.TrimSpace(address))
 	if err != nil {
@@ -50,7 +49,7 @@ func parse(address string) (*url.URL, error) {
 	return normalize(u)
 }
 
-// normalize is parse for an address that was read.
+// normalize is like parse for a parsed address.
 func normalize(u *url.URL) (*url.URL, error) {
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https":
@@ -71,7 +70,7 @@ func normalize(u *url.URL) (*url.URL, error) {
 			return nil, errors.New("the address has no valid host")
 		}
 	}
-	// The dots of a fully qualified name, and of characters that are written like one.
+	// Remove the dots of a fully qualified name, and characters written like dots.
 	if host = strings.TrimRight(host, "."); host == "" {
 		return nil, errors.New("the address has no host")
 	}
@@ -88,8 +87,8 @@ func normalize(u *url.URL) (*url.URL, error) {
 // maxPath is the longest path of a document in bytes.
 const maxPath = 400
 
-// documentPath returns the path of the document for a page: that of its address,
-// with the ending of its format. [Site] makes it unique.
+// documentPath returns the path of the document for a page: the path of its address, with the
+// ending of its format. [Site] makes it unique.
 func documentPath(u *url.URL, ending string) string {
 	var segments []string
 	for s := range strings.SplitSeq(strings.Trim(u.EscapedPath(), "/"), "/") {

@@ -12,11 +12,11 @@ import (
 	"ibid/ingest/child"
 )
 
-// childRole is the role of children that look for addresses in pages and sitemaps.
+// childRole is the role of child processes that find addresses in pages and sitemaps.
 const childRole = "links"
 
-// RunChild is [ingest.RunChild] for programs that also crawl sites. They call it
-// instead, before anything else.
+// RunChild is like [ingest.RunChild] for programs that also crawl sites. They call it first,
+// instead of that.
 func RunChild(getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer) (code int, ran bool) {
 	if getenv(child.Variable) == childRole {
 		return child.Run(getenv, stdin, stdout, stderr, findLinks)
@@ -24,10 +24,10 @@ func RunChild(getenv func(string) string, stdin io.Reader, stdout, stderr io.Wri
 	return ingest.RunChild(getenv, stdin, stdout, stderr)
 }
 
-// A linkRequest is a request to a child, which goes with a body.
+// A linkRequest is a request to a child process. The body follows it.
 type linkRequest struct{ At, Ending string }
 
-// findLinks is linksIn as a [child.Handler].
+// findLinks is the [child.Handler] for linksIn.
 func findLinks(message json.RawMessage, body []byte) (any, string) {
 	var request linkRequest
 	err := json.Unmarshal(message, &request)
@@ -38,7 +38,7 @@ func findLinks(message json.RawMessage, body []byte) (any, string) {
 	return linksIn(at, request.Ending, body), ""
 }
 
-// linksIn is the function of that name in a child.
+// linksIn calls the function of that name in a child process.
 func (c *crawl) linksIn(ctx context.Context, at *url.URL, ending string, body []byte) (f foundLinks, err error) {
 	if ending != ".pdf" {
 		_, err = c.children.Ask(ctx, "page", linkRequest{at.String(), ending}, body, &f)

@@ -1,5 +1,5 @@
-// Package site reads web sites: it crawls them within limits, keeps what it
-// fetched in a folder, and shows the pages as the files of a file system.
+// Package site reads web sites. It crawls them within limits, stores the fetched pages in a folder,
+// and presents them as a file system.
 package site
 
 import (
@@ -22,10 +22,10 @@ import (
 	"ibid/ingest/child"
 )
 
-// Limits bound a crawl. A zero is the default.
+// Limits bound a crawl. Zero means the default.
 type Limits struct {
-	Pages int   // addresses that are requested
-	Depth int   // links that are followed one after the other
+	Pages int   // addresses requested
+	Depth int   // consecutive links followed
 	Page  int64 // bytes of one page, unpacked
 }
 
@@ -36,7 +36,7 @@ const (
 	defaultPage  = 32 << 20
 )
 
-// Limits that are not set.
+// Fixed limits.
 const (
 	maxBytes    = 1 << 30 // of all pages together, unpacked
 	maxTime     = time.Hour
@@ -44,29 +44,29 @@ const (
 	maxSitemaps = 50
 	maxRobots   = 512 << 10
 	maxSitemap  = 50 << 20
-	savedPages  = 100 // after which the index is saved
+	savedPages  = 100 // pages between two saves of the index
 	// longestDelay is the longest time between requests that robots.txt may ask for.
 	longestDelay = 10 * time.Second
-	// resumable is the age up to which a crawl that did not end is resumed.
+	// resumable is the age up to which an unfinished crawl is resumed.
 	resumable = 24 * time.Hour
 )
 
-// A Report says what a crawl did.
+// A Report describes the outcome of a crawl.
 type Report struct {
-	Pages      int // addresses that were requested
-	Fetched    int // of them, pages that are new or have changed
+	Pages      int // addresses requested
+	Fetched    int // new or changed pages among them
 	Disallowed int // addresses that robots.txt does not allow
-	// Limits are those that were reached.
+	// Limits are the limits that were reached.
 	Limits []Notice
 }
 
-// A Notice names a part of a site that was left out.
+// A Notice describes a part of a site that was left out.
 type Notice struct {
-	// Code names the kind of notice; codes do not change.
+	// Code identifies the kind of notice. Codes are stable.
 	Code string `json:"code"`
-	// N is the number in it, of pages, addresses, links, sitemaps, minutes or megabytes.
+	// N is the number in the notice, of pages, addresses, links, sitemaps, minutes or megabytes.
 	N int `json:"n"`
-	// Address is that of the page or sitemap; empty for the site.
+	// Address is the page or sitemap; empty for the site.
 	Address string `json:"address,omitempty"`
 	// Detail is the notice in English.
 	Detail string `json:"detail"`
@@ -81,17 +81,17 @@ type crawl struct {
 	progress func(done, total int)
 	children *child.Pool
 
-	scope  url.URL // the addresses on its host below its path are read
+	scope  url.URL // addresses on its host below its path are read
 	depth  int
 	robots map[string]*robotstxt.RobotsData // by origin
 	delay  time.Duration                    // between requests
 
 	queue    []item
 	seen     map[string]bool
-	taken    map[string]string   // addresses by path of the document
+	taken    map[string]string   // addresses by document path
 	twins    map[string]*url.URL // by address of the page
 	twinOf   map[string]*url.URL // the page, by address of the twin
-	listed   []*url.URL          // twins, in order
+	listed   []*url.URL          // twins in order
 	running  int
 	bytes    int64
 	deferred bool // the next crawl resumes this one
@@ -108,21 +108,20 @@ type item struct {
 // A result is the outcome of a request.
 type result struct {
 	item
-	reply  *response // nil if none was needed
+	reply  *response // nil if no reply was needed
 	err    error
 	body   []byte
 	ending string // of the page's format; empty if it is not read
 	found  foundLinks
 }
 
-// Crawl requests the pages of the site and updates the mirror. An address that
-// ends in "/" is read with everything below it to which links or sitemaps lead;
-// a sitemap, with the pages in it; any other is one page.
+// Crawl requests the pages of the site and updates the mirror. An address that ends in "/" is read
+// with all pages below it that links or sitemaps lead to. A sitemap is read with the pages in it.
+// Any other address is one page.
 //
-// A page that has not changed is not sent again, unless force is set. Pages
-// left out by a limit keep their last version. The error is about the address itself
-// or the mirror; those of other pages are shown by the file system. A crawl that
-// was interrupted is resumed.
+// A page that has not changed is not sent again, unless force is set. Pages left out because of a
+// limit keep their last version. err describes a failure of the address itself or of the mirror;
+// the file system reports failures of other pages. An interrupted crawl is resumed.
 func (s *Site) Crawl(ctx context.Context, force bool, progress func(done, total int)) (report Report, err error) {
 	c := &crawl{
 		Site: s, force: force, progress: progress, robots: make(map[string]*robotstxt.RobotsData), children: child.NewPool(childRole),
@@ -154,7 +153,7 @@ func (s *Site) Crawl(ctx context.Context, force bool, progress func(done, total 
 	return c.report, errors.Join(err, s.save())
 }
 
-// begin fetches the first page, and finds out what belongs to the site.
+// begin fetches the first page and determines the scope of the site.
 func (c *crawl) begin(ctx context.Context) (first result, err error) {
 	allowed := func(u *url.URL) error {
 		robots, err := c.robotsOf(ctx, u)
@@ -192,7 +191,7 @@ func (c *crawl) begin(ctx context.Context) (first result, err error) {
 		return first, err
 	}
 	if whole {
-		c.depth = 1 // the pages that the list of twins names are not part of a sitemap
+		c.depth = 1 // the pages with listed twins are not part of a sitemap
 	}
 	if err := c.readSitemaps(ctx, sitemaps); err != nil || whole {
 		return first, err
@@ -207,8 +206,8 @@ func (c *crawl) begin(ctx context.Context) (first result, err error) {
 	return first, nil
 }
 
-// sitePath returns the path of a site whose address led to a page. One that ends in
-// "/" may lead to a page that does not: /docs/ to /docs, / to /home.html.
+// sitePath returns the path of a site whose address led to a page. An address that ends in "/" may
+// redirect to a page that does not: /docs/ to /docs, / to /home.html.
 func sitePath(address, at *url.URL) string {
 	switch {
 	case strings.HasSuffix(at.Path, "/"):
@@ -222,7 +221,7 @@ func sitePath(address, at *url.URL) string {
 	return at.Path[:strings.LastIndex(at.Path, "/")+1]
 }
 
-// robotsOf returns the rules of the site that an address is on.
+// robotsOf returns the robots.txt rules of an address's site.
 func (c *crawl) robotsOf(ctx context.Context, u *url.URL) (*robotstxt.RobotsData, error) {
 	if rules := c.robots[origin(u)]; rules != nil {
 		return rules, nil
@@ -243,7 +242,7 @@ func (c *crawl) robotsOf(ctx context.Context, u *url.URL) (*robotstxt.RobotsData
 	return rules, nil
 }
 
-// readSitemaps adds the pages of sitemaps, and of those that they name.
+// readSitemaps adds the pages of sitemaps and of the sitemaps that they name.
 func (c *crawl) readSitemaps(ctx context.Context, sitemaps []*url.URL) error {
 	read := make(map[string]bool)
 	for len(sitemaps) > 0 {
@@ -322,7 +321,7 @@ func (c *crawl) allows(u *url.URL) bool {
 	return robots == nil || robots.TestAgent(u.RequestURI(), Agent)
 }
 
-// checkHost returns why an address is not of the site.
+// checkHost returns the reason why an address is not part of the site, or nil.
 func (c *crawl) checkHost(u *url.URL) error {
 	if u.Host != c.scope.Host {
 		return errors.New("it leads to another site")
@@ -330,7 +329,7 @@ func (c *crawl) checkHost(u *url.URL) error {
 	return nil
 }
 
-// noteLimit notes a limit that was reached, by a format of its number and address.
+// noteLimit records that a limit was reached. format has a verb for n.
 func (c *crawl) noteLimit(code string, n int, at *url.URL, format string) {
 	notice := Notice{Code: code, N: n, Detail: fmt.Sprintf(format, n)}
 	if at != nil {
@@ -342,12 +341,12 @@ func (c *crawl) noteLimit(code string, n int, at *url.URL, format string) {
 	}
 }
 
-// noteUnread notes a list of addresses that cannot be read.
+// noteUnread records a list of addresses that can't be read.
 func (c *crawl) noteUnread(at *url.URL, err error) {
 	c.report.Limits = append(c.report.Limits, Notice{Code: "unread_list", Address: at.String(), Detail: fmt.Sprintf("%s: %s", at, err)})
 }
 
-// run works through the queue, and then looks at the pages that links led to before.
+// run works through the queue, and then through pages found by earlier crawls.
 func (c *crawl) run(ctx context.Context, first result) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, maxTime)
 	defer cancel()
@@ -395,7 +394,7 @@ func (c *crawl) run(ctx context.Context, first result) (err error) {
 	return cmp.Or(err, ctx.Err())
 }
 
-// enqueueKnown adds a page that a crawl found before.
+// enqueueKnown adds a page found by an earlier crawl.
 func (c *crawl) enqueueKnown(p *page) {
 	if c.seen[p.URL] {
 		return
@@ -409,7 +408,7 @@ func (c *crawl) enqueueKnown(p *page) {
 	c.queue = append(c.queue, item{url: u, depth: p.Depth, previous: *p})
 }
 
-// canContinue reports whether another page is requested, and notes why not.
+// canContinue reports whether another page may be requested, and records the limit if not.
 func (c *crawl) canContinue() bool {
 	switch {
 	case c.report.Pages >= c.Limits.Pages:
@@ -422,19 +421,19 @@ func (c *crawl) canContinue() bool {
 	return false
 }
 
-// visit requests one page, and stores its body if it is new.
+// visit requests one page and stores its body if it is new.
 func (c *crawl) visit(ctx context.Context, it item) (r result) {
 	r.item = it
 	before, ending := c.body(it.previous), path.Ext(it.previous.Path)
 	if before != nil {
 		if r.found, r.err = c.linksIn(ctx, it.url, ending, before); r.err != nil {
-			before = nil // it is requested whole
+			before = nil // request the whole page
 		}
 	}
 	if before != nil {
 		r.body, r.ending = before, ending
 		if it.previous.Failed == "" && !it.previous.Looked.Before(c.Started) {
-			return r // this crawl was resumed
+			return r // a resumed crawl has read it
 		}
 	}
 	if c.delay > 0 {
@@ -472,7 +471,7 @@ func (c *crawl) readReply(ctx context.Context, r *result) {
 	}
 }
 
-// merge updates the page of a result, and adds its links to the queue.
+// merge updates the page of a result and adds its links to the queue.
 func (c *crawl) merge(r result) error {
 	if r.reply == nil && r.err == nil && r.body == nil {
 		return nil // a list of pages
@@ -492,7 +491,7 @@ func (c *crawl) merge(r result) error {
 		delete(c.ByURL, key)
 		c.enqueue(r.reply.location, r.depth, r.hops+1)
 	case r.ending == "" || r.reply != nil && r.reply.status != http.StatusOK && r.reply.status != http.StatusNotModified:
-		delete(c.ByURL, key) // it is gone, or no page any more
+		delete(c.ByURL, key) // it no longer exists, or is no longer a page
 	default:
 		if err := c.updatePage(p, r); err != nil {
 			return fmt.Errorf("storing %s: %w", r.url, err)
@@ -523,14 +522,14 @@ func (c *crawl) updatePage(p *page, r result) error {
 			c.report.Fetched++
 		}
 		c.bytes += p.Size
-	} else if r.reply != nil { // it is unchanged, perhaps with another name for that
+	} else if r.reply != nil { // unchanged, perhaps with a new ETag
 		p.ETag, p.Changed = cmp.Or(r.reply.etag, p.ETag), cmp.Or(r.reply.modified, p.Changed)
 	}
 	c.setPath(p, r.url, r.ending, c.taken)
 	return nil
 }
 
-// endingOf returns the ending of documents of a media type; "" for types that are not read.
+// endingOf returns the document ending for a media type, or "" if the type is not read.
 func endingOf(u *url.URL, kind string) string {
 	switch kind {
 	case "text/html", "application/xhtml+xml":

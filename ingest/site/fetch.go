@@ -25,27 +25,27 @@ const (
 	dialTime    = 10 * time.Second
 	maxHeader   = 64 << 10
 	maxTries    = 3
-	// tryPause is before a request is repeated, unless the server says how long to
-	// wait; longestPause is the longest time that it may ask for.
+	// tryPause is the pause before a request is repeated, unless the server asks for another.
+	// longestPause limits that.
 	tryPause     = time.Second
 	longestPause = 30 * time.Second
 )
 
-// A RefusedError says why an address is not fetched.
+// A RefusedError is the reason why an address is not fetched.
 type RefusedError struct{ Address, Reason string }
 
 func (e *RefusedError) Error() string { return e.Address + " is not fetched: " + e.Reason }
 
-// A Fetcher requests addresses over HTTP and HTTPS, without cookies, credentials
-// or a proxy. Its zero value is ready for use, by any number of goroutines.
+// A Fetcher requests addresses over HTTP and HTTPS, without cookies, credentials or a proxy. Its
+// zero value is ready for use by any number of goroutines.
 type Fetcher struct {
-	// Private allows all addresses and ports; otherwise only public addresses and
-	// the default ports are used.
+	// Private allows all addresses and ports. Otherwise only public addresses and the default ports
+	// are allowed.
 	Private bool
 
 	once   sync.Once
 	client *http.Client
-	// Tests replace them.
+	// Replaced by tests.
 	lookup  func(ctx context.Context, host string) ([]netip.Addr, error)
 	connect func(ctx context.Context, network, address string) (net.Conn, error)
 	pause   time.Duration
@@ -67,7 +67,7 @@ func (f *Fetcher) start() {
 				DialContext: f.dial, ForceAttemptHTTP2: true, TLSHandshakeTimeout: dialTime, IdleConnTimeout: requestTime,
 				MaxIdleConnsPerHost: parallel, MaxResponseHeaderBytes: maxHeader,
 			},
-			// A redirect is a link like any other: the crawl decides whether to follow.
+			// The crawl decides whether to follow a redirect, as for any other link.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		}
 	})
@@ -79,7 +79,7 @@ func (f *Fetcher) Close() {
 	f.client.CloseIdleConnections()
 }
 
-// check returns why an address is not fetched, as far as it says so itself.
+// check returns the reason, evident from the address, why it is not fetched, or nil.
 func (f *Fetcher) check(u *url.URL) error {
 	n, err := normalize(u)
 	switch {
@@ -100,7 +100,7 @@ func notPublicError(address string, a netip.Addr) error {
 	return &RefusedError{address, fmt.Sprintf("%s is not a public address: use --fetch-private to allow it", a)}
 }
 
-// dial connects to a host, at the addresses that were checked.
+// dial connects to a host at the addresses that were checked.
 func (f *Fetcher) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -121,7 +121,7 @@ func (f *Fetcher) dial(ctx context.Context, network, address string) (net.Conn, 
 	return nil, failed
 }
 
-// resolve returns the addresses of a host. One that is not public refuses all.
+// resolve returns the addresses of a host. It returns an error if any of them is not public.
 func (f *Fetcher) resolve(ctx context.Context, host string) (addresses []netip.Addr, err error) {
 	if a, err := netip.ParseAddr(host); err == nil {
 		addresses = []netip.Addr{a}
@@ -139,30 +139,30 @@ func (f *Fetcher) resolve(ctx context.Context, host string) (addresses []netip.A
 	return addresses, nil
 }
 
-// A request is what is asked for at an address.
+// A request describes what to fetch.
 type request struct {
 	url *url.URL
-	// etag and modified are those of the version that is there.
+	// etag and modified describe the stored version.
 	etag, modified string
-	limit          int64                  // of the body in bytes, unpacked
-	wants          func(kind string) bool // reports whether a body of a media type is read; nil means all
+	limit          int64                  // of the unpacked body in bytes
+	wants          func(kind string) bool // reports whether to read a body of a media type; nil means always
 }
 
 // A response is the reply to a request.
 type response struct {
 	status   int
-	location *url.URL // of a redirect; nil if it is not fetched
+	location *url.URL // target of a redirect; nil if it is not fetched
 	kind     string   // media type
-	body     []byte   // of status 200, if it was wanted
+	body     []byte   // of status 200, if wanted
 	etag     string
 	modified string
-	wait     time.Duration // that the server asks for
+	wait     time.Duration // requested by the server
 }
 
 // errTooLarge means that a body is larger than the limit.
 var errTooLarge = errors.New("too large")
 
-// get sends a request, and again when the server is busy or the connection breaks.
+// get sends a request, and repeats it if the server is busy or the connection breaks.
 func (f *Fetcher) get(ctx context.Context, r request) (*response, error) {
 	f.start()
 	if err := f.check(r.url); err != nil {
@@ -204,7 +204,7 @@ func (f *Fetcher) sendOnce(ctx context.Context, r request) (*response, error) {
 	}
 	got, err := f.client.Do(sent)
 	if err != nil {
-		return nil, cmp.Or(errors.Unwrap(err), err) // the outer one names the address, as the caller does
+		return nil, cmp.Or(errors.Unwrap(err), err) // the outer error repeats the address
 	}
 	defer got.Body.Close()
 	reply := &response{status: got.StatusCode, etag: got.Header.Get("ETag"), modified: got.Header.Get("Last-Modified")}
@@ -229,10 +229,10 @@ func (f *Fetcher) sendOnce(ctx context.Context, r request) (*response, error) {
 	return reply, nil
 }
 
-// maxRedirects is the number of consecutive redirects that are followed.
+// maxRedirects is the largest number of consecutive redirects.
 const maxRedirects = 10
 
-// follow is get that follows redirects.
+// follow is like get, but follows redirects.
 func (f *Fetcher) follow(ctx context.Context, r request, allowed func(*url.URL) error) (*response, *url.URL, error) {
 	for range maxRedirects + 1 {
 		if err := allowed(r.url); err != nil {

@@ -15,23 +15,23 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// Links that are followed of one page, and pages and sitemaps of one sitemap.
+// Limits of the links in a page, and of the pages and sitemaps in a sitemap.
 const (
 	maxLinks = 10_000
 	maxPages = 50_000
 )
 
-// foundLinks are the addresses in a page or a sitemap.
+// foundLinks are the addresses in a page or sitemap.
 type foundLinks struct {
-	Links    []string // in order, those of a page each once
-	More     bool     // there were more than maxLinks, in a sitemap maxPages
-	Twin     string   // address of the page as Markdown; empty for none
+	Links    []string // in order; unique in a page
+	More     bool     // more than maxLinks or, in a sitemap, maxPages were found
+	Twin     string   // address of the page as Markdown, or ""
 	Sitemaps []string // in a sitemap
-	Large    bool     // the sitemap has more bytes than maxSitemap, unpacked
+	Large    bool     // the unpacked sitemap exceeds maxSitemap bytes
 	known    map[string]bool
 }
 
-// parseURLs parses addresses that a child found.
+// parseURLs parses addresses found by a child process.
 func parseURLs(addresses []string) (all []*url.URL) {
 	for _, a := range addresses {
 		if u, err := parse(a); err == nil {
@@ -68,7 +68,7 @@ var notPages = func() map[string]bool {
 	return endings
 }()
 
-// resolve returns the address of a reference; nil if it is none that is fetched.
+// resolve returns the address of a reference, or nil if it is not fetched.
 func resolve(base *url.URL, ref string) *url.URL {
 	ref = strings.TrimSpace(ref)
 	if ref == "" || ref[0] == '#' {
@@ -84,7 +84,7 @@ func resolve(base *url.URL, ref string) *url.URL {
 	return u
 }
 
-// sitemapEnding is that of sitemaps for linksIn.
+// sitemapEnding selects sitemaps in linksIn.
 const sitemapEnding = ".xml"
 
 // linksIn returns the addresses in a page with the ending, or in a sitemap.
@@ -100,13 +100,13 @@ func linksIn(page *url.URL, ending string, body []byte) foundLinks {
 	return foundLinks{}
 }
 
-// htmlLinks reads the tokens of a page, without a tree.
+// htmlLinks reads the tokens of a page without building a tree.
 func htmlLinks(page *url.URL, body []byte) (f foundLinks) {
 	base := page
 	z := html.NewTokenizer(bytes.NewReader(body))
 	for {
 		switch z.Next() {
-		case html.ErrorToken: // the end
+		case html.ErrorToken: // end of the page
 			return f
 		case html.StartTagToken, html.SelfClosingTagToken:
 			name, hasAttributes := z.TagName()
@@ -140,7 +140,7 @@ func htmlLinks(page *url.URL, body []byte) (f foundLinks) {
 	}
 }
 
-// markdownLink matches a link, or an address between angle brackets.
+// markdownLink matches a link or an address between angle brackets.
 var markdownLink = regexp.MustCompile(`\]\(\s*<?([^\s()<>]+(?:\([^\s()<>]*\))?[^\s()<>]*)|<(https?://[^\s<>]+)>`)
 
 func markdownLinks(page *url.URL, body []byte) (f foundLinks) {
@@ -157,9 +157,8 @@ func isSitemap(body []byte) bool {
 		bytes.Contains(head, []byte("<urlset")) || bytes.Contains(head, []byte("<sitemapindex"))
 }
 
-// sitemapLinks reads a sitemap as https://www.sitemaps.org/protocol.html
-// describes it, also a packed one, as far as it is well formed. limit bounds it
-// in bytes when it is unpacked.
+// sitemapLinks reads a sitemap (https://www.sitemaps.org/protocol.html), plain or compressed, as
+// far as it is well formed. limit is the largest unpacked size in bytes.
 func sitemapLinks(at *url.URL, body []byte, limit int64) (f foundLinks) {
 	if bytes.HasPrefix(body, []byte("\x1f\x8b")) {
 		unpacked, err := gzip.NewReader(bytes.NewReader(body))

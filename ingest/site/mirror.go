@@ -19,40 +19,39 @@ import (
 	"ibid/ingest"
 )
 
-// A page is what is known about an address.
+// A page is the stored state of an address.
 type page struct {
 	URL string `json:"url"`
-	// Path is that of its document.
+	// Path is the path of its document.
 	Path string `json:"path,omitempty"`
-	// ETag and Changed are what the server called this version.
+	// ETag and Changed are the server's identifiers of this version.
 	ETag    string `json:"etag,omitempty"`
 	Changed string `json:"changed,omitempty"`
-	// Digest is of the body that is in the mirror; empty if there is none.
+	// Digest is the digest of the stored body; empty if no body is stored.
 	Digest string    `json:"digest,omitempty"`
 	Size   int64     `json:"size,omitempty"`
 	Depth  int       `json:"depth"`
 	Read   time.Time `json:"read"`    // when the body was fetched
 	Looked time.Time `json:"checked"` // when the server last replied
-	// Failed says why the last request failed.
+	// Failed is the reason why the last request failed.
 	Failed string `json:"failed,omitempty"`
 }
 
-// index is what a mirror remembers between runs.
+// index is the state that a mirror keeps between runs.
 type index struct {
-	// Started and Ended are the times of the last crawl. One that did not end is
-	// resumed by the next run.
+	// Started and Ended are the times of the last crawl. The next run resumes an unfinished crawl.
 	Started time.Time `json:"started"`
 	Ended   time.Time `json:"ended"`
-	// ByURL are the pages by address.
+	// ByURL maps addresses to pages.
 	ByURL map[string]*page `json:"pages"`
 }
 
-// A Site is the mirror of a web site, or of one page, in a folder: the bodies of
-// its pages, and an index. It is a file system with the pages as files, whose list an
-// ingest.Syncer reads. A crawl updates it.
+// A Site is the mirror of a web site, or of one page, in a folder: the bodies of its pages and an
+// index. It is a file system with the pages as files, which an ingest.Syncer reads. A crawl updates
+// it.
 //
-// A page whose last request failed is a file that cannot be read, so that its
-// stored version is kept. One that is gone is not a file.
+// A page whose last request failed is an unreadable file, so that its stored version is kept. A
+// page that no longer exists is not a file.
 type Site struct {
 	Fetcher *Fetcher
 	Limits  Limits
@@ -60,10 +59,10 @@ type Site struct {
 	address *url.URL
 	dir     *os.Root
 	index
-	files map[string]*page // by path of the document
+	files map[string]*page // by document path
 }
 
-// Address returns the usual form of an address that can be fetched.
+// Address returns the normalised form of an address that may be fetched.
 func Address(f *Fetcher, address string) (string, error) {
 	u, err := parse(address)
 	if err != nil {
@@ -75,13 +74,12 @@ func Address(f *Fetcher, address string) (string, error) {
 	return u.String(), f.check(u)
 }
 
-// Folder returns the folder of the mirror of an address, in a data directory.
+// Folder returns the folder in a data directory for the mirror of an address.
 func Folder(data, address string) string { return filepath.Join(data, "sites", hash(address)) }
 
 const indexName = "pages.json"
 
-// Open opens the mirror of an address in a folder, which is created if it does
-// not exist.
+// Open opens the mirror of an address in a folder, which it creates if necessary.
 func Open(folder, address string) (*Site, error) {
 	u, err := parse(address)
 	if err != nil {
@@ -105,7 +103,7 @@ func Open(folder, address string) (*Site, error) {
 // Close closes the mirror.
 func (s *Site) Close() error { return s.dir.Close() }
 
-// LastCrawl returns when the last crawl started, and when it ended; zero if it did not.
+// LastCrawl returns when the last crawl started and ended. ended is zero if the crawl did not end.
 func (s *Site) LastCrawl() (started, ended time.Time) { return s.index.Started, s.index.Ended }
 
 func (s *Site) load() error {
@@ -125,7 +123,7 @@ func (s *Site) save() error {
 	return s.write(indexName, data)
 }
 
-// clean removes the bodies of pages that are gone.
+// clean removes the bodies of pages that no longer exist.
 func (s *Site) clean() error {
 	kept := map[string]bool{indexName: true}
 	for u := range s.ByURL {
@@ -140,7 +138,7 @@ func (s *Site) clean() error {
 	return err
 }
 
-// write replaces a file in one step.
+// write replaces a file atomically.
 func (s *Site) write(name string, data []byte) error {
 	if err := s.dir.WriteFile(name+".new", data, 0o600); err != nil {
 		return err
@@ -148,7 +146,7 @@ func (s *Site) write(name string, data []byte) error {
 	return s.dir.Rename(name+".new", name)
 }
 
-// body returns the stored body of a page; nil if there is none, or it is damaged.
+// body returns the stored body of a page, or nil if it is missing or damaged.
 func (s *Site) body(p page) []byte {
 	if p.Digest == "" {
 		return nil
@@ -160,7 +158,7 @@ func (s *Site) body(p page) []byte {
 	return data
 }
 
-// setPath gives a page the path of its document, which stays as long as its ending does.
+// setPath sets the path of a page's document. The path changes only if its ending does.
 func (s *Site) setPath(p *page, u *url.URL, ending string, taken map[string]string) {
 	if p.Path != "" && path.Ext(p.Path) == ending {
 		return
@@ -172,7 +170,7 @@ func (s *Site) setPath(p *page, u *url.URL, ending string, taken map[string]stri
 	taken[p.Path] = p.URL
 }
 
-// setFiles makes the files of the documents.
+// setFiles builds the map of document files.
 func (s *Site) setFiles() {
 	s.files = make(map[string]*page, len(s.ByURL))
 	for _, p := range s.ByURL {
@@ -182,7 +180,7 @@ func (s *Site) setFiles() {
 	}
 }
 
-// Pages yields the pages in order of their paths.
+// Pages yields the pages in path order.
 func (s *Site) Pages() iter.Seq[ingest.WebPage] {
 	return func(yield func(ingest.WebPage) bool) {
 		for _, name := range slices.Sorted(maps.Keys(s.files)) {

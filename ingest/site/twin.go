@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// A twin is a page as Markdown at an address of its own, which is read instead of
-// the page: by convention that of the page with ".md". Its document has the
-// address of the page if a link leads to that, else the one that was read.
+// A twin is the Markdown version of a page at its own address, by convention the page's address
+// with ".md". It is read instead of the page. Its document has the address of the page if a link
+// leads to that page, and the twin's address otherwise.
 
-// readTwins adds the pages that the site lists for programs, if links are followed,
-// and notes their twins (https://llmstxt.org). A site without a list has none.
+// readTwins adds the pages in the site's llms.txt (https://llmstxt.org), if links are followed, and
+// records their twins. The file is optional.
 func (c *crawl) readTwins(ctx context.Context, at *url.URL) error {
 	read := ""
 	for _, ref := range []string{"llms.txt", "/llms.txt"} {
@@ -55,13 +55,13 @@ func (c *crawl) readTwins(ctx context.Context, at *url.URL) error {
 	return nil
 }
 
-// enqueueListed adds the twins to whose pages no link led.
+// enqueueListed adds the twins whose pages no link led to.
 func (c *crawl) enqueueListed() {
 	for _, u := range c.listed {
 		page := c.twinOf[u.String()]
 		delete(c.twinOf, u.String())
 		if c.seen[page.String()] || c.ByURL[page.String()] != nil {
-			delete(c.ByURL, u.String()) // of a crawl in which no link led to the page
+			delete(c.ByURL, u.String()) // left by a crawl in which no link led to the page
 			continue
 		}
 		delete(c.twins, page.String())
@@ -70,12 +70,12 @@ func (c *crawl) enqueueListed() {
 	c.listed = nil
 }
 
-// isPlain reports whether a media type is that of text without markup.
+// isPlain reports whether a media type is text without markup.
 func isPlain(kind string) bool {
 	return kind == "text/plain" || kind == "text/markdown" || kind == "text/x-markdown"
 }
 
-// getPage requests a page, or its twin if it is known and there.
+// getPage requests a page, or its twin if it has a known twin that exists.
 func (c *crawl) getPage(ctx context.Context, r *result, ask request) (*response, error) {
 	if twin := c.twins[r.url.String()]; twin != nil {
 		asked := ask
@@ -89,7 +89,7 @@ func (c *crawl) getPage(ctx context.Context, r *result, ask request) (*response,
 	return c.Fetcher.get(ctx, ask)
 }
 
-// preferTwin replaces the body of a page by that of its twin, if there is one.
+// preferTwin replaces the body of a page with the body of its twin, if it has one.
 func (c *crawl) preferTwin(ctx context.Context, r *result, twin *url.URL) {
 	if twin == nil || c.checkHost(twin) != nil || !c.allows(twin) {
 		return
