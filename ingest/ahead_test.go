@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// A preparing sink prepares documents ahead, each in its own time.
+// A preparing sink prepares documents ahead, each for a given time.
 type preparing struct {
 	*memory
 	now, most, prepared atomic.Int64  // documents being prepared
@@ -74,7 +74,7 @@ func TestSyncPreparesAhead(t *testing.T) {
 	})
 }
 
-// A run that ends abandons the work ahead.
+// Work that is ahead is abandoned when the sync ends.
 func TestSyncGivesUpWhatIsAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, end := range map[string]func(cancel func()) bool{

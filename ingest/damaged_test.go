@@ -52,7 +52,7 @@ func TestDamagedPDFIsPartial(t *testing.T) {
 	if !strings.Contains(doc.Partial, "damaged") {
 		t.Errorf("of %d bytes %d were read, and it says %q", len(intact.Text), len(doc.Text), doc.Partial)
 	}
-	// Cut off before its fonts, it has the numbers of glyphs in place of letters.
+	// Without its fonts, the file has glyph numbers in place of letters.
 	doc, err = new(Reader).Read(t.Context(), "report.pdf", whole[:len(whole)*2/3])
 	if err == nil || !strings.Contains(err.Error(), "fonts") {
 		t.Errorf("%v: %+v", err, doc)
@@ -71,8 +71,8 @@ func pdfOf(objects ...string) []byte {
 	return fmt.Appendf(out, "%strailer\n<</Size %d/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF\n", table, len(objects)+1, len(out))
 }
 
-// The pages that could not be read are named, and the others are read, also when their
-// content is encoded in ASCII.
+// Pages that could not be read are named. The other pages are read, even if their content is
+// encoded in ASCII.
 func TestPagesThatCannotBeReadAreNamed(t *testing.T) {
 	const (
 		catalog = "<</Type/Catalog/Pages 2 0 R>>"

@@ -14,8 +14,8 @@ import (
 	"ibid/ingest/pdf"
 )
 
-// Files embedded in a document are documents of their own below it, also in
-// archives; what cannot be taken out is named.
+// Files embedded in a document are documents below it, even in archives. Files that cannot be
+// extracted are named.
 func TestSyncOfEmbeddedFiles(t *testing.T) {
 	const start = `<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"><w:body><w:p><w:r><w:t>`
 	report := func(pairs ...string) *fstest.MapFile {
@@ -79,7 +79,7 @@ func pngOf(t *testing.T, width, height int) string {
 	return out.String()
 }
 
-// No PDF file with files attached is taken for one without.
+// mayHold recognises every PDF file with attached files.
 func TestMayHold(t *testing.T) {
 	found := 0
 	for _, set := range []string{"pdf-tika", "pdf-pdfjs", "pdf-real"} {

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/net/html"
 )
 
-// The words of pages are compared with those that people marked as content.
+// The text of pages is compared with the text that people marked as content.
 func TestHTMLMainContent(t *testing.T) {
 	pages, err := filepath.Glob(filepath.Join(datatest.Sets(t, "files", "html-readability"), "*", "source.html"))
 	if err != nil || len(pages) == 0 {

@@ -8,7 +8,7 @@ import (
 	"ibid/ingest/child"
 )
 
-// hostileEndings are those that the units of any markup are read as.
+// hostileEndings are the formats in which each hostile text is read.
 var hostileEndings = []string{".md", ".mdx", ".txt", ".rst", ".html", ".csv"}
 
 // TestLinearTime reads, splits and counts hostile texts.
@@ -47,8 +47,7 @@ func TestLinearTime(t *testing.T) {
 	}
 }
 
-// linear fails the test unless the processor time of do is in proportion to the size of
-// its data.
+// linear fails the test unless the processor time of do is proportional to the size of its data.
 func linear(t *testing.T, name, unit string, do func(data string)) {
 	t.Helper()
 	datatest.Linear(t, child.ProcessorTime, name, func(size int) { do(strings.Repeat(unit, size/len(unit))) })

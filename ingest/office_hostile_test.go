@@ -33,14 +33,14 @@ func officeRels(main string) txtar.File {
 		`"/></Relationships>`)}
 }
 
-// docxOf is a text document with this in its body.
+// docxOf returns a text document with the given body.
 func docxOf(t testing.TB, body string) []byte {
 	return zipOf(t, officeRels("word/document.xml"),
 		txtar.File{Name: "word/document.xml", Data: []byte(`<w:document xmlns:w="w"><w:body>` + body + `</w:body></w:document>`)})
 }
 
-// deflated compresses a beginning, megabytes of empty paragraphs, and an end,
-// without making them.
+// deflated compresses a beginning, megabytes of empty paragraphs, and an end, without holding them
+// in memory.
 func deflated(t testing.TB, begin string, megabytes int, end string) []byte {
 	t.Helper()
 	pack := func(s string) []byte {
@@ -59,7 +59,7 @@ func deflated(t testing.TB, begin string, megabytes int, end string) []byte {
 	return append(out, 3, 0) // an empty last block
 }
 
-// bombOf is a text document whose main part decompresses to so many megabytes and
+// bombOf returns a text document whose main part decompresses to the given number of megabytes and
 // declares the given size.
 func bombOf(t testing.TB, megabytes int, declared uint64) []byte {
 	t.Helper()
@@ -89,8 +89,8 @@ func bombOf(t testing.TB, megabytes int, declared uint64) []byte {
 	return out.Bytes()
 }
 
-// Small files that decompress to large ones are refused with the reason, quickly
-// and in little memory.
+// Small files that decompress to large ones are refused with a reason, quickly and with little
+// memory.
 func TestOfficeBombs(t *testing.T) {
 	cut := func(data []byte) []byte { return data[:bytes.LastIndex(data, []byte("PK\x01\x02"))-200] }
 	many := make([]txtar.File, 20_100)
@@ -182,8 +182,7 @@ func TestOfficeBombs(t *testing.T) {
 	}
 }
 
-// measured returns the processor time of do, and by how much the program's memory
-// grows meanwhile.
+// measured returns the processor time of do and the growth of the program's memory.
 func measured(do func()) (took time.Duration, grown uint64) {
 	debug.FreeOSMemory()
 	var m runtime.MemStats
@@ -233,8 +232,8 @@ func mutant(rng *rand.Rand, whole, other []byte) []byte {
 	return data
 }
 
-// mutantOf damages the parts of an archive rather than the archive, whose
-// checksums would find most damage before a reader.
+// mutantOf damages the parts of an archive instead of the archive, whose checksums would catch most
+// damage before a reader sees it.
 func mutantOf(t testing.TB, rng *rand.Rand, whole, other []byte) []byte {
 	r, err := zip.NewReader(bytes.NewReader(whole), int64(len(whole)))
 	if err != nil || rng.IntN(2) == 0 {
@@ -263,8 +262,8 @@ type mutation struct {
 	data []byte
 }
 
-// checkMutants reads damaged files: each ends in text or in a reason, in time, and
-// none ends its reader unless it may crash.
+// checkMutants reads damaged files. Each must yield text or a reason in time, and must not end its
+// reader unless it may crash.
 func checkMutants(t *testing.T, r *Reader, mutants []mutation, mayCrash bool) {
 	t.Helper()
 	var read, partial, refused, crashed atomic.Int64

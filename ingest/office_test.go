@@ -45,8 +45,8 @@ func officeFiles(t testing.TB) map[string][]byte {
 	return files
 }
 
-// A new case is a new txtar archive in testdata/office, which is zipped into a
-// file of the name before .txtar; -update writes its golden file.
+// A new case is a new txtar archive in testdata/office. It is zipped into a file named like it
+// without .txtar. -update writes its golden file.
 func TestReadOfficeGolden(t *testing.T) {
 	files := officeFiles(t)
 	for name, data := range files {

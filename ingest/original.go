@@ -27,7 +27,7 @@ func (r *Reader) Original(ctx context.Context, fsys fs.FS, doc *Document) ([]byt
 	}
 	info, err := fs.Lstat(fsys, name)
 	if err != nil {
-		return nil, fmt.Errorf("looking at the file %s: %w", name, plainError(err))
+		return nil, fmt.Errorf("checking the file %s: %w", name, plainError(err))
 	}
 	f := folder.inspect(name, fs.FileInfoToDirEntry(info))
 	if f.err != nil {

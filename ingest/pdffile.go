@@ -51,7 +51,7 @@ func (o PDFOptions) find() (p pdfPlan) {
 	p.tesseract = o.OCR()
 	code, from, err := pdfium.Code(o.Folder)
 	if err == nil && pdfium.Slow() {
-		err = errors.New("PDFium is there, but would be slow on this processor")
+		err = errors.New("PDFium is available, but slow on this processor")
 	}
 	if err != nil {
 		if !errors.Is(err, pdfium.ErrNone) {
@@ -68,7 +68,7 @@ func (o PDFOptions) find() (p pdfPlan) {
 		err = engine.Close()
 	}
 	if err != nil { // every child process then compiles it, in a second or two
-		p.trouble = fmt.Sprintf("the compiled PDFium cannot be kept in %s, so that every process compiles it: %v", p.job.Cache, err)
+		p.trouble = fmt.Sprintf("compiled PDFium code cannot be stored in %s, so every process compiles it again: %v", p.job.Cache, err)
 		p.job.Cache = ""
 	}
 	return p

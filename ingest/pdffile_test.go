@@ -20,8 +20,8 @@ import (
 	"ibid/ingest/pdf/pdfium"
 )
 
-// compiled is a folder that the tests share, so that PDFium is compiled once.
-// TestMain makes and removes it.
+// compiled returns a folder shared by the tests, so that PDFium is compiled once. TestMain creates
+// and removes it.
 func compiled(t testing.TB) string {
 	t.Helper()
 	dir := os.Getenv(compiledVariable)
@@ -33,8 +33,8 @@ func compiled(t testing.TB) string {
 
 const compiledVariable = "IBID_TEST_COMPILED"
 
-// helpedReader returns a reader that draws pages and recognises text where PDFium
-// and tesseract are installed.
+// helpedReader returns a reader that draws pages and recognises text if PDFium and tesseract are
+// installed.
 func helpedReader(t testing.TB) *Reader {
 	t.Helper()
 	r := &Reader{PDF: PDFOptions{Helped: true, Folder: compiled(t)}}
@@ -66,7 +66,7 @@ func testPDF(t testing.TB, name string) []byte {
 	return data
 }
 
-// shifted is the text of a font whose glyphs are numbered from 3 on, read as ASCII.
+// shifted returns a text as read from a font whose glyphs are numbered from 3 on.
 func shifted(text string) string {
 	return strings.Map(func(r rune) rune { return r - 29 }, text)
 }
@@ -93,7 +93,7 @@ func TestPDFErrors(t *testing.T) {
 	}
 }
 
-// Files that only their owner's password protects are read, by whatever cipher.
+// Files that need a password only for changes are read, whatever the cipher.
 func TestEncryptedPDFs(t *testing.T) {
 	qpdf, err := exec.LookPath("qpdf")
 	if err != nil {
@@ -123,7 +123,7 @@ func TestEncryptedPDFs(t *testing.T) {
 	}
 }
 
-// A value of a form has the name of its field where no label is next to it.
+// The value of a form field without a label gets the name of the field.
 func TestFieldNames(t *testing.T) {
 	content := "BT /F 10 Tf 60 700 Td (Length:) Tj 0 -40 Td (Port of registry) Tj ET"
 	field := func(entries string, y int) string {

@@ -107,7 +107,7 @@ func (r *Reader) read(ctx context.Context, name string, data []byte, isolated bo
 	}
 	f, ok := formatOf(name)
 	if !ok {
-		return nil, &SkipError{Reason: "an archive, which is read as a folder: ingest the folder that it is in"}
+		return nil, &SkipError{Reason: "it is an archive, which is read as a folder: ingest the folder that contains it"}
 	}
 	sum := sha256.Sum256(data)
 	doc := &Document{Path: name, Format: f.name, Digest: hex.EncodeToString(sum[:])}
@@ -119,7 +119,7 @@ func (r *Reader) read(ctx context.Context, name string, data []byte, isolated bo
 		case kind == aProgram:
 			return nil, &SkipError{Reason: kind}
 		}
-		return nil, fmt.Errorf("it is %s, and its name has no ending: give it, in a file, the ending of its format", kind)
+		return nil, fmt.Errorf("it is %s, and its name has no ending: save it as a file with the ending of its format", kind)
 	}
 	if f.readOutside != nil {
 		err = f.readOutside(r, ctx, doc, data)

@@ -53,7 +53,7 @@ func checkDocument(t testing.TB, doc *Document) {
 	}
 }
 
-// PICTURES.md shows the chunks that its files give today.
+// PICTURES.md shows the current chunks of its files.
 func TestPicturesPage(t *testing.T) {
 	page, err := os.ReadFile("PICTURES.md")
 	must(t, err)
@@ -131,7 +131,7 @@ func TestReadGolden(t *testing.T) {
 	}
 }
 
-// checkGoldenRead compares what is read from a file, or its error, with a golden file.
+// checkGoldenRead compares the result or error of reading a file with a golden file.
 func checkGoldenRead(t *testing.T, name string, data []byte, golden string) {
 	t.Helper()
 	doc, err := new(Reader).Read(t.Context(), name, data)
@@ -143,8 +143,8 @@ func checkGoldenRead(t *testing.T, name string, data []byte, golden string) {
 	checkGolden(t, golden, dump(doc))
 }
 
-// A refusal is a file that is not read, and a part of the reason that is given; one
-// without a reason is read.
+// A refusal is a file that is not read and a part of the reason. A file with an empty reason is
+// read.
 type refusal struct {
 	name, data string
 	skipped    bool
@@ -199,7 +199,7 @@ func TestReadCases(t *testing.T) {
 	}
 }
 
-// readOf returns what rows of cases may say of a document.
+// readOf returns the properties of a document that test cases may check.
 func readOf(doc *Document) map[string]string {
 	var anchors, meta []string
 	for _, s := range doc.Sections {

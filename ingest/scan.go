@@ -52,7 +52,7 @@ func (r *Reader) withScans(
 	end := time.Now().Add(scanTime)
 	for i, n := range pages {
 		if i == maxScan || time.Now().After(end) {
-			said = fmt.Sprintf("of the %d pages of the scan, the first %d were read", len(pages), i)
+			said = fmt.Sprintf("only the first %d of %d scanned pages were read", i, len(pages))
 			break
 		}
 		picture, err := r.draw(ctx, data, plan, pdfium.DrawOptions{Page: n, DPI: pdf.ScanDPI})
@@ -124,7 +124,7 @@ func (r *Reader) readPicture(ctx context.Context, doc *Document, data []byte) er
 }
 
 // ErrNoDrawing means that pages can't be drawn because PDFium is not available.
-var ErrNoDrawing = errors.New("pages are drawn with PDFium only")
+var ErrNoDrawing = errors.New("drawing pages needs PDFium")
 
 // DrawPage draws a page of a PDF file, numbered from 1, in a child process. The picture is width
 // pixels wide and marks the words of the quote, if any. The error is [ErrNoDrawing], or an

@@ -92,7 +92,7 @@ func TestSplitAlongStructure(t *testing.T) {
 	}
 }
 
-// Small rows share a chunk, of a large table more of them.
+// Small rows share a chunk, and more of them do in a large table.
 func TestSplitRows(t *testing.T) {
 	var src strings.Builder
 	src.WriteString("name,length\n")
@@ -146,7 +146,7 @@ func TestSplitHoldsSheetsApart(t *testing.T) {
 	}
 }
 
-// Slides and pages of few words share a chunk; those of more do not.
+// Slides and pages share a chunk only if they have few words.
 func TestSplitJoinsSmallPages(t *testing.T) {
 	long := strings.TrimSpace(strings.Repeat("The ferry to the islands leaves at nine. ", 8))
 	doc := &Document{ID: "x"}
@@ -256,8 +256,8 @@ func TestSentences(t *testing.T) {
 	}
 }
 
-// sentencesCover fails the test unless the spans are in order, trimmed, and only
-// white space is between them.
+// sentencesCover fails the test unless the spans are in order and trimmed, with only white space
+// between them.
 func sentencesCover(t interface{ Fatalf(string, ...any) }, text string) {
 	pos := 0
 	for s := range Sentences(text) {
@@ -298,8 +298,8 @@ func FuzzSentences(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) { sentencesCover(t, strings.ToValidUTF8(text, "\uFFFD")) })
 }
 
-// How many chunks of the files of the evaluation sets are small, by ending. Those of files
-// with several chunks are few; a file that is one small chunk cannot join another.
+// TestSmallChunks counts the small chunks of the evaluation sets' files by ending. Files of several
+// chunks have few. A file that is one small chunk can't join another.
 func TestSmallChunks(t *testing.T) {
 	if !datatest.Campaign() {
 		t.Skip("IBID_CAMPAIGN=1 reads all files of the evaluation sets")

@@ -202,7 +202,7 @@ func (s *story) look(command string, args []string) {
 	}
 }
 
-// sync syncs the folder, or one file of it. What it says to have stored was stored.
+// sync syncs the folder, or one file of it, and checks that reported documents are stored.
 func (s *story) sync(args []string) {
 	if len(args) == 1 {
 		c, err := s.syncer.SyncFile(s.t.Context(), harbour, s.opened, args[0])
@@ -294,7 +294,7 @@ func (s *story) upload(command string, args []string) {
 	}
 }
 
-// docs lists the stored documents with what the keys say of them.
+// docs lists the stored documents with their values of the given keys.
 func (s *story) docs(keys []string) {
 	for _, id := range slices.Sorted(maps.Keys(s.sink.docs)) {
 		d := s.sink.docs[id]

@@ -76,11 +76,11 @@ func (s *Syncer) SyncFile(ctx context.Context, root Root, fsys fs.FS, name strin
 	}
 	rules, err := folder.rulesFor(name)
 	if err != nil {
-		return Change{}, fmt.Errorf("looking at the file: %w", err)
+		return Change{}, fmt.Errorf("checking the file: %w", err)
 	}
 	info, err := fs.Lstat(fsys, name)
 	if err != nil {
-		return Change{}, fmt.Errorf("looking at the file: %w", err)
+		return Change{}, fmt.Errorf("checking the file: %w", err)
 	}
 	f := folder.inspect(name, fs.FileInfoToDirEntry(info))
 	f.rules = rules

@@ -157,7 +157,7 @@ func TestSyncTellsTheSinksFailureFromADocuments(t *testing.T) {
 	}
 }
 
-// TestIgnoreLikeGit compares the rules with those of git.
+// TestIgnoreLikeGit compares the results of ignore rules with git's.
 func TestIgnoreLikeGit(t *testing.T) {
 	git, err := exec.LookPath("git")
 	if err != nil {

@@ -28,7 +28,7 @@ type ranksLoader struct{}
 
 func (ranksLoader) LoadTiktokenBpe(string) (map[string]int, error) { return cl100k().ranks, nil }
 
-// The ids are those of OpenAI's own tokeniser.
+// The IDs are from OpenAI's own tokeniser.
 func TestTokenIDs(t *testing.T) {
 	for _, tt := range []struct {
 		text string
@@ -89,8 +89,8 @@ func TestCountTokensIsExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { sameCount(t, strings.Join(parts.Draw(t, "parts"), "")) })
 }
 
-// Every character is of its class, and an apostrophe before it begins an ending
-// or does not. Above lastAssigned are only tags, selectors and private use.
+// Every character has its class, and an apostrophe before it may begin an ending. Only tags,
+// selectors and private use are above lastAssigned.
 func TestCountTokensOfEveryCharacter(t *testing.T) {
 	const block, lastAssigned = 64, 0x33480
 	var first []rune

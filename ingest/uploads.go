@@ -78,8 +78,8 @@ var (
 	ErrUploadPath  = errors.New("the path of the file cannot be used")
 	ErrUploadName  = errors.New("the name of the file cannot be used: give it letters or digits, and the ending of its format")
 	ErrUploadSize  = errors.New("the file is too large")
-	ErrUploadSpace = errors.New("there is no room for more uploads: delete some")
-	ErrCollection  = errors.New("the name cannot be that of a collection with uploads: use letters, digits, '-' and '_', and no name that " +
+	ErrUploadSpace = errors.New("the space for uploads is full: delete some")
+	ErrCollection  = errors.New("a collection with uploads cannot have this name: use letters, digits, '-' and '_', and no name that " +
 		"differs from another only in upper and lower case")
 )
 
@@ -151,7 +151,7 @@ func OpenUploads(path string) (*os.Root, error) {
 		}
 	}
 	if err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, fmt.Errorf("making the folder of the uploads: %w", err)
+		return nil, fmt.Errorf("creating the folder of the uploads: %w", err)
 	}
 	dir, err := os.OpenRoot(path)
 	if err != nil {
@@ -383,7 +383,7 @@ func (u *Uploads) checkFree(name string, others map[string]Stored) error {
 		}
 	}
 	if taken != "" {
-		return fmt.Errorf("%w: there is a file and a folder of the name %.200q: rename one", ErrUploadPath, taken)
+		return fmt.Errorf("%w: a file and a folder are both named %.200q: rename one", ErrUploadPath, taken)
 	}
 	return nil
 }

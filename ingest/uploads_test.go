@@ -47,7 +47,7 @@ func TestUploadBrokenOff(t *testing.T) {
 	if _, err := u.Add(ctx, "a.md", strings.NewReader("A."), nil); !errors.Is(err, context.Canceled) || len(files()) != 0 {
 		t.Errorf("%v, files %q", err, files())
 	}
-	// A full disk is the server's fault, not that of the file, which can be sent again.
+	// A full disk is a fault of the server and not of the file, which can be sent again.
 	for _, failure := range []error{broken, &fs.PathError{Op: "write", Path: "store", Err: syscall.ENOSPC}} {
 		sink.fail = func(string) error { return failure }
 		unreadable := (*UnreadableError)(nil)
@@ -62,9 +62,8 @@ func TestUploadBrokenOff(t *testing.T) {
 	}
 }
 
-// The next sync removes the leftovers of a crash, and stores the uploads that
-// were not stored. It leaves an upload alone that another process receives, and
-// neither counts.
+// The next sync removes the leftovers of a crash and stores the uploads not yet stored. It ignores
+// an upload that another process is receiving. Neither counts towards the limit.
 func TestUploadsAfterACrash(t *testing.T) {
 	u, sink, files := newUploads(t)
 	u.MaxTotal = 100

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// folders are a folder as it is at one look after the other; the last one stays.
+// folders are the states of a folder in consecutive scans. The last state remains.
 type folders []fstest.MapFS
 
 func (f *folders) Open(name string) (fs.File, error) {
@@ -74,7 +74,7 @@ func TestWatch(t *testing.T) {
 	})
 }
 
-// A watched folder that is synced after each change has the documents of its files.
+// After each change and sync, the documents of a watched folder match its files.
 func TestWatchedSync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		folder, s := fstest.MapFS{}, &Syncer{Sink: newMemory()}

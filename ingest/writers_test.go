@@ -29,7 +29,7 @@ func (d *distant) Replace(ctx context.Context, doc *Document, chunks []Chunk) er
 		d.began(doc.ID)
 	}
 	d.mu.Unlock()
-	// Of a few documents, the later ones are stored first.
+	// Store later documents first.
 	time.Sleep(time.Second - time.Duration(doc.Path[2]-'0')*time.Millisecond)
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -49,8 +49,7 @@ func (d *distant) Delete(ctx context.Context, id string) error {
 	return d.memory.Delete(ctx, id)
 }
 
-// Several documents are stored at a time, no more than allowed, and yielded in
-// order of path.
+// Several documents are stored at a time, within the limit, and yielded in path order.
 func TestSyncWithSeveralWriters(t *testing.T) {
 	for writers, seconds := range map[int]int{0: 50, 1: 50, 7: 8, 50: 1} {
 		synctest.Test(t, func(t *testing.T) {
@@ -67,7 +66,7 @@ func TestSyncWithSeveralWriters(t *testing.T) {
 	}
 }
 
-// Renames and failures are the same with several writers as with one.
+// Renames and failures don't depend on the number of writers.
 func TestSeveralWritersTellTheSame(t *testing.T) {
 	before := fstest.MapFS{"a.md": file1("A."), "b.md": file1("B."), "e.md": file1("E."), "g.md": file1("G.")}
 	after := fstest.MapFS{
@@ -98,8 +97,7 @@ func TestSeveralWritersTellTheSame(t *testing.T) {
 	wantLines(t, run(8), run(1)...)
 }
 
-// When it is cancelled, a sync stores and yields the documents in progress, and
-// starts no more.
+// A cancelled sync stores and yields the documents in progress, and starts no more.
 func TestSyncStopsAfterTheDocumentsInHand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -151,7 +151,7 @@ type walker struct {
 func newWalker(data []byte, limits Limits, holder Holder) *walker {
 	w := &walker{limits: limits, holder: holder}
 	w.unpacked.most = min(limits.Bytes, max(limits.SmallBytes, limits.Ratio*int64(len(data))))
-	w.unpacked.reason = fmt.Sprintf("more than %d MB would come out of it", limits.Bytes>>20)
+	w.unpacked.reason = fmt.Sprintf("it unpacks to more than %d MB", limits.Bytes>>20)
 	if w.unpacked.most < limits.Bytes {
 		w.unpacked.reason = fmt.Sprintf("it unpacks to more than %d times its size", limits.Ratio)
 	}

@@ -139,7 +139,7 @@ func TestKinds(t *testing.T) {
 	}{
 		{"a.tar", plain, "a.md 4"}, {"a.tar.gz", gzipped(t, plain), "a.md 4"}, {"A.TGZ", gzipped(t, plain), "a.md 4"},
 		{"a.zip", zipped(t, packed{name: "a.md", text: "One."}), "a.md 4"},
-		// The name says another format than the content has.
+		// The name implies another format than the content has.
 		{"a.tgz", plain, "a.md 4"}, {"a.tar", gzipped(t, plain), "a.md 4"}, {"a.tar", zipped(t, packed{name: "a.md", text: "One."}),
 			"a.md 4"},
 		{"docs/notes.md.gz", gzipped(t, []byte("One.")), "notes.md 4"},
@@ -236,7 +236,7 @@ func TestLimits(t *testing.T) {
 		{"bytes.tar", tarred(t, packed{name: "a.md", text: string(random)}, packed{name: "b.md", text: string(random)},
 			packed{name: "c.md", text: string(random)}, packed{name: "d.md", text: string(random)}, packed{name: "e.md",
 				text: string(random)}),
-			"error: more than 4 MB would come out of it"},
+			"error: it unpacks to more than 4 MB"},
 		{"large.tar", tarred(t, packed{name: "a.md", text: strings.Repeat(string(random), 3) + "x"}), "a.md 3145729"},
 		{"nested.zip", nested, "a.zip/a.zip/a.zip 282 failed: in other archives or mails, more than 3 deep: unpack it"},
 		{"held.zip", zipped(t, packed{name: "a.zip", text: string(zipped(t, packed{name: "a.zip",

@@ -22,8 +22,8 @@ import (
 
 var must = datatest.Must
 
-// Each folder is named for the encoding of its files, some also for the
-// language. The decoder gets no declaration.
+// Folders are named after the encoding of their files, and some also after the language. The
+// decoder gets no declaration.
 func TestShareDecodedRight(t *testing.T) {
 	dir := datatest.Sets(t, "files/encodings-chardet")
 	files, err := filepath.Glob(filepath.Join(dir, "*", "*"))
@@ -54,8 +54,7 @@ func TestShareDecodedRight(t *testing.T) {
 	}
 }
 
-// reference decodes data as a folder's name says; ok is false when it says
-// nothing.
+// reference decodes data as the name of its folder says; ok is false if the name says nothing.
 func reference(t *testing.T, folder string, data []byte) (text string, ok bool) {
 	t.Helper()
 	name := strings.ToLower(folder)
@@ -135,9 +134,8 @@ func TestShortTexts(t *testing.T) {
 	}
 }
 
-// A few words are enough too, where another encoding would mix scripts. A declaration
-// decides where the bytes do not. Bytes that are not text, or are in an unsupported
-// encoding, are refused.
+// A few words are enough if other encodings would mix scripts. A declaration decides if the bytes
+// do not. Bytes that are not text, or are in an unsupported encoding, are refused.
 func TestDecode(t *testing.T) {
 	ebcdic := encoded(t, charmap.CodePage037, strings.Repeat("The ferry leaves at nine in the morning\n", 3))
 	type row struct {
@@ -162,8 +160,8 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// Garbled text is recognised, and no language, list of numbers or short text is
-// taken for it.
+// Garbled text is recognised. Texts in any language, lists of numbers and short texts are not
+// garbled.
 func TestGarbled(t *testing.T) {
 	const ferry = "The ferry leaves the harbour at nine in the morning, and on Sundays an hour later than on other days. "
 	mixed, err := charmap.KOI8R.NewDecoder().String(encoded(t, charmap.Windows1251, "Библиотека Открывается В Девять Часов Утра, "+
@@ -203,7 +201,7 @@ func TestGarbled(t *testing.T) {
 	}
 }
 
-// Text in the wrong encoding is recognised; no language is, not even those with the most accents.
+// Text in the wrong encoding is recognised. Text in any language is not, even with many accents.
 func TestMisread(t *testing.T) {
 	languages := textsOf(t, "languages")
 	for _, text := range languages {
@@ -249,7 +247,7 @@ func TestMisread(t *testing.T) {
 	}
 }
 
-// The table of pairs has a digit for each two letters or ends of a word.
+// The table has a digit for each pair of letters, with starts and ends of words.
 func TestPairShares(t *testing.T) {
 	if len(pairShares) != 27*27 || strings.Trim(pairShares, "0123456789") != "" || pairShares[0] != '0' {
 		t.Errorf("the table has %d digits", len(pairShares))

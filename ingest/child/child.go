@@ -155,7 +155,7 @@ var (
 func startProcess(role string) (*process, error) {
 	self, err := executable()
 	if err != nil {
-		return nil, fmt.Errorf("finding the program to read it with: %w", err)
+		return nil, fmt.Errorf("finding this program's file: %w", err)
 	}
 	// The argument prevents a test binary that forgot to call Run from running its tests, which
 	// would start children endlessly.

@@ -314,7 +314,7 @@ func TestChildEndsAsItReplies(t *testing.T) {
 	}
 }
 
-// A child ends with its parent, whatever it is doing.
+// A child ends with its parent, even while it works.
 func TestChildEndsWithItsParent(t *testing.T) {
 	for _, doing := range []string{"nothing", "hang"} {
 		c, err := startProcess("reader")

@@ -82,7 +82,7 @@ func Calendar(doc *Document, data []byte) error {
 	}
 	flush()
 	if !found {
-		return errors.New("it is neither a calendar nor a contact: no line of it begins one")
+		return errors.New("it is neither a calendar nor a contact: no line begins one")
 	}
 	b.moveTo(doc)
 	if len(files) > 0 {

@@ -64,7 +64,7 @@ func Subtitles(doc *Document, data []byte) error {
 		}
 	}
 	if cues == 0 {
-		return errors.New("there is no line with times in it: is it a file of subtitles?")
+		return errors.New("it has no line with times: is it a subtitle file?")
 	}
 	flush()
 	b.moveTo(doc)

@@ -101,7 +101,7 @@ func Outlook(data []byte) (*Message, error) {
 	}
 	m, left := readOutlook(root, namedProperties(root), 1)
 	if left > 0 {
-		m.addPartial(fmt.Sprintf("attachments that are not in it are not read: %d", left))
+		m.addPartial(fmt.Sprintf("attachments outside the message are not read: %d", left))
 	}
 	return m, nil
 }

@@ -18,7 +18,7 @@ func packedRTF(kind, content string) []byte {
 	return append(head, content...)
 }
 
-// literal is the tokens of a text, none of which refers to the words before it.
+// literal returns the tokens of a text, none of which refers to earlier words.
 func literal(text string) (tokens string) {
 	for ; text != ""; text = text[min(8, len(text)):] {
 		tokens += "\x00" + text[:min(8, len(text))]
@@ -47,7 +47,7 @@ func TestDecompress(t *testing.T) {
 	}
 }
 
-// A message is a folder of properties; attached messages are such folders in it.
+// A message is a folder of properties. Attached messages are folders in it.
 func TestOutlook(t *testing.T) {
 	add := func(out map[string][]byte, folder string, properties map[string]string) {
 		out[folder+"__properties_version1.0"] = make([]byte, 32)
@@ -72,7 +72,7 @@ func TestOutlook(t *testing.T) {
 	add(all, third, map[string]string{"3001001F": "A link", "3704001F": "a.lnk"})
 	m, err := Outlook(packCompound(all))
 	datatest.Must(t, err)
-	want := "from: Ada\nto: Bo\nsubject: Fares\npartial: attachments that are not in it are not read: 2\n" +
+	want := "from: Ada\nto: Bo\nsubject: Fares\npartial: attachments outside the message are not read: 2\n" +
 		"html false: \"{\\\\rtf1 See the notes.}\"\n" +
 		"html false: \"Forwarded message\\nFrom: Cy\\nDate: \\nSubject: Notes\"\n" +
 		"html false: \"" + strings.Repeat("Cabins cost more. ", 200) + "\"\n" +

@@ -52,7 +52,7 @@ func (f *file) epub() error {
 		}
 	}
 	if len(read) == 0 {
-		return errors.New("it is damaged: all the pages that it lists are missing")
+		return errors.New("it is damaged: all its pages are missing")
 	}
 	return nil
 }

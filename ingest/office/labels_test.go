@@ -30,7 +30,7 @@ func TestLabels(t *testing.T) {
 	}
 }
 
-// Bold words tell labels from names.
+// Bold type distinguishes labels from column names.
 func TestBoldNames(t *testing.T) {
 	for rows, want := range map[string]int{
 		"*Town|Velmere/*Chair|Ann/*Fee|12": labels,
@@ -53,7 +53,7 @@ func TestBoldNames(t *testing.T) {
 	}
 }
 
-// A sheet is read in blocks: names are those of the table below them only.
+// A sheet is read region by region. Column names apply only to the table below them.
 func TestSheetBlocks(t *testing.T) {
 	for _, c := range datatest.Rows(t, "testdata/tables.txt", "blocks") {
 		rows, want := c[0], c[1]

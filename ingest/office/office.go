@@ -113,7 +113,7 @@ func Read(data []byte, out func(Block), meta func(key, value string)) (partial [
 		if errors.As(err, &limit) || f.textBytes == 0 {
 			return nil, err
 		}
-		f.addPartial("the file is damaged: only what precedes the damage was read (%v)", err)
+		f.addPartial("the file is damaged: only the text before the damage was read (%v)", err)
 	}
 	if f.exceeded != nil {
 		return nil, f.exceeded

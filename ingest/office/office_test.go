@@ -17,8 +17,7 @@ import (
 
 var must = datatest.Must
 
-// A packed file has the name of its label, or of its path; cut off anywhere, it is
-// none.
+// A packed file gets its name from its label or its path. A truncated one is not a file.
 func TestNative(t *testing.T) {
 	packed := func(label, from, content string) []byte {
 		out := append([]byte("\x00\x00\x00\x00\x02\x00"), label+"\x00"+from+"\x00\x00\x00\x03\x00"...)
@@ -42,8 +41,8 @@ func TestNative(t *testing.T) {
 	}
 }
 
-// Files are taken out of documents that office programs wrote, with their
-// endings; of cut ones there are no more.
+// Files are extracted from documents of office programs, with the right endings. Truncated files
+// yield no more files.
 func TestFilesOfRealDocuments(t *testing.T) {
 	dir := filepath.Join(datatest.Sets(t, "files"), "mixed-tika")
 	for file, want := range map[string]string{
@@ -72,8 +71,7 @@ func TestFilesOfRealDocuments(t *testing.T) {
 	}
 }
 
-// The cells, formats and comments of a binary workbook are read; of a damaged one, what
-// precedes the damage, or nothing.
+// The cells, formats and comments of a binary workbook are read, up to any damage.
 func TestBinaryWorkbook(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join(datatest.Sets(t, "files"), "mixed-tika", "testEXCEL_various.xlsb"))
 	must(t, err)
@@ -135,7 +133,7 @@ func FuzzFormatNumber(f *testing.F) {
 		f.Add("-1e-300", format)
 	}
 	f.Fuzz(func(t *testing.T, value, format string) {
-		// A number stays short whatever the format says.
+		// A number stays short, whatever the format.
 		if got := formatNumber(value, format, false); len(got) > len(value)+1000+10*len(format) {
 			t.Errorf("%q as %q gives %d bytes", value, format, len(got))
 		}
@@ -175,7 +173,7 @@ func TestPrinted(t *testing.T) {
 	}
 }
 
-// A table of names without rows is kept.
+// A table that has only column names is kept.
 func TestNamesOfNothing(t *testing.T) {
 	b := Block{Rows: [][]string{{"a", "b"}, {"", ""}}, Names: 1}
 	if b.setNames(); b.Names != 0 {
@@ -183,7 +181,7 @@ func TestNamesOfNothing(t *testing.T) {
 	}
 }
 
-// The boxes and lists of forms in a text have their state.
+// Check boxes and lists of forms in a text show their state.
 func TestFormsOfText(t *testing.T) {
 	for _, c := range datatest.Rows(t, "testdata/tables.txt", "forms") {
 		var out []string
@@ -203,8 +201,8 @@ func artOf(kind, instance int, content ...string) string {
 	return string(binary.LittleEndian.AppendUint32(head, uint32(len(data)))) + data
 }
 
-// The shapes of drawings before 2007 have texts, or pictures that are counted: those
-// with enough pixels, in the drawing or in a stream of their own.
+// Shapes of drawings before 2007 have texts or pictures. Large enough pictures are counted, whether
+// they are in the drawing or in their own stream.
 func TestDrawings(t *testing.T) {
 	shape := func(properties map[int]string, picture int) string {
 		var short, long string
@@ -240,8 +238,8 @@ func TestDrawings(t *testing.T) {
 	}
 }
 
-// The cells of a table on a slide before 2007 are shapes of a group, in any order; those of
-// another group, and cells of hardly any row, are texts of their own.
+// On slides before 2007, table cells are shapes of a group, in any order. Shapes of other groups,
+// and cells that would fill hardly any of a table, are separate texts.
 func TestOldTables(t *testing.T) {
 	text := func(s string) string { return "\x00" + artOf(pptLatin, 0, s)[1:] } // no container
 	cell := func(left, top int32, s string) string {
@@ -282,7 +280,7 @@ func TestOldTables(t *testing.T) {
 	}
 }
 
-// What is not read of old documents is counted with its program and its place.
+// Unread parts of old documents are counted with their program and place.
 func TestLeftOutOfOldDocuments(t *testing.T) {
 	dir := datatest.Sets(t, "files")
 	for name, want := range map[string]string{
@@ -301,7 +299,7 @@ func TestLeftOutOfOldDocuments(t *testing.T) {
 	}
 }
 
-// The label of a value in a chart, which replaces it, is next to it.
+// A label that replaces a value in a chart is written next to it.
 func TestChartLabels(t *testing.T) {
 	f := &file{archive: &archive{}}
 	const text = `<ser><dLbls><dLbl><idx val="1"/><tx><rich><p><r><t>record</t></r></p></rich></tx></dLbl>` +

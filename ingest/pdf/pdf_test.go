@@ -504,7 +504,7 @@ func TestNamesOfRuledTables(t *testing.T) {
 	}
 }
 
-// What a file says of the text that it draws is read instead, if it is on one line.
+// The actual text that a file gives is read instead of the drawn text, if it is on one line.
 func TestActualText(t *testing.T) {
 	for content, want := range map[string]string{
 		"/Span <</ActualText <FEFF05D105BC>>> BDC (/) Tj (0) Tj EMC (x) Tj": "בּx",
@@ -567,8 +567,8 @@ func FuzzLayout(f *testing.F) {
 	})
 }
 
-// typeset returns the glyphs of a line as they are seen, from left to right, marks
-// on the letter before them.
+// typeset returns the glyphs of a line as it is displayed, from left to right, with marks on the
+// letter before them.
 func typeset(seen string, y float64) (glyphs []glyph) {
 	const width = 6
 	x := 100.0
@@ -588,8 +588,7 @@ func typeset(seen string, y float64) (glyphs []glyph) {
 	return glyphs
 }
 
-// The order in which the glyphs of a line are drawn does not matter where one of
-// them is read from right to left.
+// The drawing order of a line's glyphs does not matter if one of them is right-to-left.
 func TestReadingOrder(t *testing.T) {
 	for _, row := range datatest.Rows(t, "testdata/order.txt", "reading order") {
 		name, seen, want := row[0], row[1], row[2]
@@ -610,7 +609,7 @@ func TestReadingOrder(t *testing.T) {
 	}
 }
 
-// The columns and cells of a page in such a script begin on the right.
+// The columns and cells of a right-to-left page begin on the right.
 func TestColumnsFromRightToLeft(t *testing.T) {
 	right, left := typeset("ריחמ", 700), typeset("הריס", 700)
 	for i := range left {
@@ -640,8 +639,8 @@ func TestColumnsFromRightToLeft(t *testing.T) {
 	}
 }
 
-// On such a page, lines in Latin letters are read from left to right, and a space that
-// a letter covers parts no words.
+// On a right-to-left page, lines in Latin letters are read from left to right, and a space that a
+// letter covers splits no word.
 func TestLinesOnPageFromRightToLeft(t *testing.T) {
 	glyphs := slices.Concat(typeset("ףסונ עדימ שיש בל ומיש תחנה ןמז לכב", 700), typeset("version 2.5, again", 680), typeset("דנכیم", 660))
 	space := glyphs[len(glyphs)-2]
@@ -653,8 +652,8 @@ func TestLinesOnPageFromRightToLeft(t *testing.T) {
 	}
 }
 
-// A label above its value is no heading, whether it is small or in bold; columns of such
-// labels are read one after the other, and each under its heading.
+// A label above its value is not a heading, even if it is small or bold. Columns of such labels are
+// read one after the other, each under its heading.
 func TestLabelsAboveValues(t *testing.T) {
 	for _, c := range layouts(t, "labels") {
 		pages := [][]line{orderPieces(c.page, 0)}
@@ -687,7 +686,7 @@ func TestWords(t *testing.T) {
 	if !slices.Equal(got, []string{"Berth", " ", "rates", "Valid"}) {
 		t.Fatalf("%q", got)
 	}
-	// The words of a line have the same base line.
+	// The words of a line have the same baseline.
 	if a, b := glyphs[0], glyphs[2]; a.Y != -126 || a.Y != b.Y || a.Size != 26 || b.Size != 26 || !a.Begins || b.Begins {
 		t.Errorf("%+v, %+v", a, b)
 	}
@@ -704,7 +703,7 @@ func FuzzWords(f *testing.F) {
 	})
 }
 
-// No word of a grid is lost or read twice, wherever its cells are; names of columns may be.
+// No word of a grid is lost, wherever its cells are. Only column names are read more than once.
 func TestGridsKeepWords(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 3000 {

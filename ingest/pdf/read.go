@@ -245,7 +245,7 @@ func drawPage(p pdf.Page, fonts map[string]*font, structure pdf.Value, pictures 
 		}
 	}()
 	if p.V.Kind() == pdf.Null {
-		err = errors.New("the file is damaged: a page that it lists is missing")
+		err = errors.New("the file is damaged: a page is missing")
 		return page
 	}
 	d.resources = p.Resources()

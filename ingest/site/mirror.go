@@ -86,7 +86,7 @@ func Open(folder, address string) (*Site, error) {
 		return nil, err
 	}
 	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return nil, fmt.Errorf("making the folder of %s: %w", address, err)
+		return nil, fmt.Errorf("creating the folder of %s: %w", address, err)
 	}
 	dir, err := os.OpenRoot(folder)
 	if err != nil {

@@ -23,8 +23,8 @@ func init() {
 	}
 }
 
-// A page and a sitemap at which the parser needs too much memory fail by name. The
-// other pages are read, and these are when they are repaired.
+// A page and a sitemap whose parser needs too much memory fail by name. The other pages are read,
+// and these too once they are repaired.
 func TestHostile(t *testing.T) {
 	t.Parallel()
 	if child.Memory != 512<<20 {

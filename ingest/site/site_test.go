@@ -130,8 +130,8 @@ func files(s *Site) map[string]string {
 // ofChildren returns the processor time of the children that have ended.
 var ofChildren = func() time.Duration { return 0 }
 
-// A site of a thousand pages is read whole, as far as it may be, and a second crawl
-// gets only what has changed.
+// A site of a thousand pages is read as far as allowed, and a second crawl fetches only changed
+// pages.
 func TestManyPages(t *testing.T) {
 	t.Parallel()
 	n := datatest.Cases(t, 2000)
@@ -235,8 +235,7 @@ func TestManyPages(t *testing.T) {
 // public is an address that the fetcher of TestRefused may use.
 const public = "93.184.215.14"
 
-// Of a page with a twin in Markdown, the twin is read. The address is the page's,
-// if it has one.
+// A Markdown twin is read instead of its page. Its address is the page's, if the twin has a page.
 func TestTwins(t *testing.T) {
 	t.Parallel()
 	web := newServer(t)
@@ -290,7 +289,7 @@ func TestTwins(t *testing.T) {
 	}
 }
 
-// None of these addresses is connected to, however they are reached.
+// The fetcher connects to none of these addresses, however it reaches them.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	private := strings.Fields(`127.0.0.1 127.8.9.1 10.0.0.1 172.16.3.4 192.168.1.1 169.254.169.254 169.254.1.1 100.64.0.1 100.100.100.200
@@ -367,7 +366,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// What never ends is ended, and the report or the page says so.
+// Endless replies are cut off, and the report or the page says so.
 func TestBombs(t *testing.T) {
 	t.Parallel()
 	web := newServer(t)
@@ -439,7 +438,7 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// A site is refused whose first page or rules never end.
+// A site whose first page or robots.txt never ends is refused.
 func TestBombsAtTheDoor(t *testing.T) {
 	t.Parallel()
 	rules, loops := newServer(t), newServer(t)
@@ -455,7 +454,7 @@ func TestBombsAtTheDoor(t *testing.T) {
 	}
 }
 
-// A crawl that was interrupted goes on where it was.
+// An interrupted crawl is resumed.
 func TestResumed(t *testing.T) {
 	t.Parallel()
 	web := newServer(t)
@@ -493,7 +492,7 @@ func TestResumed(t *testing.T) {
 	}
 }
 
-// Pages that fail keep no other page from being read.
+// Failing pages do not affect other pages.
 func TestFailing(t *testing.T) {
 	t.Parallel()
 	web := newServer(t)
@@ -511,7 +510,7 @@ func TestFailing(t *testing.T) {
 	}
 }
 
-// What an address says about how much is read.
+// An address determines how much is read.
 func TestExtent(t *testing.T) {
 	t.Parallel()
 	web := newServer(t)
@@ -577,8 +576,8 @@ func (s sink) Delete(_ context.Context, id string) error {
 	return nil
 }
 
-// Pages go through the syncer of folders: each has its address, and one that is
-// gone, has moved or fails is handled as a file is.
+// Pages are synced like files: each has its address, and pages that moved, failed or no longer
+// exist are handled like such files.
 func TestSynced(t *testing.T) {
 	t.Parallel()
 	web := newServer(t)

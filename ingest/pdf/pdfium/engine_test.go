@@ -35,7 +35,7 @@ func TestEngine(t *testing.T) {
 	t.Run("marks what it finds", func(t *testing.T) { marksWhatItFinds(t, e) })
 }
 
-// One engine reads file after file, whatever the one before did to it.
+// One engine reads many files, whatever an earlier file did to it.
 func readsFileAfterFile(t *testing.T, e *Engine) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("..", "..", "testdata", "read", "columns.pdf"))
@@ -56,7 +56,7 @@ func readsFileAfterFile(t *testing.T, e *Engine) {
 	}
 }
 
-// A file that needs more memory than there is costs itself.
+// A file that needs too much memory fails alone.
 func isBounded(t *testing.T, e *Engine) {
 	t.Helper()
 	if _, err := e.Draw(make([]byte, maxMemory), DrawOptions{Page: 1}); err == nil || !strings.Contains(err.Error(), "memory") {
