@@ -15,7 +15,7 @@ import (
 //
 // The shares were counted in the translations of programs in Debian packages: the messages in
 // /usr/share/locale/LANGUAGE/LC_MESSAGES/*.mo that differ from the English ones. Countries with the
-// same language count together. Every occurrence of a word that [hasUnlikelyPairs] uses counts.
+// same language are counted together. Every occurrence of a word that [hasUnlikelyPairs] uses counts.
 const pairShares = "" +
 	"098888787868878886789777687" + // start of a word
 	"976776676867778765887666566" + // a

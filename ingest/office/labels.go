@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of a label in bytes, of a column name in words, and of a named value in bytes.
+// Limits of a label and a column name in characters. A first value of more words is not a name.
 const (
 	maxLabel   = 60
 	valueWords = 4

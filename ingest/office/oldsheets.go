@@ -252,7 +252,7 @@ func (o *looseTexts) add(b *workbook, r *xlsRecord) {
 
 // textBox returns the text of a box or comment, which is in the first continuation of its record.
 func textBox(r *xlsRecord) string {
-	const length = 10 // offset of the number of characters
+	const length = 10 // offset of the text length
 	if len(r.cuts) == 0 || r.cuts[0] < length+2 || r.cuts[0] == len(r.data) {
 		return ""
 	}

@@ -22,7 +22,7 @@ const (
 type workbook struct {
 	*file
 	shared   []string
-	size     int            // of the shared strings, in bytes
+	size     int            // bytes of shared strings
 	own      map[int]string // the file's own number formats
 	formats  []string       // number formats by cell style
 	from1904 bool

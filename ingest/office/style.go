@@ -11,7 +11,7 @@ type styles map[string]style
 
 type style struct {
 	name, parent string
-	level        int // of a heading, from 1; over 9 is body text; 0 is not given
+	level        int // heading level from 1; over 9 for body text, 0 if not given
 	list         listRef
 	hidden       bool // its text is hidden
 	title        bool // style of the document's title

@@ -170,7 +170,7 @@ func hasWord(s string) bool {
 type paragraphs struct {
 	body   float64
 	levels map[float64]int
-	words  map[string]bool // of the document, to rejoin hyphenated words
+	words  map[string]bool // hyphenated words of the document
 }
 
 // blocks groups the lines of a page into paragraphs, headings and rows.

@@ -31,9 +31,9 @@ type line struct {
 const (
 	wordGap   = 0.08 // least space between words
 	leastGap  = 0.02 // the same, if the letters of words touch
-	nameGap   = 0.45 // least gap before another column name
-	pieceGap  = 0.6  // least gap before another cell
-	cellGap   = 1.5  // certain gap between columns or cells
+	nameGap   = 0.45 // a new start after such a gap may be another column name
+	pieceGap  = 0.6  // or another cell
+	cellGap   = 1.5  // least gap between columns and between cells
 	sameLine  = 0.35 // largest difference of baselines within a line
 	duplicate = 0.12 // largest offset of a glyph repeated as a shadow or for fake bold
 )

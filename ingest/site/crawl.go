@@ -38,7 +38,7 @@ const (
 
 // Fixed limits.
 const (
-	maxBytes    = 1 << 30 // of all pages together, unpacked
+	maxBytes    = 1 << 30 // unpacked bytes of all pages together
 	maxTime     = time.Hour
 	parallel    = 4 // requests at a time
 	maxSitemaps = 50

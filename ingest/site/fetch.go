@@ -153,7 +153,7 @@ type response struct {
 	status   int
 	location *url.URL // target of a redirect; nil if it is not fetched
 	kind     string   // media type
-	body     []byte   // of status 200, if wanted
+	body     []byte   // if the status is 200 and the body is wanted
 	etag     string
 	modified string
 	wait     time.Duration // requested by the server

@@ -18,8 +18,8 @@ const shortest = 12
 const maxPlaces = 64
 
 // locate finds a quote among the characters of a page. It compares only letters and digits, so
-// hyphens, spaces, ligatures and the signs between table cells don't matter. If the quote is not on
-// the page as a whole, locate finds it in parts.
+// hyphens, spaces, ligatures and the signs between table cells don't matter. If the page does not
+// have the whole quote, locate finds parts of it.
 func locate(chars []rune, quote string) []span {
 	page, at := lettersAndDigits(chars)
 	want, _ := lettersAndDigits([]rune(quote))
