@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of a label and a column name in characters. A first value of more words is not a name.
+// Limits of a label and a column name in characters. A first value of at least valueWords words is not a name.
 const (
 	maxLabel   = 60
 	valueWords = 4
