@@ -1,10 +1,13 @@
 package format
 
 import (
-	"ibid/ingest/charset"
+	"errors"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"ibid/ingest/charset"
 )
 
 // Text keeps the lines of a text. Headings are underlined lines, and lines in capitals above
@@ -13,6 +16,10 @@ func Text(doc *Document, data []byte) error {
 	src, err := charset.Decode(data, "")
 	if err != nil {
 		return err
+	}
+	if manualSource.MatchString(src) {
+		return errors.New("it is the source of a manual page, with the commands of troff: print it to a text " +
+			"('man -P cat ./FILE > FILE.txt') and read that")
 	}
 	whole := Clean(withoutLeaders(src))
 	doc.Text = strings.TrimLeft(whole, "\n")
@@ -60,6 +67,10 @@ func Text(doc *Document, data []byte) error {
 	}
 	return nil
 }
+
+// manualSource matches what troff makes a manual page of: a command or comment first, and
+// headings.
+var manualSource = regexp.MustCompile(`(?s)\A\s*(?:[.']?\\"|[.'](?:TH|Dd|nr|de) ).*\n\.S[Hh] `)
 
 // capitals is the sign of headings that are not underlined.
 const capitals = 'A'
