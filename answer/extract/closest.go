@@ -43,11 +43,11 @@ func (d *Reading) Closest(ctx context.Context, kept []retrieve.Passage) ([]Close
 			break
 		}
 		text := kept[s.passage].Text
-		part := d.partAround(text, all[s.passage], s)
+		part := expander{d.query, all[s.passage]}.partAround(text, s)
 		words := squeeze(text[part.Start:part.End])
 		if !seen[s.passage] && !said[words] {
 			seen[s.passage], said[words] = true, true
-			closest = append(closest, Closest{s.passage, part, d.bestWords(s, s.span.Start-part.Start)})
+			closest = append(closest, Closest{s.passage, part, d.query.bestWords(s, s.span.Start-part.Start)})
 		}
 	}
 	return closest, nil
@@ -58,12 +58,12 @@ const alike = .6
 
 // bestWords are the words of a sentence, from at on, that are the question's, in any
 // form or of like meaning; the sentence if there are none.
-func (d *Reading) bestWords(s *sentence, at int) (marks []ingest.Span) {
+func (q *query) bestWords(s *sentence, at int) (marks []ingest.Span) {
 	end := 0
 	for _, span := range wordForm.FindAllStringIndex(s.text, -1) {
 		word := s.text[span[0]:span[1]]
 		if !slices.ContainsFunc(retrieve.Terms(word), func(t string) bool {
-			return slices.ContainsFunc(d.nearness[t], func(near float64) bool { return near >= alike })
+			return slices.ContainsFunc(q.nearness[t], func(near float64) bool { return near >= alike })
 		}) {
 			continue
 		}
@@ -83,8 +83,8 @@ func (d *Reading) bestWords(s *sentence, at int) (marks []ingest.Span) {
 
 // partAround returns the paragraph or list that a sentence is in, or as many of
 // its neighbours there as fit maxClosestBytes.
-func (d *Reading) partAround(text string, in []sentence, s *sentence) ingest.Span {
-	p := d.widen(d.around(in, s), in)
+func (e expander) partAround(text string, s *sentence) ingest.Span {
+	in, p := e.in, e.widen(e.around(s))
 	start, end := p.start, p.end
 	paragraph := func(a, b int) bool { // reports whether no blank line is between two sentences
 		return !strings.Contains(strings.ReplaceAll(text[in[a].span.End:in[b].span.Start], " ", ""), "\n\n")

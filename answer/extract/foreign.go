@@ -38,7 +38,7 @@ const foreignWeight = 30
 func (d *Reading) readForeign(ctx context.Context, passages []retrieve.Passage) (*foreign, error) {
 	var first []*sentence
 	for i, p := range passages {
-		in := d.split(i, p)
+		in := split(d.query, i, p)
 		for k := range in {
 			if in[k].answers() && len(first) < foreignSentences {
 				first = append(first, &in[k])

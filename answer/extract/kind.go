@@ -204,8 +204,8 @@ func (k *kind) demanded(question, language string) bool {
 
 // givesKind reports whether a text has something of the kind that the question has not. A number
 // may have no unit, if it counts nothing else, and a condition or "several" may be given instead.
-func (d *Reading) givesKind(s sentence) bool {
-	k, text, question := d.needs.kind, s.text, d.question
+func (q *query) givesKind(s sentence) bool {
+	k, text, question := q.needs.kind, s.text, q.text
 	words, known := lowerWords(text), lowerWords(question)
 	switch k.name {
 	case "reason":
@@ -213,8 +213,8 @@ func (d *Reading) givesKind(s sentence) bool {
 	case "place":
 		return k.aPlace(words, known)
 	}
-	if k.name == "number" && len(d.needs.counted) > 0 && !isRow(text) {
-		return d.countsThing(s, words, known)
+	if k.name == "number" && len(q.needs.counted) > 0 && !isRow(text) {
+		return q.countsThing(s, words, known)
 	}
 	for i, w := range words {
 		if isGiven(w, known) && (i+1 == len(words) || !saysMore(words[i+1])) {
@@ -236,16 +236,16 @@ func saysMore(word string) bool { return len(retrieve.Terms("1 "+word)) > 1 }
 
 // countsThing reports whether among words is a number, which the question has not, or a
 // condition, of the thing that is to be counted; or next to that, a number that is of nothing else.
-func (d *Reading) countsThing(s sentence, words, known []string) bool {
+func (q *query) countsThing(s sentence, words, known []string) bool {
 	is := func(word string) bool { // two keelboats are not all boats
-		near := d.coverageOf(termSet(word))
-		return slices.ContainsFunc(d.needs.counted, func(n int) bool {
-			return near[n] == 1 || near[n] >= alike && !strings.HasSuffix(word, strings.ToLower(d.needs.terms[n].word))
+		near := q.coverageOf(termSet(word))
+		return slices.ContainsFunc(q.needs.counted, func(n int) bool {
+			return near[n] == 1 || near[n] >= alike && !strings.HasSuffix(word, strings.ToLower(q.needs.terms[n].word))
 		})
 	}
 	for i, w := range words {
 		number := isGiven(w, known)
-		if !number && !d.needs.kind.conditions.at(words, i) {
+		if !number && !q.needs.kind.conditions.at(words, i) {
 			continue
 		}
 		named := i + 1
@@ -254,7 +254,7 @@ func (d *Reading) countsThing(s sentence, words, known []string) bool {
 				return true
 			}
 		}
-		if number && named == i+1 && slices.ContainsFunc(d.needs.counted, func(n int) bool { return s.window[n] == 1 }) {
+		if number && named == i+1 && slices.ContainsFunc(q.needs.counted, func(n int) bool { return s.window[n] == 1 }) {
 			return true
 		}
 	}

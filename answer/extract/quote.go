@@ -53,41 +53,47 @@ func (d *Reading) Quote(ctx context.Context, kept []retrieve.Passage, least floa
 	if err != nil {
 		return nil, nil, err
 	}
-	best, pieces := ranking(all), unsaid(d.choose(all), all)
+	best, pieces := ranking(all), unsaid(choose(d.query, all), all)
 	has := func(p piece) bool {
-		return !d.demands() || slices.ContainsFunc(all[p.passage][p.start:p.end], d.givesKind)
+		return !d.query.demands() || slices.ContainsFunc(all[p.passage][p.start:p.end], d.query.givesKind)
 	}
 	if len(pieces) == 0 || d.confidence(best) < least || !slices.ContainsFunc(pieces, has) {
 		return nil, nil, nil
 	}
-	labelled := len(kept)
+	s := selection{d.query, slices.Clip(kept), all, pieces}
 	if next != nil {
-		if pieces, kept, all, err = d.continued(ctx, pieces, slices.Clip(kept), all, next); err != nil {
+		if err := s.continueLists(ctx, next); err != nil {
 			return nil, nil, err
 		}
 	}
-	return d.written(pieces, kept, all), kept[labelled:], nil
+	return s.quotes(), s.kept[len(kept):], nil
 }
 
 // demands reports whether only something of the kind that is asked for answers.
-func (d *Reading) demands() bool {
-	return d.foreign == nil && d.needs.kind.demanded(d.question, d.language)
+func (q *query) demands() bool {
+	return !q.foreign && q.needs.kind.demanded(q.text, q.language)
 }
 
-// written writes pieces with what is between them.
-func (d *Reading) written(pieces []piece, kept []retrieve.Passage, all [][]sentence) []Quote {
-	quotes := make([]Quote, len(pieces))
-	rows := make([]bool, len(pieces))
+// A selection is the pieces that are quoted of the kept passages.
+type selection struct {
+	q      *query
+	kept   []retrieve.Passage
+	all    [][]sentence // of the passages
+	pieces []piece
+}
+
+// quotes writes the pieces with what is between them.
+func (s *selection) quotes() []Quote {
+	pieces, quotes, rows := s.pieces, make([]Quote, len(s.pieces)), make([]bool, len(s.pieces))
 	for i, p := range pieces {
-		in := all[p.passage]
-		quotes[i] = Quote{p.passage, d.write(p, in, d.isNamedBy(in[0], in[p.start], kept[p.passage]), len(kept))}
-		rows[i] = isRow(in[p.end-1].text)
+		quotes[i] = Quote{p.passage, s.write(p)}
+		rows[i] = isRow(s.all[p.passage][p.end-1].text)
 	}
 	for i, p := range pieces {
 		next := i+1 < len(rows) && rows[i] && rows[i+1]
 		if i > 0 && !(rows[i] && rows[i-1]) && p.passage == pieces[i-1].passage && p.start > pieces[i-1].end {
 			gap := "… " // it may mean something in a sentence between
-			if all[p.passage][p.start].code {
+			if s.all[p.passage][p.start].code {
 				gap = "…\n\n"
 			}
 			quotes[i].Text = gap + quotes[i].Text
@@ -108,39 +114,38 @@ func (d *Reading) written(pieces []piece, kept []retrieve.Passage, all [][]sente
 // maxContinued is in how many more passages a list is quoted.
 const maxContinued = 8
 
-// continued adds, after each piece that ends with its passage and within a list, the
+// continueLists adds, after each piece that ends with its passage and within a list, the
 // items that the next passage of the document begins with.
-func (d *Reading) continued(ctx context.Context, pieces []piece, kept []retrieve.Passage, all [][]sentence, next Next,
-) ([]piece, []retrieve.Passage, [][]sentence, error) {
+func (s *selection) continueLists(ctx context.Context, next Next) error {
 	more := 0
-	for i := 0; i < len(pieces) && more < maxContinued; i++ {
-		p := pieces[i]
-		if p.end < len(all[p.passage]) || !endsInList(p, all[p.passage]) {
+	for i := 0; i < len(s.pieces) && more < maxContinued; i++ {
+		p := s.pieces[i]
+		if p.end < len(s.all[p.passage]) || !endsInList(p, s.all[p.passage]) {
 			continue
 		}
-		after, ok, err := next(ctx, kept[p.passage])
+		after, ok, err := next(ctx, s.kept[p.passage])
 		if err != nil {
-			return nil, nil, nil, err
+			return err
 		}
-		at := slices.IndexFunc(kept, func(q retrieve.Passage) bool { return q.ID == after.ID })
+		at := slices.IndexFunc(s.kept, func(q retrieve.Passage) bool { return q.ID == after.ID })
 		if at < 0 {
-			at = len(kept)
+			at = len(s.kept)
 		}
-		in := d.split(at, after)
-		start := slices.IndexFunc(in, func(s sentence) bool { return after.Start+s.span.Start >= kept[p.passage].End })
+		in := split(s.q, at, after)
+		start := slices.IndexFunc(in, func(c sentence) bool { return after.Start+c.span.Start >= s.kept[p.passage].End })
 		if !ok || start < 0 || !isItem(in[start].text) {
 			continue
 		}
-		if at == len(kept) {
-			kept, all = append(kept, after), append(all, in)
+		if at == len(s.kept) {
+			s.kept, s.all = append(s.kept, after), append(s.all, in)
 		}
 		whole := piece{passage: at, start: start, end: endOfList(in, start), continues: true}
-		pieces = slices.DeleteFunc(pieces, func(q piece) bool { return q != p && q.passage == at && q.start < whole.end && q.end > start })
-		i = slices.Index(pieces, p)
-		pieces = slices.Insert(pieces, i+1, whole)
+		s.pieces = slices.DeleteFunc(s.pieces, func(o piece) bool { return o != p && o.passage == at && o.start < whole.end && o.end > start })
+		i = slices.Index(s.pieces, p)
+		s.pieces = slices.Insert(s.pieces, i+1, whole)
 		more++
 	}
-	return pieces, kept, all, nil
+	return nil
 }
 
 // Best returns the n sentences of the kept passages that most likely answer, the best
@@ -158,9 +163,9 @@ func (d *Reading) Best(ctx context.Context, kept []retrieve.Passage, n int) (bes
 }
 
 // asksSender reports whether the question asks who wrote something, or when it was sent.
-func (d *Reading) asksSender() bool {
-	kind := d.needs.kind
-	return asksMail.MatchString(d.question) && kind != nil && (kind.named() || kind.name == "date")
+func (q *query) asksSender() bool {
+	kind := q.needs.kind
+	return asksMail.MatchString(q.text) && kind != nil && (kind.named() || kind.name == "date")
 }
 
 // asksName matches a question that a heading may answer: "which knot ties …", "what is … called".
@@ -187,42 +192,50 @@ func ranking(all [][]sentence) []*sentence {
 	return ranked
 }
 
+// A chooser picks the pieces to quote.
+type chooser struct {
+	q       *query
+	all     [][]sentence // of the kept passages
+	best    []*sentence  // the ranking without outdated sentences
+	chosen  []piece
+	covered map[string]bool // terms of the chosen pieces
+}
+
 // choose picks what to quote: the best sentence first, with what belongs to
 // it, then others that add to it. The pieces of one passage are next to each
 // other, in the order of the text.
-func (d *Reading) choose(all [][]sentence) []piece {
-	var chosen []piece
-	covered := map[string]bool{}
+func choose(q *query, all [][]sentence) []piece {
 	ranked := ranking(all)
-	best := slices.DeleteFunc(slices.Clone(ranked), func(s *sentence) bool { return d.outdated(s, ranked) })
-	for _, s := range best {
-		if len(chosen) == maxQuoted || len(chosen) > 0 && s.score < best[0].score-quotedWithin {
+	c := chooser{q: q, all: all, covered: map[string]bool{}}
+	c.best = slices.DeleteFunc(slices.Clone(ranked), func(s *sentence) bool { return q.outdated(s, ranked) })
+	for _, s := range c.best {
+		if len(c.chosen) == maxQuoted || len(c.chosen) > 0 && s.score < c.best[0].score-quotedWithin {
 			break
 		}
-		if s.reply && len(chosen) > 0 {
+		if s.reply && len(c.chosen) > 0 {
 			continue // newer words are there
 		}
-		in := all[s.passage]
 		if s.together > 0 {
-			chosen = together(all)
+			c.chosen = together(all)
 			break
 		}
-		p := apart(chosen, d.widen(d.around(in, s), in), s.index)
-		if len(chosen) > 0 && !d.follows(chosen[0], p, all, best[0], s, covered) {
+		e := expander{q, all[s.passage]}
+		p := apart(c.chosen, e.widen(e.around(s)), s.index)
+		if len(c.chosen) > 0 && !c.follows(p, s) {
 			continue
 		}
-		if terms := termsOf(p, in); p.end > 0 && (len(chosen) == 0 || adds(covered, terms)) {
-			chosen = append(chosen, p)
-			maps.Copy(covered, terms)
+		if terms := termsOf(p, e.in); p.end > 0 && (len(c.chosen) == 0 || adds(c.covered, terms)) {
+			c.chosen = append(c.chosen, p)
+			maps.Copy(c.covered, terms)
 		}
 	}
-	for _, p := range chosen { // what their pronouns refer to
+	for _, p := range c.chosen { // what their pronouns refer to
 		of := antecedent(all[p.passage], p.start)
-		if subject := apart(chosen, piece{passage: p.passage, start: of, end: of + 1}, of); subject.end > 0 && all[p.passage][of].answers() {
-			chosen = append(chosen, subject)
+		if subject := apart(c.chosen, piece{passage: p.passage, start: of, end: of + 1}, of); subject.end > 0 && all[p.passage][of].answers() {
+			c.chosen = append(c.chosen, subject)
 		}
 	}
-	return inOrder(chosen)
+	return inOrder(c.chosen)
 }
 
 // together are the rows that are asked for together, in the order of their table.
@@ -242,8 +255,9 @@ func together(all [][]sentence) (rows []piece) {
 // which is the best sentence's. A row, what comes after steps that are quoted
 // whole or after the answer under the same question, and what says less of what is asked
 // for, must have a term that no quote has yet.
-func (d *Reading) follows(first, p piece, all [][]sentence, best, s *sentence, covered map[string]bool) bool {
-	whole := d.needs.kind.isWay() && first.end > first.start+1 || d.underSame(all[first.passage], first.start)
+func (c *chooser) follows(p piece, s *sentence) bool {
+	first, best := c.chosen[0], c.best[0]
+	whole := c.q.needs.kind.isWay() && first.end > first.start+1 || expander{c.q, c.all[first.passage]}.underSame(first.start)
 	strict := whole || isRow(s.text)
 	if strict && s.score < best.score-rowsWithin {
 		return false
@@ -251,9 +265,9 @@ func (d *Reading) follows(first, p piece, all [][]sentence, best, s *sentence, c
 	code := func(n need) bool { // as E11, of which the others are not
 		return n.number && strings.ContainsFunc(n.stem, unicode.IsLetter) && best.terms[n.stem] && !s.terms[n.stem]
 	}
-	lacks := d.ofKind(p, all[p.passage]) < d.ofKind(first, all[first.passage]) || slices.ContainsFunc(d.needs.terms, code)
-	completes := func(n need) bool { return s.terms[n.stem] && !covered[n.stem] }
-	return !strict && !lacks || slices.ContainsFunc(d.needs.terms, completes)
+	lacks := c.ofKind(p) < c.ofKind(first) || slices.ContainsFunc(c.q.needs.terms, code)
+	completes := func(n need) bool { return s.terms[n.stem] && !c.covered[n.stem] }
+	return !strict && !lacks || slices.ContainsFunc(c.q.needs.terms, completes)
 }
 
 // inOrder puts pieces of one passage next to each other, in the order of the text.
@@ -273,17 +287,17 @@ func inOrder(chosen []piece) []piece {
 // outdated reports whether a later mail of the same thread, or a document whose name has a
 // later year, has a sentence with all words that it has of a question without a year. The
 // subject and the sentences around it count in one that has a word of the question, or a pronoun.
-func (d *Reading) outdated(s *sentence, best []*sentence) bool {
-	demanded := d.demands()
+func (q *query) outdated(s *sentence, best []*sentence) bool {
+	demanded := q.demands()
 	other := func(s *sentence) float64 { return s.score - sentenceModel[sigKind]*s.signals[sigKind] }
-	return s.about.letter.thread != "" && len(years(d.question)) == 0 && slices.ContainsFunc(best, func(t *sentence) bool {
+	return s.about.letter.thread != "" && len(q.years) == 0 && slices.ContainsFunc(best, func(t *sentence) bool {
 		from, to, covers := s.about.letter, t.about.letter, t.covers
-		if d.needs.count(covers) > 0 || pronouns.anywhere(lowerWords(t.text)) {
+		if q.needs.count(covers) > 0 || pronouns.anywhere(lowerWords(t.text)) {
 			covers = t.window
 		}
 		return to.thread == from.thread && to.sent.After(from.sent) && !t.reply && other(t) >= other(s)-quotedWithin &&
-			(demanded && d.givesKind(*t) || !demanded && t.signals[sigKind] >= s.signals[sigKind]) &&
-			d.needs.count(s.covers.with(covers)) == d.needs.count(covers)
+			(demanded && q.givesKind(*t) || !demanded && t.signals[sigKind] >= s.signals[sigKind]) &&
+			q.needs.count(s.covers.with(covers)) == q.needs.count(covers)
 	})
 }
 
@@ -312,11 +326,11 @@ func unsaid(pieces []piece, all [][]sentence) (cut []piece) {
 
 // ofKind is how far a piece has something of the kind that is asked for: 1 for yes, 0 for
 // no; 1 too where that cannot be told.
-func (d *Reading) ofKind(p piece, in []sentence) (most float64) {
-	if d.foreign != nil || !d.needs.kind.tells() {
+func (c *chooser) ofKind(p piece) (most float64) {
+	if c.q.foreign || !c.q.needs.kind.tells() {
 		return 1
 	}
-	for _, s := range in[p.start:p.end] {
+	for _, s := range c.all[p.passage][p.start:p.end] {
 		most = max(most, s.signals[sigKind])
 	}
 	return most
@@ -359,11 +373,17 @@ func apart(chosen []piece, p piece, k int) piece {
 	return p
 }
 
+// An expander finds what is quoted with a sentence of a passage.
+type expander struct {
+	q  *query
+	in []sentence // of the passage
+}
+
 // around returns the piece that a sentence belongs to: the answer that begins
 // after a question, a lead-in with its list, a list item with its lead-in, the
 // sentence that a pronoun refers to.
-func (d *Reading) around(in []sentence, s *sentence) piece {
-	p := piece{passage: s.passage, start: s.index, end: s.index + 1}
+func (e expander) around(s *sentence) piece {
+	in, p := e.in, piece{passage: s.passage, start: s.index, end: s.index + 1}
 	if s.declares {
 		if whole := declaration(in, p); whole.end > 0 {
 			return whole
@@ -380,7 +400,7 @@ func (d *Reading) around(in []sentence, s *sentence) piece {
 	case endsOpen(s.text):
 		p.end = endOfList(in, p.end)
 	case isItem(in[first(in, s.index)].text):
-		p.start, p.end = d.list(in, s.index)
+		p.start, p.end = e.list(s.index)
 	default:
 		for back := 1; back <= 2 && s.index-back >= 0; back++ {
 			if in[s.index-back].asks {
@@ -399,12 +419,13 @@ func (d *Reading) around(in []sentence, s *sentence) piece {
 
 // widen widens a piece to the whole section that it is in, where the question asks
 // for a way to do something: the steps, the command and what to do after it.
-func (d *Reading) widen(p piece, in []sentence) piece {
+func (e expander) widen(p piece) piece {
+	in := e.in
 	start, end := section(in, p.start)
-	if !d.needs.kind.isWay() && !d.underSame(in, p.start) || in[p.start].declares {
+	if !e.q.needs.kind.isWay() && !e.underSame(p.start) || in[p.start].declares {
 		return p
 	}
-	headed := in[p.start].inAsked || start > 0 && d.needs.near(in[start-1].covers) >= sectionCovers
+	headed := in[p.start].inAsked || start > 0 && e.q.needs.near(in[start-1].covers) >= sectionCovers
 	licensed := slices.ContainsFunc(in[start:end], func(s sentence) bool { return s.licensed })
 	if headed && !licensed && size(in, start, end) <= maxListBytes {
 		p.start, p.end = start, end
@@ -413,9 +434,9 @@ func (d *Reading) widen(p piece, in []sentence) piece {
 }
 
 // underSame reports whether sentence k is in the section under a question like the one asked.
-func (d *Reading) underSame(in []sentence, k int) bool {
-	start, _ := section(in, k)
-	return start > 0 && in[start-1].asks && d.needs.near(in[start-1].covers) >= asksSame
+func (e expander) underSame(k int) bool {
+	start, _ := section(e.in, k)
+	return start > 0 && e.in[start-1].asks && e.q.needs.near(e.in[start-1].covers) >= asksSame
 }
 
 // declaration widens a sentence of source code to the declaration with its whole
@@ -506,7 +527,8 @@ var pronouns = phrases(words(`he she it they him her them his hers its their the
 // list returns the list that an item belongs to, with its lead-in, or the item
 // alone where the list is long or its items are statements of their own. Steps are quoted
 // whole, unless a fact is asked for, as in "how long".
-func (d *Reading) list(in []sentence, item int) (start, end int) {
+func (e expander) list(item int) (start, end int) {
+	in := e.in
 	item = first(in, item)
 	start = item
 	for start > 0 && isItem(in[first(in, start-1)].text) {
@@ -517,7 +539,7 @@ func (d *Reading) list(in []sentence, item int) (start, end int) {
 		end = after(in, end)
 	}
 	led := start > 0 && endsOpen(in[start-1].text)
-	fact := d.needs.kind != nil && !d.needs.kind.isWay()
+	fact := e.q.needs.kind != nil && !e.q.needs.kind.isWay()
 	stated := !led && (fact || !isStep(in[item].text)) && strings.HasSuffix(strings.TrimSpace(in[after(in, item)-1].text), ".")
 	most := maxListBytes
 	if isStep(in[item].text) {
@@ -575,15 +597,17 @@ func isItem(s string) bool { return bullet.MatchString(strings.TrimSpace(s)) }
 
 // write writes a piece with labels. List items and table rows get lines of
 // their own, with the cells of a row that are asked for. A title above the piece that
-// may be the answer (named), or that leads in to code, goes before it. Labels are at most highest.
-func (d *Reading) write(p piece, in []sentence, named bool, highest int) string {
+// may be the answer, or that leads in to code, goes before it.
+func (s *selection) write(p piece) string {
 	var b strings.Builder
+	in, highest := s.all[p.passage], len(s.kept)
+	named := s.q.isNamedBy(in[0], in[p.start], s.kept[p.passage])
 	labelled := p.start == 1 && named || in[p.start].headed
 	if labelled {
 		b.WriteString(Labelled(prompt.RoundLabels(plainLine(in[p.start-1].text), highest), p.passage+1, "\n") + "\n")
 	}
 	by := "" // who wrote the sentence that comes next
-	if first := in[p.start]; first.by != "" && (first.reply || d.asksSender()) {
+	if first := in[p.start]; first.by != "" && (first.reply || s.q.asksSender()) {
 		by = strings.TrimSuffix(prompt.RoundLabels(first.by, highest), ":") + ":"
 		if first.reply || first.code || isItem(first.text) || isRow(first.text) {
 			b.WriteString(Labelled(by, p.passage+1, "\n") + "\n\n")
@@ -600,15 +624,15 @@ func (d *Reading) write(p piece, in []sentence, named bool, highest int) string 
 			labelled = true
 			continue
 		}
-		text, space, next := strings.TrimSpace(by+" "+d.writeLine(p, in, k)), "", ""
+		text, space, next := strings.TrimSpace(by+" "+s.writeLine(p, k)), "", ""
 		by = ""
 		switch {
 		case k+1 < p.end:
 			space = spaceAfter(in[k], in[k+1], isItem(in[first(in, k)].text))
 		}
 		if space == " " {
-			for _, s := range in[k+1 : p.end] { // what may close the code or formula that a sentence opens
-				next += prompt.RoundLabels(plainLine(s.text), highest) + " "
+			for _, c := range in[k+1 : p.end] { // what may close the code or formula that a sentence opens
+				next += prompt.RoundLabels(plainLine(c.text), highest) + " "
 			}
 		}
 		b.WriteString(labelledEach(prompt.RoundLabels(text, highest), p.passage+1, space+next) + space)
@@ -625,16 +649,17 @@ func endsInList(p piece, in []sentence) bool {
 }
 
 // writeLine writes sentence k of a piece.
-func (d *Reading) writeLine(p piece, in []sentence, k int) string {
+func (s *selection) writeLine(p piece, k int) string {
+	in := s.all[p.passage]
 	text := strings.TrimSpace(in[k].text)
 	if in[k].reply {
 		text = quoteMarks.ReplaceAllString(text, "")
 	}
 	switch {
 	case isRow(text) && p.end-p.start > 1:
-		return "- " + d.writeRow(plainLine(text))
+		return "- " + rowReader{s.q}.writeRow(plainLine(text))
 	case isRow(text):
-		return d.writeRow(plainLine(text))
+		return rowReader{s.q}.writeRow(plainLine(text))
 	case isItem(text) && (k > p.start || after(in, k) < p.end):
 		mark := "-"
 		if isStep(text) {
@@ -661,16 +686,16 @@ func spaceAfter(s, next sentence, item bool) string {
 // knot ties …", and a heading may be its name: it is in a document or section about that
 // kind ("Knots"), is short, is not in the question's words, asks nothing, and the sentence under
 // it has no word for the kind.
-func (d *Reading) isNamedBy(heading, s sentence, p retrieve.Passage) bool {
+func (q *query) isNamedBy(heading, s sentence, p retrieve.Passage) bool {
 	words := lowerWords(heading.text)
 	asks := slices.ContainsFunc(kinds, func(k kind) bool { return k.opens.at(words, 0) })
-	if k := d.needs.kind; !asksName.MatchString(d.question) || k != nil && k.name != "any" || !heading.title ||
+	if k := q.needs.kind; !asksName.MatchString(q.text) || k != nil && k.name != "any" || !heading.title ||
 		asks || isAsking(heading.text) || squeeze(heading.text) == squeeze(p.Title) ||
-		len(heading.terms) > 6 || d.precision(heading.terms) >= .9 {
+		len(heading.terms) > 6 || q.precision(heading.terms) >= .9 {
 		return false
 	}
-	asked := slices.IndexFunc(d.needs.terms, func(n need) bool { return !n.asks })
-	above := d.coverageOf(termSet(p.Title + "\n" + p.Heading))
+	asked := slices.IndexFunc(q.needs.terms, func(n need) bool { return !n.asks })
+	above := q.coverageOf(termSet(p.Title + "\n" + p.Heading))
 	return asked >= 0 && s.covers[asked] < 1 && above[asked] == 1
 }
 

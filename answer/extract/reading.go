@@ -26,18 +26,13 @@ import (
 
 // A Reading is a question compared with the passages found for it.
 type Reading struct {
-	question string
-	needs    needs
-	// nearness gives, for each term of the passages, how near it is to each
-	// need, 0 to 1.
-	nearness map[string][]float64
+	query    *query
 	vector   []float32 // of the question
 	passages map[string]passageReading
 	embedder retrieve.Embedder
 	encoder  retrieve.Encoder // nil if there is none that knows the languages
 	foreign  *foreign         // nil if passages are in the question's language
 	partly   bool             // the encoder has not compared all of the library
-	language string           // of the passages; the vectors know English best
 	// technical is the share of the passages with code, or with words that only code has, lowered for a few passages.
 	technical float64
 }
@@ -82,15 +77,15 @@ const notAlike = .2
 func Read(ctx context.Context, question string, passages []retrieve.Passage, stats retrieve.Stats, e retrieve.Embedder,
 	encoder retrieve.Encoder) (*Reading, error) {
 	d := &Reading{
-		question: question, needs: readNeeds(question, stats), embedder: e,
-		nearness: map[string][]float64{}, passages: map[string]passageReading{}, language: "en",
-		partly: stats.Unencoded,
+		query: &query{text: question, needs: readNeeds(question, stats), years: years(question),
+			nearness: map[string][]float64{}, language: "en"},
+		passages: map[string]passageReading{}, embedder: e, partly: stats.Unencoded,
 	}
 	if len(passages) > 0 {
-		d.language = retrieve.Language(passages[0].Text)
+		d.query.language = retrieve.Language(passages[0].Text)
 	}
 	asked, evident := retrieve.AskedLanguage(question)
-	if asked = cmp.Or(asked, "en"); encoder != nil && encoder.Knows(asked) && encoder.Knows(d.language) {
+	if asked = cmp.Or(asked, "en"); encoder != nil && encoder.Knows(asked) && encoder.Knows(d.query.language) {
 		d.encoder = encoder
 	}
 	vectors, err := d.embed(ctx, passages)
@@ -101,9 +96,10 @@ func Read(ctx context.Context, question string, passages []retrieve.Passage, sta
 	near := passages[:min(nearest, len(passages))]
 	// Few words may be in any language, unless passages have them.
 	if d.encoder != nil && !slices.ContainsFunc(near, func(p retrieve.Passage) bool {
-		return retrieve.Language(p.Text) == asked || (asked == "en" || !evident) && d.needs.exact(d.passages[p.ID].all) >= .5
+		return retrieve.Language(p.Text) == asked || (asked == "en" || !evident) && d.query.needs.exact(d.passages[p.ID].all) >= .5
 	}) {
 		d.foreign, err = d.readForeign(ctx, passages)
+		d.query.foreign = true
 	}
 	return d, err
 }
@@ -111,8 +107,8 @@ func Read(ctx context.Context, question string, passages []retrieve.Passage, sta
 // embed returns the vectors of the passages, and sets the question's and the nearness of
 // words. One call makes them all: the question, its words, the passages, theirs.
 func (d *Reading) embed(ctx context.Context, passages []retrieve.Passage) ([][]float32, error) {
-	texts := []string{d.question}
-	for _, t := range d.needs.terms {
+	texts := []string{d.query.text}
+	for _, t := range d.query.needs.terms {
 		texts = append(texts, t.word)
 	}
 	for _, p := range passages {
@@ -124,21 +120,21 @@ func (d *Reading) embed(ctx context.Context, passages []retrieve.Passage) ([][]f
 		return nil, err
 	}
 	d.vector = vectors[0]
-	needed := vectors[1 : 1+len(d.needs.terms)]
+	needed := vectors[1 : 1+len(d.query.needs.terms)]
 	vectors = vectors[1+len(needed):]
 	for i, stem := range stems {
 		near := make([]float64, len(needed))
 		for k, v := range needed {
 			near[k] = min(.99, max(0, (dot(v, vectors[len(passages)+i])-notAlike)/(1-notAlike)))
 		}
-		d.nearness[stem] = near
+		d.query.nearness[stem] = near
 	}
-	for k, t := range d.needs.terms {
+	for k, t := range d.query.needs.terms {
 		for _, stem := range []string{t.stem, cmp.Or(t.own, t.stem)} {
-			if d.nearness[stem] == nil {
-				d.nearness[stem] = make([]float64, len(needed))
+			if d.query.nearness[stem] == nil {
+				d.query.nearness[stem] = make([]float64, len(needed))
 			}
-			d.nearness[stem][k] = 1
+			d.query.nearness[stem][k] = 1
 		}
 	}
 	return vectors[:len(passages)], nil
@@ -149,20 +145,20 @@ func (d *Reading) readPassages(passages []retrieve.Passage, vectors [][]float32)
 	for i, p := range passages {
 		about, letter := []string{p.Title, p.Heading}, letterOf(p)
 		if isMail(p) {
-			about = append(about, letter.author, strings.Join(asksMail.FindAllString(d.question, -1), " "))
+			about = append(about, letter.author, strings.Join(asksMail.FindAllString(d.query.text, -1), " "))
 		}
-		declared := retrieve.Declared(p, d.question)
-		head := d.coverageOf(termSet(append(about, declared)...))
+		declared := retrieve.Declared(p, d.query.text)
+		head := d.query.coverageOf(termSet(append(about, declared)...))
 		read := passageReading{
 			head:    head,
-			all:     head.with(d.coverageOf(termSet(p.Text))),
+			all:     head.with(d.query.coverageOf(termSet(p.Text))),
 			dense:   dot(d.vector, vectors[i]),
 			lexical: p.Scores.Lexical,
 			letter:  letter,
 			asked:   declared != "",
 		}
 		if p.Scores.Coverage > 0 {
-			read.lexical = min(1, read.lexical*d.needs.rated(read.all)/p.Scores.Coverage)
+			read.lexical = min(1, read.lexical*d.query.needs.rated(read.all)/p.Scores.Coverage)
 		}
 		if p.Format == "code" || hasCode(p.Text) || indentsCode(p) && strings.Contains(p.Text, "\n    ") {
 			d.technical += 1 / math.Sqrt(float64(len(passages)*max(len(passages), retrieve.DefaultK)))
@@ -209,10 +205,10 @@ func CountTerms(passages []retrieve.Passage) retrieve.Stats {
 }
 
 // coverageOf gives how much of the question a text of the given terms covers.
-func (d *Reading) coverageOf(terms map[string]bool) coverage {
-	c := make(coverage, len(d.needs.terms))
+func (q *query) coverageOf(terms map[string]bool) coverage {
+	c := make(coverage, len(q.needs.terms))
 	for t := range terms {
-		for i, near := range d.nearness[t] {
+		for i, near := range q.nearness[t] {
 			c[i] = max(c[i], near)
 		}
 	}
@@ -221,14 +217,14 @@ func (d *Reading) coverageOf(terms map[string]bool) coverage {
 
 // precision is the mean, over the terms of a text, of how near each is to
 // anything in the question.
-func (d *Reading) precision(terms map[string]bool) float64 {
+func (q *query) precision(terms map[string]bool) float64 {
 	if len(terms) == 0 {
 		return 0
 	}
 	var sum float64
 	for _, t := range slices.Sorted(maps.Keys(terms)) { // in order, so that the sum is the same each time
 		best := 0.0
-		for _, near := range d.nearness[t] {
+		for _, near := range q.nearness[t] {
 			best = max(best, near)
 		}
 		sum += best
@@ -252,4 +248,16 @@ func dot(a, b []float32) float64 {
 		sum += float64(a[i]) * float64(b[i])
 	}
 	return sum
+}
+
+// A query is the question as it is understood, with the words of the passages that are near its words.
+type query struct {
+	text  string
+	needs needs
+	years []string // that the question names
+	// nearness gives, for each term of the passages, how near it is to each
+	// need, 0 to 1.
+	nearness map[string][]float64
+	language string // of the passages; the vectors know English best
+	foreign  bool   // the passages are in another language than the question
 }

@@ -35,26 +35,29 @@ func (c cell) String() string {
 	return c.name + ": " + c.value
 }
 
+// A rowReader compares the rows of tables with the question.
+type rowReader struct{ q *query }
+
 // cells is the share of the question's weight that is in whole cells of a row:
 // "Adult" in "Kind: Adult | A year: 155".
-func (d *Reading) cells(row string) float64 {
+func (r rowReader) cells(row string) float64 {
 	if !isRow(row) {
 		return 0
 	}
-	covered := make(coverage, len(d.needs.terms))
+	covered := make(coverage, len(r.q.needs.terms))
 	for _, c := range cellsOf(row) {
-		if terms := termSet(c.value); len(terms) > 0 && d.precision(terms) > .99-notAlike/2 {
-			covered = covered.with(d.coverageOf(terms))
+		if terms := termSet(c.value); len(terms) > 0 && r.q.precision(terms) > .99-notAlike/2 {
+			covered = covered.with(r.q.coverageOf(terms))
 		}
 	}
-	return d.needs.exact(covered)
+	return r.q.needs.exact(covered)
 }
 
 // writeRow writes a row for a reader: what the row is called, then the cells that the
 // question asks for, as in "Adult – A year: 155". The words are the row's, in
 // its order. A row is left as it is where most cells have no column's name: it may be
 // a command, as in "curl … | sh".
-func (d *Reading) writeRow(row string) string {
+func (r rowReader) writeRow(row string) string {
 	cells, columns := cellsOf(row), 0
 	for _, c := range cells {
 		if c.name != "" && !strings.Contains(c.name, "`") {
@@ -68,7 +71,7 @@ func (d *Reading) writeRow(row string) string {
 	if len(cells) > 2 && !hasWord(cells[0].value) && hasWord(cells[1].value) {
 		named = 2
 	}
-	shown := slices.Concat(cells[:named], d.askedFor(cells[named:]))
+	shown := slices.Concat(cells[:named], r.askedFor(cells[named:]))
 	var b strings.Builder
 	for i, c := range shown {
 		switch {
@@ -107,11 +110,11 @@ func hasWord(text string) bool {
 // columns, of which those of other years are not, nor "First train" where "last train" is asked
 // for, or else by the kind of their values. Those whose values the question has
 // are there to tell which row it is. Without any, it is all of them.
-func (d *Reading) askedFor(cells []cell) []cell {
-	wanted := d.columnsAsked(cells)
+func (r rowReader) askedFor(cells []cell) []cell {
+	wanted := r.columnsAsked(cells)
 	if !slices.Contains(wanted, true) {
 		for i, c := range cells {
-			wanted[i] = d.needs.kind.tells() && d.needs.kind.in("| "+c.value, d.question) == 1
+			wanted[i] = r.q.needs.kind.tells() && r.q.needs.kind.in("| "+c.value, r.q.text) == 1
 		}
 	}
 	if !slices.Contains(wanted, true) {
@@ -119,7 +122,7 @@ func (d *Reading) askedFor(cells []cell) []cell {
 	}
 	var shown []cell
 	for i, c := range cells {
-		if wanted[i] || len(d.askedOf(termSet(c.value))) > 0 {
+		if wanted[i] || len(r.q.needs.askedOf(termSet(c.value))) > 0 {
 			shown = append(shown, c)
 		}
 	}
@@ -127,12 +130,12 @@ func (d *Reading) askedFor(cells []cell) []cell {
 }
 
 // columnsAsked reports of which cells the question asks for the column by its name.
-func (d *Reading) columnsAsked(cells []cell) []bool {
-	asked := years(d.question)
+func (r rowReader) columnsAsked(cells []cell) []bool {
+	asked := r.q.years
 	has, wanted := make([][]string, len(cells)), make([]bool, len(cells)) // of each column's name
 	for i, c := range cells {
 		if of := years(c.name); len(asked) == 0 || len(of) == 0 || meet(asked, of) {
-			has[i] = d.askedOf(termSet(c.name))
+			has[i] = r.q.needs.askedOf(termSet(c.name))
 		}
 	}
 	for i := range cells {
@@ -146,11 +149,11 @@ func (d *Reading) columnsAsked(cells []cell) []bool {
 // otherYears reports whether a row is of other years than the question: by the names of its
 // columns, also where nothing else of it is asked for, since that year may be missing in the row
 // that has it; or else by its cells and headings.
-func (d *Reading) otherYears(row string, p retrieve.Passage) bool {
-	asked, named, about := years(d.question), false, d.foreign != nil
+func (r rowReader) otherYears(row string, p retrieve.Passage) bool {
+	asked, named, about := r.q.years, false, r.q.foreign
 	for _, c := range cellsOf(row) {
 		of := len(years(c.name)) > 0
-		named, about = named || of, about || !of && len(d.askedOf(termSet(c.value))) > 0
+		named, about = named || of, about || !of && len(r.q.needs.askedOf(termSet(c.value))) > 0
 	}
 	of := years(row)
 	if !named {
@@ -161,23 +164,23 @@ func (d *Reading) otherYears(row string, p retrieve.Passage) bool {
 
 // unpriced reports whether a row has no amount of money, where only that answers: a number is
 // one if a word for it is in the headings or in the name of its column, or if that name is asked for.
-func (d *Reading) unpriced(row string, p retrieve.Passage) bool {
-	k := d.needs.kind
-	if !d.demands() || k.name != "amount" {
+func (r rowReader) unpriced(row string, p retrieve.Passage) bool {
+	k := r.q.needs.kind
+	if !r.q.demands() || k.name != "amount" {
 		return false
 	}
 	priced := func(text string) bool { return k.asks.anywhere(lowerWords(text)) }
 	return !priced(p.Title+" "+p.Heading+" "+p.Path) && !slices.ContainsFunc(cellsOf(row), func(c cell) bool {
 		name := termSet(c.name)
-		return k.in(c.value, d.question) == 1 ||
-			bareNumber.MatchString(c.value) && (priced(c.name) || len(name) > 0 && d.precision(name) >= alike)
+		return k.in(c.value, r.q.text) == 1 ||
+			bareNumber.MatchString(c.value) && (priced(c.name) || len(name) > 0 && r.q.precision(name) >= alike)
 	})
 }
 
 // askedOf are those of the terms that the question has, other than as a word that
 // only asks.
-func (d *Reading) askedOf(terms map[string]bool) (asked []string) {
-	for _, n := range d.needs.terms {
+func (n *needs) askedOf(terms map[string]bool) (asked []string) {
+	for _, n := range n.terms {
 		if n.weight == n.idf && (terms[n.stem] || terms[n.own]) {
 			asked = append(asked, n.stem)
 		}

@@ -33,10 +33,10 @@ func (d *Reading) topic(passage string) [topicSignals]float64 {
 	return [topicSignals]float64{
 		topicLexical: p.lexical,
 		topicDense:   p.dense,
-		topicExact:   d.needs.exact(p.all),
-		topicNear:    d.needs.near(p.all),
-		topicNamed:   d.needs.named(p.all),
-		topicCount:   math.Log1p(float64(d.needs.count(p.all))),
+		topicExact:   d.query.needs.exact(p.all),
+		topicNear:    d.query.needs.near(p.all),
+		topicNamed:   d.query.needs.named(p.all),
+		topicCount:   math.Log1p(float64(d.query.needs.count(p.all))),
 	}
 }
 
@@ -47,8 +47,8 @@ func (d *Reading) Chance(p retrieve.Passage) (chance float64, reason string) {
 	if d.foreign != nil {
 		return d.foreign.confidence(d.foreign.best[p.ID]), "compared with the question by the encoder, since they are in different languages"
 	}
-	reason = d.needs.reason(d.passages[p.ID].all)
-	if d.language != "en" {
+	reason = d.query.needs.reason(d.passages[p.ID].all)
+	if d.query.language != "en" {
 		return logistic(lexicalModel[:], []float64{d.passages[p.ID].lexical}), reason
 	}
 	f := d.topic(p.ID)
@@ -105,11 +105,11 @@ func (d *Reading) signalsOf(best []*sentence) (f [sureSignals]float64) {
 	if other > 0 {
 		f[sureLead] = min(maxLead, best[0].score-best[other].score)
 	}
-	all := make(coverage, len(d.needs.terms))
+	all := make(coverage, len(d.query.needs.terms))
 	for _, s := range best {
 		all = all.with(s.about.all)
 	}
-	f[sureWords] = math.Log1p(float64(d.needs.count(all)))
+	f[sureWords] = math.Log1p(float64(d.query.needs.count(all)))
 	if d.encoder != nil {
 		f[sureSecond] = -usualSecond
 		for _, s := range best[:min(encoded, len(best))] {
@@ -134,7 +134,7 @@ func (d *Reading) confidence(best []*sentence) float64 {
 	switch f := d.signalsOf(best); {
 	case d.foreign != nil:
 		return d.foreign.confidence(best[0].second - foreignDoubt)
-	case d.language == "en":
+	case d.query.language == "en":
 		model := confidenceModel
 		if !best[0].inAsked {
 			model[0] += technicalDoubt * d.technical
@@ -143,7 +143,7 @@ func (d *Reading) confidence(best []*sentence) float64 {
 	case d.encoder != nil:
 		return logistic(secondModel[:], f[sureSecond:])
 	}
-	model := cmp.Or(otherModels[d.language], otherModels[""])
+	model := cmp.Or(otherModels[d.query.language], otherModels[""])
 	return logistic(model[:], []float64{best[0].about.lexical, best[0].signals[sigWindow]})
 }
 

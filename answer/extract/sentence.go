@@ -71,7 +71,7 @@ func (d *Reading) sentences(ctx context.Context, kept []retrieve.Passage) ([][]s
 	all := make([][]sentence, len(kept))
 	var texts []string
 	for i, p := range kept {
-		all[i] = d.split(i, p)
+		all[i] = split(d.query, i, p)
 		for _, s := range all[i] {
 			texts = append(texts, plainLine(s.text))
 		}
@@ -83,14 +83,15 @@ func (d *Reading) sentences(ctx context.Context, kept []retrieve.Passage) ([][]s
 		return nil, fmt.Errorf("comparing sentences with the question: %w", err)
 	}
 	for i, p := range kept {
-		title, otherYear, test := dot(d.vector, vectors[len(all[i])]), d.otherYear(p), d.isTest(p)
+		m := measurer{d.query, p, d.passages[p.ID], all[i]}
+		title, otherYear, test := dot(d.vector, vectors[len(all[i])]), m.otherYear(), m.isTest()
 		for k := range all[i] {
 			f := &all[i][k].signals
 			f[sigDense], f[sigTitle], f[sigYear], f[sigAside] = dot(d.vector, vectors[k]), title, otherYear, test
 			if all[i][k].reply {
 				f[sigAside] = 1
 			}
-			d.measure(p, all[i], k)
+			m.measure(k)
 		}
 		vectors = vectors[len(all[i])+1:]
 	}
@@ -135,7 +136,7 @@ func (d *Reading) secondScores(ctx context.Context, all []*sentence, kept []retr
 		}
 		texts[i] = strings.TrimSpace(p.Title+" "+heading) + ": " + plainLine(s.text)
 	}
-	scores, err := SecondScores(ctx, d.encoder, d.question, d.language, texts)
+	scores, err := SecondScores(ctx, d.encoder, d.query.text, d.query.language, texts)
 	for i, score := range scores {
 		all[i].second = score
 	}
@@ -179,45 +180,43 @@ func spansOf(p retrieve.Passage) (spans []ingest.Span, code []bool, parts []lett
 	return spans, code, parts
 }
 
-// split cuts a passage into its sentences, and into blocks of code.
-func (d *Reading) split(i int, p retrieve.Passage) []sentence {
+// split cuts a passage, the i-th of those that are kept, into its sentences and blocks of code.
+func split(q *query, i int, p retrieve.Passage) []sentence {
 	spans, code, parts := spansOf(p)
 	in := make([]sentence, len(spans))
+	rows, before := rowReader{q}, sentence{}
 	for k, span := range spans {
 		text, rest := p.Text[span.Start:span.End], p.Text[span.End:]
 		terms, said := termSet(text), text
 		if !code[k] {
-			said = d.headsOfCompounds(text)
+			said = q.headsOfCompounds(text)
 		}
-		in[k] = sentence{
+		s := sentence{
 			passage: i, index: k, span: span, text: text, code: code[k], declares: p.Format == "code",
-			terms: terms, covers: d.coverageOf(termSet(said)), reply: parts[k].reply, by: parts[k].by,
+			terms: terms, covers: q.coverageOf(termSet(said)), reply: parts[k].reply, by: parts[k].by,
 		}
-		if s := &in[k]; s.code {
-			s.headed = k > 0 && in[k-1].title && !s.declares
-			s.bare = !s.headed || !d.needs.kind.isWay()
+		if s.code {
+			s.headed = before.title && !s.declares
+			s.bare = !s.headed || !q.needs.kind.isWay()
 		} else {
-			s.joins = k > 0 && joins(p.Text[spans[k-1].End:span.Start], in[k-1], text)
+			s.joins = k > 0 && joins(p.Text[before.span.End:span.Start], before, text)
 			s.asks = isAsking(text)
 			s.title = isTitle(text, rest) || isHeading(text, p)
 			s.outside = parts[k].head || parts[k].end
-			s.other = isRow(text) && (d.otherYears(text, p) || d.unpriced(text, p)) || d.answersOther(in[:k], text)
-			s.bare = s.outside || d.saysNothing(in[:k], s, p)
+			s.licensed = !s.outside && (licence.MatchString(plainLine(text)) || s.joins && before.licensed)
+			s.other = isRow(text) && (rows.otherYears(text, p) || rows.unpriced(text, p)) || q.answersOther(lastTitle(in, k), text)
+			s.bare = s.outside || isBare(text) || s.licensed && !asksLicence.MatchString(q.text) || q.saysNothing(s, before, p)
 		}
+		in[k], before = s, s
 	}
 	return in
 }
 
-// saysNothing reports whether a sentence, after those before it, says nothing that could be an answer.
-func (d *Reading) saysNothing(before []sentence, s *sentence, p retrieve.Passage) bool {
-	named := s.by != "" && d.asksSender()
-	if len(before) > 0 {
-		named = named || d.isNamedBy(before[len(before)-1], *s, p)
-	}
-	s.licensed = licence.MatchString(plainLine(s.text)) || s.joins && before[len(before)-1].licensed
-	tells := named || endsOpen(s.text) || refersBack(s.text) && s.joins // with what it refers to
-	return isBare(s.text) || s.licensed && !asksLicence.MatchString(d.question) ||
-		!tells && d.repeats(s) || d.otherNumber(s.text)
+// saysNothing reports whether a sentence says nothing that the question does not say, or is about another number.
+func (q *query) saysNothing(s, before sentence, p retrieve.Passage) bool {
+	tells := s.by != "" && q.asksSender() || q.isNamedBy(before, s, p) ||
+		endsOpen(s.text) || refersBack(s.text) && s.joins // with what it refers to
+	return !tells && q.repeats(s) || q.otherNumber(s.text)
 }
 
 // joins reports whether a sentence is in the paragraph or list item of the one before
@@ -250,12 +249,12 @@ func isIndented(p retrieve.Passage, s ingest.Span) bool {
 
 // repeats reports whether a text without a verdict of its own says nothing that
 // the question does not say: "Tesla Q2 2020 revenue." for "Tesla Q2 2020 revenue?".
-func (d *Reading) repeats(s *sentence) bool {
-	if d.needs.kind != nil && d.needs.kind.name == "yes" {
+func (q *query) repeats(s sentence) bool {
+	if q.needs.kind != nil && q.needs.kind.name == "yes" {
 		return false
 	}
 	for t := range s.terms {
-		if !slices.Contains(d.nearness[t], 1) {
+		if !slices.Contains(q.nearness[t], 1) {
 			return false
 		}
 	}
@@ -268,17 +267,17 @@ var numbered = regexp.MustCompile(`(\pL{3,})[ -](\d+)\b[ -]?(\pL*)`)
 // otherNumber reports whether a text is about another of several numbered things
 // than the question: Level 3 where it asks about Level 2. An amount numbers nothing: it is
 // after a word that says nothing of a subject, before a unit, or before what both count.
-func (d *Reading) otherNumber(text string) bool {
+func (q *query) otherNumber(text string) bool {
 	of := numbered.FindAllStringSubmatch(strings.ToLower(text), -1)
-	return slices.ContainsFunc(numbered.FindAllStringSubmatch(strings.ToLower(d.question), -1), func(asked []string) bool {
-		if !d.asksOf(asked[1]) || unitWords[asked[3]] {
+	return slices.ContainsFunc(numbered.FindAllStringSubmatch(strings.ToLower(q.text), -1), func(asked []string) bool {
+		if !q.needs.asksOf(asked[1]) || unitWords[asked[3]] {
 			return false
 		}
 		other, same := false, false
 		for _, m := range of {
 			if m[1] == asked[1] {
 				other = true
-				same = same || m[2] == asked[2] || m[3] == asked[3] && d.asksOf(m[3])
+				same = same || m[2] == asked[2] || m[3] == asked[3] && q.needs.asksOf(m[3])
 			}
 		}
 		return other && !same
@@ -286,8 +285,8 @@ func (d *Reading) otherNumber(text string) bool {
 }
 
 // asksOf reports whether a word says something of the subject of the question.
-func (d *Reading) asksOf(word string) bool {
-	return slices.ContainsFunc(d.needs.terms, func(n need) bool { return strings.EqualFold(n.word, word) })
+func (n *needs) asksOf(word string) bool {
+	return slices.ContainsFunc(n.terms, func(n need) bool { return strings.EqualFold(n.word, word) })
 }
 
 // verdict matches a text that begins with a yes or no.
@@ -296,17 +295,17 @@ var verdict = func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?i:` + strings.Join(words, "|") + `)(?:[,;:!.]*$|[,;:!.]? ?[–—-] |[,;:!] |\. \D)`)
 }()
 
-// answersOther reports whether a text is a yes or no to another question than this one:
-// to the question or heading that is the last before it.
-func (d *Reading) answersOther(before []sentence, text string) bool {
-	of := lastTitle(before, len(before))
-	return of.text != "" && d.needs.near(of.covers) < asksSame && verdict.MatchString(plainLine(text))
+// answersOther reports whether a text is a yes or no to the question or heading before it,
+// which is not like this question.
+func (q *query) answersOther(title sentence, text string) bool {
+	return title.text != "" && q.needs.near(title.covers) < asksSame && verdict.MatchString(plainLine(text))
 }
 
 // otherYear is 1 where the headings of a passage name another year than the
 // question, and less where nothing in it names that year.
-func (d *Reading) otherYear(p retrieve.Passage) float64 {
-	asked, over := years(d.question), years(p.Title+" "+p.Heading+" "+p.Path)
+func (m *measurer) otherYear() float64 {
+	asked, p := m.q.years, m.passage
+	over := years(p.Title + " " + p.Heading + " " + p.Path)
 	switch {
 	case len(asked) == 0 || meet(asked, over):
 		return 0
@@ -319,71 +318,79 @@ func (d *Reading) otherYear(p retrieve.Passage) float64 {
 }
 
 // isTest is 1 for the test of a program, unless the question is about tests.
-func (d *Reading) isTest(p retrieve.Passage) float64 {
-	if retrieve.IsTest(p) && !strings.Contains(strings.ToLower(d.question), "test") {
+func (m *measurer) isTest() float64 {
+	if retrieve.IsTest(m.passage) && !strings.Contains(strings.ToLower(m.q.text), "test") {
 		return 1
 	}
 	return 0
 }
 
-// measure computes the other signals of sentence k of a passage.
-// Those of the sentences before it are known.
-func (d *Reading) measure(p retrieve.Passage, in []sentence, k int) {
-	s, about := &in[k], d.passages[p.ID]
+// A measurer measures the signals of the sentences of one passage.
+type measurer struct {
+	q       *query
+	passage retrieve.Passage
+	about   passageReading
+	in      []sentence
+}
+
+// measure computes the signals of sentence k that need no embedder, in order.
+func (m *measurer) measure(k int) {
+	in, s := m.in, &m.in[k]
 	f := &s.signals
-	s.about = about
-	s.window = about.head.with(s.covers)
-	if of := antecedent(in, k); len(d.needs.names) > 0 && of != k && d.foreign == nil {
-		s.window = s.window.with(d.ofNames(in[of].covers))
+	s.about = m.about
+	s.window = m.about.head.with(s.covers)
+	if of := antecedent(in, k); len(m.q.needs.names) > 0 && of != k && !m.q.foreign {
+		s.window = s.window.with(m.q.needs.ofNames(in[of].covers))
 	}
-	if d.needs.kind.isWay() { // its steps seldom have the words of the question; a fact often has
+	if m.q.needs.kind.isWay() { // its steps seldom have the words of the question; a fact often has
 		s.window = s.window.with(lastTitle(in, k).covers)
 	}
-	if s.inAsked = d.isInAsked(p, in, k); s.inAsked {
+	if s.inAsked = m.isInAsked(k); s.inAsked {
 		f[sigAfter] = 1
 	}
-	f[sigContext] = d.needs.near(s.window)
+	f[sigContext] = m.q.needs.near(s.window)
 	if k > 0 {
 		s.window = s.window.with(in[k-1].covers)
 		if in[k-1].asks {
 			f[sigAfter] = max(f[sigAfter], in[k-1].signals[sigDense])
 		}
 	}
-	s.other = s.other || d.needs.subject >= 0 && d.foreign == nil && s.window[d.needs.subject] < namesAlike || d.ofAnother(p, in, k)
+	s.other = s.other || m.q.needs.subject >= 0 && !m.q.foreign && s.window[m.q.needs.subject] < namesAlike || m.ofAnother(k)
 	if k+1 < len(in) {
 		s.window = s.window.with(in[k+1].covers)
 	}
-	f[sigWindow] = d.needs.near(s.window)
-	f[sigPassageNear] = d.needs.near(about.all)
+	f[sigWindow] = m.q.needs.near(s.window)
+	f[sigPassageNear] = m.q.needs.near(m.about.all)
 	f[sigShort] = max(0, 1-float64(len(s.terms))/5)
 	text := s.text
 	if start, end := first(in, k), after(in, k); isItem(in[start].text) { // it is quoted whole
-		text = p.Text[in[start].span.Start:in[end-1].span.End]
+		text = m.passage.Text[in[start].span.Start:in[end-1].span.End]
 	}
-	f[sigKind] = d.needs.kind.in(text, d.question)
-	if s.by != "" && d.asksSender() {
+	f[sigKind] = m.q.needs.kind.in(text, m.q.text)
+	if s.by != "" && m.q.asksSender() {
 		f[sigKind] = 1
 	}
-	if d.needs.denied && !denials.MatchString(text) {
+	if m.q.needs.denied && !denials.MatchString(text) {
 		f[sigDenies] = 1
 	}
-	f[sigScore] = p.Score
-	f[sigCell] = d.cells(s.text)
+	f[sigScore] = m.passage.Score
+	f[sigCell] = rowReader{m.q}.cells(s.text)
 }
 
 // isInAsked reports whether sentence k is in the steps of a section whose headings have all words of
 // a question for a way, or in the comment of the declaration that is asked for.
-func (d *Reading) isInAsked(p retrieve.Passage, in []sentence, k int) bool {
+func (m *measurer) isInAsked(k int) bool {
+	in, p := m.in, m.passage
 	if in[k].declares {
-		return in[k].about.asked && !slices.ContainsFunc(in[:k+1], func(s sentence) bool { return s.code })
+		return m.about.asked && !slices.ContainsFunc(in[:k+1], func(s sentence) bool { return s.code })
 	}
-	if !d.needs.kind.isWay() {
+	if !m.q.needs.kind.isWay() {
 		return false
 	}
 	start, end := section(in, k)
 	heading, _ := p.PlaceAt(p.Start + in[k].span.Start) // the passage's may be that of another section
-	head := d.coverageOf(termSet(p.Title, heading)).with(lastTitle(in, k).covers)
-	return d.needs.exact(head) > .99 && slices.ContainsFunc(in[start:end], func(s sentence) bool { return s.code || isStep(s.text) })
+	head := m.q.coverageOf(termSet(p.Title, heading)).with(lastTitle(in, k).covers)
+	return m.q.needs.exact(head) > .99 && slices.ContainsFunc(in[start:end], func(s sentence) bool { return s.code || isStep(s.text) })
 }
 
 // section is where the section or body of a mail that sentence k is in begins and ends within its passage.
@@ -518,10 +525,10 @@ func isBare(s string) bool {
 var compound = regexp.MustCompile(`\pL+(?:-\pL+)+`)
 
 // headsOfCompounds is a text with only the last words of its compounds that the question has not.
-func (d *Reading) headsOfCompounds(text string) string {
+func (q *query) headsOfCompounds(text string) string {
 	return compound.ReplaceAllStringFunc(text, func(c string) string {
 		parts := strings.Split(c, "-")
-		if !slices.ContainsFunc(parts, func(p string) bool { return d.needs.exact(d.coverageOf(termSet(p))) == 0 }) {
+		if !slices.ContainsFunc(parts, func(p string) bool { return q.needs.exact(q.coverageOf(termSet(p))) == 0 }) {
 			return c
 		}
 		return parts[len(parts)-1]

@@ -27,24 +27,25 @@ func (n *needs) namesOf(question string) (names [][]int) {
 // ofAnother reports whether sentence k of a passage is about none of what the question names
 // in full: its pronoun refers to a sentence about another, or it has a word of the name in the
 // name of another, as "Pierre Curie" where Marie Curie is asked for.
-func (d *Reading) ofAnother(p retrieve.Passage, in []sentence, k int) bool {
-	if len(d.needs.names) == 0 || d.foreign != nil || in[k].code || isRow(in[k].text) {
+func (m *measurer) ofAnother(k int) bool {
+	in, p := m.in, m.passage
+	if len(m.q.needs.names) == 0 || m.q.foreign || in[k].code || isRow(in[k].text) {
 		return false
 	}
 	of := antecedent(in, k)
 	if of == k && refersBack(in[k].text) { // to what is not in the passage
 		return false
 	}
-	return !slices.ContainsFunc(d.needs.names, func(name []int) bool {
-		has := func(text string) bool { return d.hasName(name, text) }
+	return !slices.ContainsFunc(m.q.needs.names, func(name []int) bool {
+		has := func(text string) bool { return m.q.hasName(name, text) }
 		part := slices.ContainsFunc(name, func(i int) bool { return in[k].covers[i] == 1 })
 		return of == k && !part || has(in[k].text) || has(in[of].text) || has(p.Title) || has(p.Heading) || has(lastTitle(in, k).text)
 	})
 }
 
 // hasName reports whether a text has a word of a name, other than in the name of another.
-func (d *Reading) hasName(name []int, text string) bool {
-	covers := func(i int, text string) bool { return d.coverageOf(termSet(text))[i] == 1 }
+func (q *query) hasName(name []int, text string) bool {
+	covers := func(i int, text string) bool { return q.coverageOf(termSet(text))[i] == 1 }
 	rest := nameForm.ReplaceAllStringFunc(text, func(run string) string {
 		lacks := func(i int) bool { return !covers(i, run) }
 		other := func(word string) bool {
@@ -59,9 +60,9 @@ func (d *Reading) hasName(name []int, text string) bool {
 }
 
 // ofNames is what a coverage has of the names of the question.
-func (d *Reading) ofNames(c coverage) coverage {
+func (n *needs) ofNames(c coverage) coverage {
 	of := make(coverage, len(c))
-	for _, i := range slices.Concat(d.needs.names...) {
+	for _, i := range slices.Concat(n.names...) {
 		of[i] = c[i]
 	}
 	return of

@@ -12,6 +12,7 @@ import (
 
 // A table is the rows of one table that are in the passages.
 type table struct {
+	q      *query
 	rows   []*sentence
 	cells  [][]cell // of each row
 	above  coverage // by the headings
@@ -43,7 +44,7 @@ func (d *Reading) tables(kept []retrieve.Passage, all [][]sentence) (tables []*t
 			key := strings.Join([]string{p.Document, title.text, cells[0].name, cells[len(cells)-1].name}, "\n")
 			t := known[key]
 			if t == nil {
-				t = &table{above: d.passages[p.ID].head.with(d.coverageOf(title.terms))}
+				t = &table{q: d.query, above: d.passages[p.ID].head.with(d.query.coverageOf(title.terms))}
 				known[key], tables = t, append(tables, t)
 			}
 			t.cut = t.cut || k == 0 && p.Start > 0 || k == len(in)-1 && p.Tokens >= atTokens ||
@@ -57,11 +58,11 @@ func (d *Reading) tables(kept []retrieve.Passage, all [][]sentence) (tables []*t
 // chooseRows marks the rows that a question about several rows of a table asks for, as
 // in "which rooms have a screen", to be quoted together, and rules out the others.
 func (d *Reading) chooseRows(kept []retrieve.Passage, all [][]sentence) {
-	if k := d.needs.kind; d.foreign != nil || k.isWay() || k != nil && (k.name == "yes" || k.name == "reason") {
+	if k := d.query.needs.kind; d.foreign != nil || k.isWay() || k != nil && (k.name == "yes" || k.name == "reason") {
 		return
 	}
 	for _, t := range d.tables(kept, all) {
-		asked, several := d.rowsAsked(t)
+		asked, several := t.rowsAsked()
 		for i, row := range t.rows {
 			if several && len(asked) <= maxRows {
 				row.together = slices.Index(asked, i) + 1
@@ -74,36 +75,36 @@ func (d *Reading) chooseRows(kept []retrieve.Passage, all [][]sentence) {
 // rowsAsked are the rows that a question asks for, if it is about the rows of a table and
 // names none: those with the values that it has, a yes in the column that it has, the most or
 // the least of a column, or all. There are none where that cannot be known.
-func (d *Reading) rowsAsked(t *table) (asked []int, several bool) {
-	superlative, sign := superlativeOf(d.question)
-	is, names := d.coverageOf(termSet(t.cells[0][0].name)), make(coverage, len(d.needs.terms))
+func (t *table) rowsAsked() (asked []int, several bool) {
+	superlative, sign := superlativeOf(t.q.text)
+	is, names := t.q.coverageOf(termSet(t.cells[0][0].name)), make(coverage, len(t.q.needs.terms))
 	for _, c := range t.cells[0][1:] {
-		names = names.with(d.coverageOf(termSet(c.name)))
+		names = names.with(t.q.coverageOf(termSet(c.name)))
 	}
-	kind, about := d.needs.kind, sign != 0 || slices.Contains(is, 1)
-	named, partly := d.setNeeded(t, is.with(names), superlative)
+	kind, about := t.q.needs.kind, sign != 0 || slices.Contains(is, 1)
+	named, partly := t.setNeeded(is.with(names), superlative)
 	if named || !about || len(t.rows) < 2 {
 		return nil, false
 	}
 	counted := func(by coverage) bool {
-		return slices.ContainsFunc(d.needs.counted, func(i int) bool { return by[i] == 1 })
+		return slices.ContainsFunc(t.q.needs.counted, func(i int) bool { return by[i] == 1 })
 	}
 	if kind != nil && kind.name == "number" && sign == 0 && counted(is) && !counted(names) {
 		return nil, true // a row does not say how many there are
 	}
 	for i := range t.rows {
-		if d.hasNeeded(t, i) {
+		if t.hasNeeded(i) {
 			asked = append(asked, i)
 		}
 	}
 	if len(asked) == 0 && partly && sign == 0 { // some words say something else
 		return nil, false
 	}
-	columns := d.columnsAsked(t.cells[0][1:])
-	affirms, values := d.affirming(t, columns, asked)
+	columns := rowReader{t.q}.columnsAsked(t.cells[0][1:])
+	affirms, values := t.affirming(columns, asked)
 	switch {
 	case sign != 0:
-		return d.extreme(t, columns, asked, sign), true
+		return t.extreme(columns, asked, sign), true
 	case affirms:
 		return values, true
 	}
@@ -115,12 +116,12 @@ func (d *Reading) rowsAsked(t *table) (asked []int, several bool) {
 
 // setNeeded sets the needs that rows must have; columns are those that the names of columns have.
 // It reports whether the question names a row, and whether some rows have a part of what is needed.
-func (d *Reading) setNeeded(t *table, columns coverage, superlative []string) (names, partly bool) {
-	for i := range d.needs.terms {
-		if columns[i] == 1 || d.asksOnly(i, superlative) {
+func (t *table) setNeeded(columns coverage, superlative []string) (names, partly bool) {
+	for i := range t.q.needs.terms {
+		if columns[i] == 1 || t.q.needs.asksOnly(i, superlative) {
 			continue
 		}
-		named, of := t.having(d, i)
+		named, of := t.having(i)
 		names = names || named > 0 && named < len(t.rows) && of == 0
 		if t.above[i] < 1 {
 			t.needed, partly = append(t.needed, i), partly || of > 0
@@ -131,19 +132,19 @@ func (d *Reading) setNeeded(t *table, columns coverage, superlative []string) (n
 
 // asksOnly reports whether a need says nothing that a row could have: it names the kind of
 // answer that is wanted, or is of a superlative.
-func (d *Reading) asksOnly(need int, superlative []string) bool {
-	n, kind := d.needs.terms[need], d.needs.kind
-	word := strings.ToLower(n.word)
-	return n.asks || slices.Contains(superlative, word) || kind != nil && kind.asks[word] || kindNamed("yes").opens[word]
+func (n *needs) asksOnly(need int, superlative []string) bool {
+	term, kind := n.terms[need], n.kind
+	word := strings.ToLower(term.word)
+	return term.asks || slices.Contains(superlative, word) || kind != nil && kind.asks[word] || kindNamed("yes").opens[word]
 }
 
 // having counts the rows that have a need in the cell that names them, or have a word of like
 // meaning there if none has it, and those that have it in another cell.
-func (t *table) having(d *Reading, need int) (named, others int) {
+func (t *table) having(need int) (named, others int) {
 	alike := 0
 	for _, cells := range t.cells {
 		for k, c := range cells {
-			covers := d.coverageOf(termSet(c.value))[need]
+			covers := t.q.coverageOf(termSet(c.value))[need]
 			switch names := k == 0 || k == 1 && !hasWord(cells[0].value); {
 			case names && covers == 1:
 				named++
@@ -162,12 +163,12 @@ func (t *table) having(d *Reading, need int) (named, others int) {
 
 // hasNeeded reports whether row i has all needed words in its cells, and numbers in
 // the columns that the question asks for, if it asks for any.
-func (d *Reading) hasNeeded(t *table, i int) bool {
-	columns := d.columnsAsked(t.cells[i][1:])
-	has := make(coverage, len(d.needs.terms))
+func (t *table) hasNeeded(i int) bool {
+	columns := rowReader{t.q}.columnsAsked(t.cells[i][1:])
+	has := make(coverage, len(t.q.needs.terms))
 	for k, c := range t.cells[i][1:] {
-		covers := d.coverageOf(termSet(c.value))
-		for n, need := range d.needs.terms {
+		covers := t.q.coverageOf(termSet(c.value))
+		for n, need := range t.q.needs.terms {
 			if !need.number || columns[k] || !slices.Contains(columns, true) {
 				has[n] = max(has[n], covers[n])
 			}
@@ -178,13 +179,13 @@ func (d *Reading) hasNeeded(t *table, i int) bool {
 
 // affirming are those of the rows with a yes in an asked column that has only yes and
 // no; with a no if the question asks for that.
-func (d *Reading) affirming(t *table, columns []bool, rows []int) (affirms bool, asked []int) {
+func (t *table) affirming(columns []bool, rows []int) (affirms bool, asked []int) {
 	yes, no := kindNamed("yes").words, kindNamed("yes").conditions
 	for k, column := range t.cells[0][1:] {
 		if !columns[k] || slices.ContainsFunc(t.cells, func(cells []cell) bool { return !yes[strings.ToLower(valueOf(cells, column.name))] }) {
 			continue
 		}
-		denied := d.needs.denied || denials.MatchString(d.question)
+		denied := t.q.needs.denied || denials.MatchString(t.q.text)
 		return true, slices.DeleteFunc(slices.Clone(rows), func(i int) bool {
 			return no[strings.ToLower(valueOf(t.cells[i], column.name))] != denied
 		})
@@ -194,7 +195,7 @@ func (d *Reading) affirming(t *table, columns []bool, rows []int) (affirms bool,
 
 // extreme are those of the rows with the most, or with sign -1 the least, in the asked columns,
 // or in all of numbers if none is asked for; none if those columns disagree.
-func (d *Reading) extreme(t *table, columns []bool, rows []int, sign float64) (asked []int) {
+func (t *table) extreme(columns []bool, rows []int, sign float64) (asked []int) {
 	if t.cut || len(rows) == 0 {
 		return nil
 	}
