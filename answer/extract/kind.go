@@ -8,8 +8,6 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"ibid/retrieve"
 )
 
 // A kind is that of an answer: an amount, a date, a name. An answer has
@@ -200,65 +198,6 @@ func (k *kind) demanded(question, language string) bool {
 	}
 	return k.languages[language] &&
 		slices.Contains([]string{"reason", "place", "amount", "duration", "length", "weight", "age", "clock", "year", "share", "number"}, k.name)
-}
-
-// givesKind reports whether a text has something of the kind that the question has not. A number
-// may have no unit, if it counts nothing else, and a condition or "several" may be given instead.
-func (q *query) givesKind(s sentence) bool {
-	k, text, question := q.needs.kind, s.text, q.text
-	words, known := lowerWords(text), lowerWords(question)
-	switch k.name {
-	case "reason":
-		return k.in(text, question) > 0
-	case "place":
-		return k.aPlace(words, known)
-	}
-	if k.name == "number" && len(q.needs.counted) > 0 && !isRow(text) {
-		return q.countsThing(s, words, known)
-	}
-	for i, w := range words {
-		if isGiven(w, known) && (i+1 == len(words) || !saysMore(words[i+1])) {
-			return true
-		}
-	}
-	return k.in(text, question) > 0 || k.conditions.anywhere(words) ||
-		k.name == "duration" && kindNamed("length").in(text, question) > 0 ||
-		k.name == "amount" && !k.only.anywhere(known) && kindNamed("number").in(text, question) > 0 // "how much does it lift"
-}
-
-// isGiven reports whether a word is a number that the question has not.
-func isGiven(word string, known []string) bool {
-	return isNumber(word) && word != "a" && word != "an" && !yearForm.MatchString(word) && !slices.Contains(known, word)
-}
-
-// saysMore reports whether a word is no function word.
-func saysMore(word string) bool { return len(retrieve.Terms("1 "+word)) > 1 }
-
-// countsThing reports whether among words is a number, which the question has not, or a
-// condition, of the thing that is to be counted; or next to that, a number that is of nothing else.
-func (q *query) countsThing(s sentence, words, known []string) bool {
-	is := func(word string) bool { // two keelboats are not all boats
-		near := q.coverageOf(termSet(word))
-		return slices.ContainsFunc(q.needs.counted, func(n int) bool {
-			return near[n] == 1 || near[n] >= alike && !strings.HasSuffix(word, strings.ToLower(q.needs.terms[n].word))
-		})
-	}
-	for i, w := range words {
-		number := isGiven(w, known)
-		if !number && !q.needs.kind.conditions.at(words, i) {
-			continue
-		}
-		named := i + 1
-		for ; named < min(i+4, len(words)) && saysMore(words[named]); named++ {
-			if is(words[named]) {
-				return true
-			}
-		}
-		if number && named == i+1 && slices.ContainsFunc(q.needs.counted, func(n int) bool { return s.window[n] == 1 }) {
-			return true
-		}
-	}
-	return false
 }
 
 // named reports whether a name is asked for.

@@ -235,3 +235,53 @@ func (n *needs) reason(c coverage) string {
 	}
 	return "covers " + quote(has) + ", not " + quote(lacks)
 }
+
+// namesOf are the needs of each name that a question has in full, as "Ada Lovelace": words
+// with capitals that follow each other. "Tesla's Model" is two.
+func (n *needs) namesOf(question string) (names [][]int) {
+	for _, run := range nameForm.FindAllString(strings.NewReplacer("'s ", ", ", "’s ", ", ").Replace(question), -1) {
+		var name []int
+		for _, stem := range retrieve.Terms(run) {
+			if i := slices.IndexFunc(n.terms, func(t need) bool { return t.stem == stem && !t.asks }); i >= 0 {
+				name = append(name, i)
+			}
+		}
+		if len(name) > 1 {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// ofNames is what a coverage has of the names of the question.
+func (n *needs) ofNames(c coverage) coverage {
+	of := make(coverage, len(c))
+	for _, i := range slices.Concat(n.names...) {
+		of[i] = c[i]
+	}
+	return of
+}
+
+// asksOf reports whether a word says something of the subject of the question.
+func (n *needs) asksOf(word string) bool {
+	return slices.ContainsFunc(n.terms, func(n need) bool { return strings.EqualFold(n.word, word) })
+}
+
+// askedOf are those of the terms that the question has, other than as a word that
+// only asks.
+func (n *needs) askedOf(terms map[string]bool) (asked []string) {
+	for _, n := range n.terms {
+		if n.weight == n.idf && (terms[n.stem] || terms[n.own]) {
+			asked = append(asked, n.stem)
+		}
+	}
+	return asked
+}
+
+// asksOnly reports whether a need says nothing that a row could have: it names the kind of
+// answer that is wanted, or is of a superlative.
+func (n *needs) asksOnly(need int, superlative []string) bool {
+	term, kind := n.terms[need], n.kind
+	word := strings.ToLower(term.word)
+	return term.asks || slices.Contains(superlative, word) || kind != nil && kind.asks[word] || kindNamed("yes").opens[word]
+}

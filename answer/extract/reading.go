@@ -2,18 +2,32 @@
 // a passage is on topic, and answers a question with the sentences that hold
 // the answer.
 //
-// [Read] compares a question with the passages found for it. [Reading.Chance]
-// is what the gate decides by, [Reading.Quote] the answer of the strategy
-// extract. The package is pure: it calls no model, no store and no network, and
-// the embedder that it needs is passed to it. The same input always gives the
-// same result.
+// [Read] compares a question with the passages found for it, [Reading.Chance]
+// is the gate's score of a passage, and [Reading.Quote] writes the answer of the
+// strategy extract. The package calls no model, no store and no network: the
+// caller passes the embedder. The same input always gives the same result.
+//
+// The types, each of which knows only those above it:
+//
+//   - kind (kind.go, kinds.txt): what is asked for, such as an amount or a date
+//   - needs (needs.go): the words of the question, and how many of them a text has
+//   - query (query.go): the question, with the similarity of the passages' words
+//   - letter (mail.go): the parts of a mail and their authors
+//   - rowReader (row.go): the cells of a row that the question asks for
+//   - sentence (sentence.go, split.go): a part of a passage and its place there
+//   - table (table.go): the rows that a question about several rows asks for
+//   - measurer (measure.go): the signals of the sentences of one passage
+//   - foreign (foreign.go): scores for a question in another language
+//   - expander (expand.go): the list, section or declaration around a sentence
+//   - chooser (quote.go): the pieces to quote
+//   - selection (write.go): the pieces as text, with labels
+//   - Reading (reading.go, score.go, closest.go): the models, and what callers use
 package extract
 
 import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"math"
 	"regexp"
 	"slices"
@@ -63,10 +77,6 @@ func hasCode(text string) bool {
 		return camel || strings.ContainsRune("`(/_-", r)
 	}) && codeForm.MatchString(text)
 }
-
-// notAlike is the cosine up to which two words are unrelated; from there to 1
-// nearness grows evenly.
-const notAlike = .2
 
 // Read compares the question with the passages, word by word and as a whole.
 // The figures of this package are calibrated on [ibid/retrieve/embed.Model] and on no
@@ -204,60 +214,98 @@ func CountTerms(passages []retrieve.Passage) retrieve.Stats {
 	return stats
 }
 
-// coverageOf gives how much of the question a text of the given terms covers.
-func (q *query) coverageOf(terms map[string]bool) coverage {
-	c := make(coverage, len(q.needs.terms))
-	for t := range terms {
-		for i, near := range q.nearness[t] {
-			c[i] = max(c[i], near)
+// sentences splits the passages into sentences and scores each as an answer.
+func (d *Reading) sentences(ctx context.Context, kept []retrieve.Passage) ([][]sentence, error) {
+	all := make([][]sentence, len(kept))
+	var texts []string
+	for i, p := range kept {
+		all[i] = split(d.query, i, p)
+		for _, s := range all[i] {
+			texts = append(texts, plainLine(s.text))
+		}
+		texts = append(texts, p.Title+" "+p.Heading)
+	}
+	d.chooseRows(kept, all)
+	vectors, err := d.embedder.Embed(ctx, texts)
+	if err != nil {
+		return nil, fmt.Errorf("comparing sentences with the question: %w", err)
+	}
+	for i, p := range kept {
+		m := measurer{d.query, p, d.passages[p.ID], all[i]}
+		title, otherYear, test := dot(d.vector, vectors[len(all[i])]), m.otherYear(), m.isTest()
+		for k := range all[i] {
+			f := &all[i][k].signals
+			f[sigDense], f[sigTitle], f[sigYear], f[sigAside] = dot(d.vector, vectors[k]), title, otherYear, test
+			if all[i][k].reply {
+				f[sigAside] = 1
+			}
+			m.measure(k)
+		}
+		vectors = vectors[len(all[i])+1:]
+	}
+	for i := range all {
+		for k := range all[i] {
+			for n, x := range all[i][k].signals {
+				all[i][k].score += sentenceModel[n] * x
+			}
 		}
 	}
-	return c
+	return all, d.encode(ctx, kept, all)
 }
 
-// precision is the mean, over the terms of a text, of how near each is to
-// anything in the question.
-func (q *query) precision(terms map[string]bool) float64 {
-	if len(terms) == 0 {
-		return 0
+// encoded is how many sentences get a second score, of encodedTokens tokens each at
+// most: with eight of 30 tokens, about 30 ms of a core.
+const encoded, encodedTokens = 8, 64
+
+// encode gives the best sentences a second score: the cosine by the encoder. It says
+// how likely the answer is in any of them; which of them has it, the first score tells
+// better, unless the question is in another language.
+func (d *Reading) encode(ctx context.Context, kept []retrieve.Passage, all [][]sentence) error {
+	best := ranking(all)
+	switch {
+	case d.foreign != nil:
+		d.foreign.score(best)
+	case d.encoder != nil && len(best) > 0:
+		return d.secondScores(ctx, best[:min(encoded, len(best))], kept)
 	}
-	var sum float64
-	for _, t := range slices.Sorted(maps.Keys(terms)) { // in order, so that the sum is the same each time
-		best := 0.0
-		for _, near := range q.nearness[t] {
-			best = max(best, near)
+	return nil
+}
+
+// secondScores sets the second score of sentences: their cosine with the question by
+// the encoder, from 0 for unrelated texts to 1.
+func (d *Reading) secondScores(ctx context.Context, all []*sentence, kept []retrieve.Passage) error {
+	texts := make([]string, len(all))
+	for i, s := range all {
+		p := kept[s.passage]
+		headings := strings.Split(p.Heading, ingest.HeadingSeparator)
+		heading := headings[len(headings)-1]
+		if isMail(p) {
+			heading, _ = ingest.Envelope(p.Format, p.Title, p.Heading)
 		}
-		sum += best
+		texts[i] = strings.TrimSpace(p.Title+" "+heading) + ": " + plainLine(s.text)
 	}
-	return sum / float64(len(terms))
+	scores, err := SecondScores(ctx, d.encoder, d.query.text, d.query.language, texts)
+	for i, score := range scores {
+		all[i].second = score
+	}
+	return err
 }
 
-func termSet(texts ...string) map[string]bool {
-	set := map[string]bool{}
-	for _, text := range texts {
-		for _, t := range retrieve.Terms(text + retrieve.Months(text)) {
-			set[t] = true
-		}
+// SecondScores returns the cosine of a question, or of a statement, with each text of a
+// language by an encoder: from 0 for unrelated texts to 1.
+func SecondScores(ctx context.Context, m retrieve.Encoder, question, language string, texts []string) ([]float64, error) {
+	vector, err := m.EmbedQuestion(ctx, question)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the question: %w", err)
 	}
-	return set
-}
-
-func dot(a, b []float32) float64 {
-	var sum float64
-	for i := range min(len(a), len(b)) {
-		sum += float64(a[i]) * float64(b[i])
+	rows, err := m.EmbedPassages(ctx, texts, encodedTokens)
+	if err != nil {
+		return nil, fmt.Errorf("encoding sentences: %w", err)
 	}
-	return sum
-}
-
-// A query is the question as it is understood, with the words of the passages that are near its words.
-type query struct {
-	text  string
-	needs needs
-	years []string // that the question names
-	// nearness gives, for each term of the passages, how near it is to each
-	// need, 0 to 1.
-	nearness map[string][]float64
-	language string // of the passages; the vectors know English best
-	foreign  bool   // the passages are in another language than the question
+	space, scores := m.Space(), make([]float64, len(rows))
+	apart := cmp.Or(unrelated[space+" "+language], unrelated[space])
+	for i, row := range rows {
+		scores[i] = (dot(vector, row) - apart) / (1 - apart)
+	}
+	return scores, nil
 }

@@ -177,17 +177,6 @@ func (r rowReader) unpriced(row string, p retrieve.Passage) bool {
 	})
 }
 
-// askedOf are those of the terms that the question has, other than as a word that
-// only asks.
-func (n *needs) askedOf(terms map[string]bool) (asked []string) {
-	for _, n := range n.terms {
-		if n.weight == n.idf && (terms[n.stem] || terms[n.own]) {
-			asked = append(asked, n.stem)
-		}
-	}
-	return asked
-}
-
 // namesAlike is how near two words are that may name the same: "big" and "large" are at .48,
 // "monthly" and "yearly" at .44.
 const namesAlike = .45

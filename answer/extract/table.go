@@ -130,14 +130,6 @@ func (t *table) setNeeded(columns coverage, superlative []string) (names, partly
 	return names, partly
 }
 
-// asksOnly reports whether a need says nothing that a row could have: it names the kind of
-// answer that is wanted, or is of a superlative.
-func (n *needs) asksOnly(need int, superlative []string) bool {
-	term, kind := n.terms[need], n.kind
-	word := strings.ToLower(term.word)
-	return term.asks || slices.Contains(superlative, word) || kind != nil && kind.asks[word] || kindNamed("yes").opens[word]
-}
-
 // having counts the rows that have a need in the cell that names them, or have a word of like
 // meaning there if none has it, and those that have it in another cell.
 func (t *table) having(need int) (named, others int) {

@@ -1,0 +1,137 @@
+package extract
+
+import (
+	"slices"
+	"strings"
+
+	"ibid/retrieve"
+)
+
+// The signals of a sentence, in the order of sentenceModel.
+const (
+	sigContext     = iota // share of the question's weight in the sentence with its headings, words of like meaning in part
+	sigWindow             // … and with its neighbours
+	sigPassageNear        // … in the whole passage
+	sigShort              // too short to say much
+	sigKind               // has a date, an amount … where the question asks for one
+	sigScore              // the passage's score among those found
+	sigCell               // share of the question's weight in whole cells of a table row
+	sigAfter              // cosine of question and the question that it comes after
+	sigYear               // is about another year than the question
+	sigDense              // cosine of question and sentence
+	sigTitle              // cosine of question and headings
+	sigDenies             // has no "not" or the like, where the question has one
+	sigAside              // is in the test of a program, or quoted by a mail to reply to it
+	sentenceSignals
+)
+
+// A measurer measures the signals of the sentences of one passage.
+type measurer struct {
+	q       *query
+	passage retrieve.Passage
+	about   passageReading
+	in      []sentence
+}
+
+// otherYear is 1 where the headings of a passage name another year than the
+// question, and less where nothing in it names that year.
+func (m *measurer) otherYear() float64 {
+	asked, p := m.q.years, m.passage
+	over := years(p.Title + " " + p.Heading + " " + p.Path)
+	switch {
+	case len(asked) == 0 || meet(asked, over):
+		return 0
+	case len(over) > 0:
+		return 1
+	case !meet(asked, years(p.Text)):
+		return 2. / 3
+	}
+	return 0
+}
+
+// isTest is 1 for the test of a program, unless the question is about tests.
+func (m *measurer) isTest() float64 {
+	if retrieve.IsTest(m.passage) && !strings.Contains(strings.ToLower(m.q.text), "test") {
+		return 1
+	}
+	return 0
+}
+
+// measure computes the signals of sentence k that need no embedder, in order.
+func (m *measurer) measure(k int) {
+	in, s := m.in, &m.in[k]
+	f := &s.signals
+	s.about = m.about
+	s.window = m.about.head.with(s.covers)
+	if of := antecedent(in, k); len(m.q.needs.names) > 0 && of != k && !m.q.foreign {
+		s.window = s.window.with(m.q.needs.ofNames(in[of].covers))
+	}
+	if m.q.needs.kind.isWay() { // its steps seldom have the words of the question; a fact often has
+		s.window = s.window.with(lastTitle(in, k).covers)
+	}
+	if s.inAsked = m.isInAsked(k); s.inAsked {
+		f[sigAfter] = 1
+	}
+	f[sigContext] = m.q.needs.near(s.window)
+	if k > 0 {
+		s.window = s.window.with(in[k-1].covers)
+		if in[k-1].asks {
+			f[sigAfter] = max(f[sigAfter], in[k-1].signals[sigDense])
+		}
+	}
+	s.other = s.other || m.q.needs.subject >= 0 && !m.q.foreign && s.window[m.q.needs.subject] < namesAlike || m.ofAnother(k)
+	if k+1 < len(in) {
+		s.window = s.window.with(in[k+1].covers)
+	}
+	f[sigWindow] = m.q.needs.near(s.window)
+	f[sigPassageNear] = m.q.needs.near(m.about.all)
+	f[sigShort] = max(0, 1-float64(len(s.terms))/5)
+	text := s.text
+	if start, end := first(in, k), after(in, k); isItem(in[start].text) { // it is quoted whole
+		text = m.passage.Text[in[start].span.Start:in[end-1].span.End]
+	}
+	f[sigKind] = m.q.needs.kind.in(text, m.q.text)
+	if s.by != "" && m.q.asksSender() {
+		f[sigKind] = 1
+	}
+	if m.q.needs.denied && !denials.MatchString(text) {
+		f[sigDenies] = 1
+	}
+	f[sigScore] = m.passage.Score
+	f[sigCell] = rowReader{m.q}.cells(s.text)
+}
+
+// isInAsked reports whether sentence k is in the steps of a section whose headings have all words of
+// a question for a way, or in the comment of the declaration that is asked for.
+func (m *measurer) isInAsked(k int) bool {
+	in, p := m.in, m.passage
+	if in[k].declares {
+		return m.about.asked && !slices.ContainsFunc(in[:k+1], func(s sentence) bool { return s.code })
+	}
+	if !m.q.needs.kind.isWay() {
+		return false
+	}
+	start, end := section(in, k)
+	heading, _ := p.PlaceAt(p.Start + in[k].span.Start) // the passage's may be that of another section
+	head := m.q.coverageOf(termSet(p.Title, heading)).with(lastTitle(in, k).covers)
+	return m.q.needs.exact(head) > .99 && slices.ContainsFunc(in[start:end], func(s sentence) bool { return s.code || isStep(s.text) })
+}
+
+// ofAnother reports whether sentence k of a passage is about none of what the question names
+// in full: its pronoun refers to a sentence about another, or it has a word of the name in the
+// name of another, as "Pierre Curie" where Marie Curie is asked for.
+func (m *measurer) ofAnother(k int) bool {
+	in, p := m.in, m.passage
+	if len(m.q.needs.names) == 0 || m.q.foreign || in[k].code || isRow(in[k].text) {
+		return false
+	}
+	of := antecedent(in, k)
+	if of == k && refersBack(in[k].text) { // to what is not in the passage
+		return false
+	}
+	return !slices.ContainsFunc(m.q.needs.names, func(name []int) bool {
+		has := func(text string) bool { return m.q.hasName(name, text) }
+		part := slices.ContainsFunc(name, func(i int) bool { return in[k].covers[i] == 1 })
+		return of == k && !part || has(in[k].text) || has(in[of].text) || has(p.Title) || has(p.Heading) || has(lastTitle(in, k).text)
+	})
+}
