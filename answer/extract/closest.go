@@ -9,22 +9,21 @@ import (
 	"ibid/retrieve"
 )
 
-// A Closest is a part of a passage that is near the question, word for word: a
-// paragraph, a list, a row of a table.
+// A Closest is a paragraph, list or row of a passage that is near the question.
 type Closest struct {
 	Passage int           // index of the kept passage
 	Span    ingest.Span   // in the passage's text
-	Marks   []ingest.Span // in the part: the best words of its nearest sentence
+	Marks   []ingest.Span // in the part: words of the question in its nearest sentence
 }
 
-// How much of the passages is shown without an answer.
+// Limits of the parts shown without an answer.
 const (
 	maxClosest      = 3
-	maxClosestBytes = 900 // of one part, if its best sentence is not longer
+	maxClosestBytes = 900 // of a part, unless its best sentence is longer
 )
 
-// Closest finds the parts of the kept passages that are nearest to the question,
-// the best first, one of each passage, and three in all.
+// Closest returns the parts of the kept passages that are nearest to the question, best first:
+// at most maxClosest, and one of each passage.
 func (d *Reading) Closest(ctx context.Context, kept []retrieve.Passage) ([]Closest, error) {
 	all, err := d.sentences(ctx, kept)
 	if err != nil {
@@ -53,11 +52,11 @@ func (d *Reading) Closest(ctx context.Context, kept []retrieve.Passage) ([]Close
 	return closest, nil
 }
 
-// alike is the nearness from which a word is marked as one of the question's.
+// alike is the similarity from which a word is marked as one of the question's.
 const alike = .6
 
-// bestWords are the words of a sentence, from at on, that are the question's, in any
-// form or of like meaning; the sentence if there are none.
+// bestWords returns the spans of the question's words and similar ones in a sentence that begins
+// at at, or the span of the sentence if it has no such word.
 func (q *query) bestWords(s *sentence, at int) (marks []ingest.Span) {
 	end := 0
 	for _, span := range wordForm.FindAllStringIndex(s.text, -1) {
@@ -81,12 +80,12 @@ func (q *query) bestWords(s *sentence, at int) (marks []ingest.Span) {
 	return marks
 }
 
-// partAround returns the paragraph or list that a sentence is in, or as many of
-// its neighbours there as fit maxClosestBytes.
+// partAround returns the paragraph or list of a sentence, or as many neighbours in it as fit
+// maxClosestBytes.
 func (e expander) partAround(text string, s *sentence) ingest.Span {
 	in, p := e.in, e.widen(e.around(s))
 	start, end := p.start, p.end
-	paragraph := func(a, b int) bool { // reports whether no blank line is between two sentences
+	paragraph := func(a, b int) bool { // no blank line between two sentences
 		return !strings.Contains(strings.ReplaceAll(text[in[a].span.End:in[b].span.Start], " ", ""), "\n\n")
 	}
 	for !isRow(s.text) {

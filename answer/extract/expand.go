@@ -5,15 +5,14 @@ import (
 	"strings"
 )
 
-// An expander finds what is quoted with a sentence of a passage.
+// An expander finds the sentences that are quoted with one of a passage.
 type expander struct {
 	q  *query
 	in []sentence // of the passage
 }
 
-// around returns the piece that a sentence belongs to: the answer that begins
-// after a question, a lead-in with its list, a list item with its lead-in, the
-// sentence that a pronoun refers to.
+// around returns the piece that a sentence belongs to: the answer that begins after a question,
+// a list with its lead-in, or the sentence with the one that its pronoun refers to.
 func (e expander) around(s *sentence) piece {
 	in, p := e.in, piece{passage: s.passage, start: s.index, end: s.index + 1}
 	if s.declares {
@@ -22,7 +21,7 @@ func (e expander) around(s *sentence) piece {
 		}
 	}
 	switch {
-	case len(lowerWords(s.text)) == 1 && verdict.MatchString(plainLine(s.text)): // with its reason, or its question
+	case len(lowerWords(s.text)) == 1 && verdict.MatchString(plainLine(s.text)): // "Yes" needs its reason or its question
 		if p.end < len(in) && in[p.end].joins && in[p.end].answers() {
 			p.end++
 		} else if p.start > 0 {
@@ -39,7 +38,7 @@ func (e expander) around(s *sentence) piece {
 				p.start = s.index - back + 1
 			}
 		}
-		for in[p.start].other && p.start < s.index { // a yes or no to another question
+		for in[p.start].other && p.start < s.index { // a yes or no that answers another question
 			p.start++
 		}
 	}
@@ -49,8 +48,8 @@ func (e expander) around(s *sentence) piece {
 	return p
 }
 
-// widen widens a piece to the whole section that it is in, where the question asks
-// for a way to do something: the steps, the command and what to do after it.
+// widen widens a piece to its section if the question asks how to do something, or if the
+// section answers a question like this one.
 func (e expander) widen(p piece) piece {
 	in := e.in
 	start, end := section(in, p.start)
@@ -65,20 +64,20 @@ func (e expander) widen(p piece) piece {
 	return p
 }
 
-// underSame reports whether sentence k is in the section under a question like the one asked.
+// underSame reports whether sentence k is in the section under a question like this one.
 func (e expander) underSame(k int) bool {
 	start, _ := section(e.in, k)
 	return start > 0 && e.in[start-1].asks && e.q.needs.near(e.in[start-1].covers) >= asksSame
 }
 
-// declaration widens a sentence of source code to the declaration with its whole
-// comment. It is empty where that is long.
+// declaration widens a sentence of source code to its declaration and comment. It returns an
+// empty piece if the comment is too long.
 func declaration(in []sentence, p piece) piece {
 	whole, bytes := p, 0
 	for whole.start > 0 && in[whole.start-1].answers() && !in[whole.start-1].code {
 		whole.start--
 	}
-	headed := whole.start > 0 && in[whole.start-1].code && endsOpen(in[whole.start-1].text) // the comment is within it
+	headed := whole.start > 0 && in[whole.start-1].code && endsOpen(in[whole.start-1].text) // the comment is inside the declaration
 	for whole.end < len(in) && !in[whole.end-1].code && !(headed && in[whole.end].code) && !in[whole.end].title &&
 		(in[whole.end].answers() || in[whole.end].bare) {
 		whole.end++
@@ -95,9 +94,9 @@ func declaration(in []sentence, p piece) piece {
 	return whole
 }
 
-// list returns the list that an item belongs to, with its lead-in, or the item
-// alone where the list is long or its items are statements of their own. Steps are quoted
-// whole, unless a fact is asked for, as in "how long".
+// list returns the list of an item with its lead-in. It returns the item alone if the list is
+// long, or has no lead-in and its items are statements; steps are statements only if the
+// question asks for a fact, such as "how long".
 func (e expander) list(item int) (start, end int) {
 	in := e.in
 	item = first(in, item)
@@ -131,7 +130,7 @@ func endOfList(in []sentence, k int) int {
 	for items := 0; end < len(in) && items < maxListed && isItem(in[end].text); items++ {
 		end = after(in, end)
 	}
-	if end == k && k < len(in) { // a lead-in to an ordinary sentence
+	if end == k && k < len(in) { // no list follows: take the next sentence
 		end++
 	}
 	return end

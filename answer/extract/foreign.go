@@ -6,33 +6,33 @@ import (
 	"ibid/retrieve"
 )
 
-// A foreign compares a question with passages in another language, by an encoder
-// alone. The cosines between two languages are all lower or higher than between two
-// others, so it counts too by how much a sentence exceeds the rest.
+// A foreign has the scores for a question in another language, by an encoder alone. Cosines
+// between languages have a different level for each pair, so the distance from their mean counts
+// too.
 type foreign struct {
-	second map[string]float64 // second scores, by the sentence
-	best   map[string]float64 // the highest of a passage, by its id
+	second map[string]float64 // second score of each sentence
+	best   map[string]float64 // highest second score of each passage, by ID
 	mean   float64
 }
 
-// foreignSentences is how many sentences are compared with a question in another
-// language, those of the passages that the search put first.
+// foreignSentences is the number of sentences, from the first passages of the search, that are
+// compared with a question in another language.
 const foreignSentences = 24
 
-// foreignModel gives the chance that a sentence answers a question in another
-// language: the constant, the weight of its second score, and that of its distance
-// from the mean of all. The last has twice the weight of the other, which was chosen
-// on the sample library too; the rest is a logistic regression on German questions
-// about the English texts of xquad-a, and about anthropic-docs.
+// foreignModel gives the chance that a sentence answers a question in another language: a
+// constant, the weight of its second score, and the weight of its distance from the mean. It is
+// a logistic regression on German questions about the English texts of xquad-a and about
+// anthropic-docs. The last weight is set to twice the second; that ratio was chosen on the
+// sample library too.
 var foreignModel = [3]float64{-12, 22.2, 44.4}
 
-// foreignDoubt is taken off the second score of a sentence that is to be an answer. Of 213
-// questions in six languages (xquad-a) that English texts answer, .04 fewer are answered,
-// but .01 fewer rightly; of 267 about articles that are missing .19 instead of .44 are, and
-// of 240 asked of product documentation .13 instead of .32.
+// foreignDoubt is subtracted from the second score of a possible answer. It lowers the share of
+// questions in six languages (xquad-a) that are answered: by .04 for 213 questions with an
+// answer in the English texts (right answers: by .01), from .44 to .19 for 267 about missing
+// articles, and from .32 to .13 for 240 about product documentation.
 const foreignDoubt = .024
 
-// foreignWeight makes log-odds against other sentences of a second score.
+// foreignWeight converts a second score to log-odds against other sentences.
 const foreignWeight = 30
 
 func (d *Reading) readForeign(ctx context.Context, passages []retrieve.Passage) (*foreign, error) {
@@ -58,12 +58,12 @@ func (d *Reading) readForeign(ctx context.Context, passages []retrieve.Passage) 
 	return f, nil
 }
 
-// confidence is the chance that a sentence of a second score answers.
+// confidence is the chance that a sentence with the given second score answers.
 func (f *foreign) confidence(second float64) float64 {
 	return logistic(foreignModel[:], []float64{second, second - f.mean})
 }
 
-// score replaces the scores of the sentences.
+// score replaces the scores of sentences by their second scores.
 func (f *foreign) score(all []*sentence) {
 	for _, s := range all {
 		s.second = f.second[s.text]

@@ -10,18 +10,18 @@ import (
 	"unicode/utf8"
 )
 
-// A kind is that of an answer: an amount, a date, a name. An answer has
-// a number with a unit of that kind, or one of its words.
+// A kind is the kind of answer that a question asks for: an amount, a date, a name. An answer
+// has a number with one of its units, or one of its words.
 type kind struct {
 	name                                        string
 	asks, opens, units, words, only, conditions phrases
-	languages                                   map[string]bool // that have units or words here
+	languages                                   map[string]bool // with units or words in kinds.txt
 }
 
 //go:embed kinds.txt
 var kindTable string
 
-// kinds are those of kinds.txt, in its order.
+// kinds are the kinds of kinds.txt, in its order.
 var kinds = func() (all []kind) {
 	for line := range strings.Lines(kindTable) {
 		fields := strings.Fields(line)
@@ -45,7 +45,7 @@ var kinds = func() (all []kind) {
 	return all
 }()
 
-// numberWords are the numbers of kinds.txt, dateWords the months and days.
+// numberWords are the number words of kinds.txt; dateWords are the months and days.
 var numberWords, dateWords = wordsOf("number"), wordsOf("date")
 
 // unitWords are the units of all kinds.
@@ -63,8 +63,8 @@ func kindNamed(name string) *kind {
 	return &kinds[slices.IndexFunc(kinds, func(k kind) bool { return k.name == name })]
 }
 
-// phrases are lower-case phrases of one to four words. In a script without
-// spaces they are parts of a word.
+// phrases is a set of lower-case phrases of one to four words. In a script without spaces, they
+// are parts of a word.
 type phrases map[string]bool
 
 // at reports whether a phrase begins at word i.
@@ -87,7 +87,7 @@ func (set phrases) at(words []string, i int) bool {
 	return false
 }
 
-// anywhere reports whether a phrase is among words.
+// anywhere reports whether words contain a phrase.
 func (set phrases) anywhere(words []string) bool {
 	for i := range words {
 		if set.at(words, i) {
@@ -97,11 +97,11 @@ func (set phrases) anywhere(words []string) bool {
 	return false
 }
 
-// wordForm is a word, a number, or a sign that is a unit.
+// wordForm matches a word, a number, or a sign that is a unit.
 var wordForm = regexp.MustCompile(`\d[\d.,:]*\d|\d|[\pL\pM][\pL\pM'’/]*|[%\p{Sc}]`)
 
-// lowerWords are the words and numbers of a text in lower case. In a script
-// without spaces a word begins at each character.
+// lowerWords returns the words and numbers of a text in lower case. In a script without spaces,
+// a word begins at each character.
 func lowerWords(text string) []string {
 	var out []string
 	for _, w := range wordForm.FindAllString(strings.ToLower(text), -1) {
@@ -121,7 +121,8 @@ func unspaced(r rune) bool {
 	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai)
 }
 
-// kindOf finds the kind of answer that a question asks for; nil if it does not say.
+// kindOf returns the kind of answer that a question asks for, or nil if the question does not
+// say.
 func kindOf(question string) *kind {
 	var opened *kind
 	for at, words := 0, lowerWords(question); at < len(words); at++ {
@@ -154,8 +155,9 @@ func Asks(text string) bool {
 	return slices.ContainsFunc(kinds, func(k kind) bool { return k.asks.anywhere(words) || k.opens.anywhere(words) })
 }
 
-// Decides reports whether a text begins with a yes or no, or has a number that a question
-// has not: in digits, or in a word of a script with spaces, where it is part of no other.
+// Decides reports whether a text begins with a yes or no, or has a number that the question
+// lacks. In a script without spaces, only digits count: a character for a number may be part of
+// another word.
 func Decides(text, question string) bool {
 	words, known := lowerWords(text), lowerWords(question)
 	return wordsOf("yes").at(words, 0) || slices.ContainsFunc(words, func(w string) bool {
@@ -164,7 +166,7 @@ func Decides(text, question string) bool {
 	})
 }
 
-// modal are words that are months in capitals alone.
+// modal matches words that name a month only if capitalised.
 var modal = regexp.MustCompile(`\b(?:may|march)\b`)
 
 var (
@@ -174,15 +176,15 @@ var (
 	nameForm   = regexp.MustCompile(`\p{Lu}[\pL\pM'’-]+(?: \p{Lu}[\pL\pM'’-]+)*`)
 )
 
-// tells reports whether text of the kind can be told from other text: nearly every
-// sentence has a preposition or a "not".
+// tells reports whether texts with an answer of this kind differ from other texts. For a way,
+// place, reason, or yes and no they do not: nearly every sentence has a preposition or a "not".
 func (k *kind) tells() bool {
 	return k != nil && !k.isWay() && k.name != "place" && k.name != "reason" && k.name != "yes"
 }
 
-// demanded reports whether only something of the kind answers the question, if the texts
-// are in a language: "how many" asks for a number, and "what does the price include" does not.
-// A speed may be "a twentieth of the wind's", and "when" be answered by "at dusk".
+// demanded reports whether nothing else answers the question, if the texts are in language. "How
+// many" demands a number, but "what does the price include" demands no amount. A speed or a date
+// is never demanded: "a twentieth of the wind's" and "at dusk" are answers.
 func (k *kind) demanded(question, language string) bool {
 	words := lowerWords(question)
 	opens := func(kind string) bool { return kindNamed(kind).opens.anywhere(words) }
@@ -200,14 +202,14 @@ func (k *kind) demanded(question, language string) bool {
 		slices.Contains([]string{"reason", "place", "amount", "duration", "length", "weight", "age", "clock", "year", "share", "number"}, k.name)
 }
 
-// named reports whether a name is asked for.
+// named reports whether the question asks for a name.
 func (k *kind) named() bool { return k != nil && k.name == "name" }
 
-// isWay reports whether a way to do something is asked for.
+// isWay reports whether the question asks how to do something.
 func (k *kind) isWay() bool { return k != nil && k.name == "way" }
 
-// in reports how far a text has something of the kind that the question does
-// not have itself: 1 for yes, 0 for no, ½ where that cannot be known.
+// in reports whether a text has something of this kind that the question lacks: 1 for yes, 0 for
+// no, ½ if unknown.
 func (k *kind) in(text, question string) float64 {
 	switch {
 	case k == nil || k.isWay() || k.name == "yes" && !k.words.at(lowerWords(text), 0):
@@ -236,8 +238,8 @@ func (k *kind) in(text, question string) float64 {
 	return 0
 }
 
-// aPlace reports whether one of words is a preposition before what may be a place: not before
-// a word of the question, a time or a number.
+// aPlace reports whether words contain a preposition before a possible place: any word that is
+// not in the question, and is no time or number.
 func (k *kind) aPlace(words, known []string) bool {
 	for i := range words {
 		if strings.Contains(words[i], "/") { // a path
@@ -256,7 +258,7 @@ func (k *kind) aPlace(words, known []string) bool {
 	return false
 }
 
-// counts reports whether the number at word i is of the kind.
+// counts reports whether the unit or the form of the number at word i fits the kind.
 func (k *kind) counts(words []string, i int, text string) bool {
 	for next := i + 1; next < min(i+4, len(words)); next++ {
 		if k.units.at(words, next) {
@@ -289,8 +291,9 @@ func isNumber(word string) bool {
 	return word[0] >= '0' && word[0] <= '9' || numberWords[word] || word == "a" || word == "an"
 }
 
-// hasName reports whether a text has a name of which the question has no word: capitalised
-// words, or one that begins no sentence and no entry after a number.
+// hasName reports whether a text has a name without a word of the question: several capitalised
+// words, or one that begins no sentence and no entry after a number. It returns 1 for yes, 0 for
+// no, ½ for a script without capitals.
 func hasName(text, question string) float64 {
 	first, letters := utf8.RuneError, false
 	for _, r := range text {

@@ -14,53 +14,54 @@ import (
 	"ibid/retrieve"
 )
 
-// A letter is the mail of a passage, or another document, as far as the passage tells.
+// A letter is the author, thread, date and parts of a mail, as far as a passage has them.
+// Another document has only a thread and a year.
 type letter struct {
 	author string
-	thread string // its subject, without "Re:"; of another document with a year in its name, that name without it
+	thread string // subject without "Re:"; or the name of another document without its year
 	sent   time.Time
-	parts  []letterPart // of the passage, in order
+	parts  []letterPart // of the passage
 }
 
-// A letterPart is lines of a mail of one sort and by one author.
+// A letterPart is a range of lines of one type by one author.
 type letterPart struct {
 	span  ingest.Span
-	head  bool   // it is fields of a head, the line above quoted ones, or a greeting
-	end   bool   // it is a closing, or after one: a signature
-	reply bool   // it is quoted to reply to it
-	by    string // who wrote it, and when, as the mail says it
+	head  bool   // header fields, the line above quoted lines, or a greeting
+	end   bool   // a closing or a signature
+	reply bool   // quoted in a reply
+	by    string // author and date, as the mail writes them
 }
 
 var (
-	// answersTo begins the subject of a mail that answers another, forwards of one that passes it on.
+	// answersTo matches the "Re:" of a subject; forwards matches a forwarded mail.
 	answersTo = regexp.MustCompile(`^(?i:(?:re|aw|fwd?|wg|tr|sv): *)+`)
 	forwards  = regexp.MustCompile(`^(?i:fwd?|wg): |(?im)^-+ ?(?:forwarded message|weitergeleitete nachricht|message transféré)`)
 	passed    = regexp.MustCompile(`^-+ ?(?i:original message|forwarded message|ursprüngliche nachricht|weitergeleitete nachricht|message d'origine|` +
 		`message transféré|mensaje original|mensaje reenviado)`)
-	// field is one of a head: the sender's, the date's, another.
+	// field matches a header field: the sender, the date, or another.
 	field = regexp.MustCompile(`^\*?(?:(From|Von|De|Da|Van|От|发件人)|(Date|Sent|Gesendet|Datum|Envoyé|Fecha|Enviado|Inviato|Verzonden|Дата|发送时间)|` +
 		`To|An|À|Para|Aan|Кому|收件人|Cc|Bcc|Subject|Betreff|Objet|Asunto|Oggetto|Onderwerp|Тема|主题|Reply-To|Message-ID|In-Reply-To) ?[:：]\*?\s*(.*)`)
 	wrote = regexp.MustCompile(`^(?:On|Am|Le|El|Il|Op|Den) .{8,120} (?:wrote|schrieb|a écrit|escribió|ha scritto|schreef|skrev).{0,60}:$`)
-	// asksMail matches a question about who wrote or sent something, or when.
+	// asksMail matches a question about who sent something, or when.
 	asksMail = regexp.MustCompile(`(?i)(?:^|\PL)(?:(?:e-?)?mail(?:s|ed)?|messages?|sen[dt]|sender|wr[io]te|written|told|announced?|` +
 		`said|says|replied|suggested|proposed|confirmed|mentioned|nachricht|schrieb|geschrieben|geschickt|sagte|gesagt|` +
 		`courriel|envoyé|écrit|correo|envió|enviado|escribió|escrito|dijo|написал|сказал)(?:$|\PL)|メール|送(?:っ|り|信)|連絡し|书信|邮件|发(?:来|送)`)
 	quoteMarks = regexp.MustCompile(`(?m)^>[> ]*`)
 )
 
-// isMail reports whether a passage is of a mail.
+// isMail reports whether a passage is from a mail.
 func isMail(p retrieve.Passage) bool {
 	return slices.Contains([]string{"mail", "mbox", "outlook"}, p.Format)
 }
 
-// letterOf reads a passage of a mail. A passage of anything else is one part.
+// letterOf reads the mail of a passage. A passage of another document is a single part.
 func letterOf(p retrieve.Passage) letter {
 	if !isMail(p) {
 		l := letter{parts: []letterPart{{span: ingest.Span{End: len(p.Text)}}}}
 		name := strings.ReplaceAll(strings.TrimSuffix(p.Document, path.Ext(p.Document)), "_", " ")
 		if of := years(name); len(of) > 0 {
 			l.thread = year.ReplaceAllString(name, "")
-			l.sent, _ = time.Parse("2006", of[len(of)-1]) // four digits are a year
+			l.sent, _ = time.Parse("2006", of[len(of)-1]) // cannot fail: a year has four digits
 		}
 		return l
 	}
@@ -97,19 +98,19 @@ func letterOf(p retrieve.Passage) letter {
 type letterReader struct {
 	letter
 	subject     string
-	from        string // of the head that was read last
-	own, quoted string // who wrote lines as they are, and those that begin with ">"
-	forwarded   bool   // the mail passes on another
-	inHead, gap bool   // the last line is of a head; is empty
-	left        int    // lines of that above quoted ones, still to come
-	greets      bool   // a greeting may come
-	begun       bool   // there has been text of the mail
+	from        string // sender in the last header
+	own, quoted string // authors of plain lines and of lines that begin with ">"
+	forwarded   bool   // the mail forwards another
+	inHead, gap bool   // the last line is a header field; the last line is empty
+	left        int    // remaining lines of the introduction to quoted lines
+	greets      bool   // a greeting may follow
+	begun       bool   // the text of the mail has begun
 	quoting     bool   // the last line began with ">"
-	replies     bool   // the rest is the mail that was replied to
-	ended       bool   // by a closing
+	replies     bool   // the remaining lines are the mail that this one answers
+	ended       bool   // a closing was read
 }
 
-// read reads a line, after which more come.
+// read returns the part that a line belongs to, without its span; more are the lines after it.
 func (r *letterReader) read(text string, more []string) (part letterPart) {
 	bare := strings.TrimLeft(text, "> ")
 	if quoting := text[0] == '>'; quoting != r.quoting {
@@ -135,8 +136,8 @@ func (r *letterReader) read(text string, more []string) (part letterPart) {
 	return part
 }
 
-// heads reports whether a line is of a head, or of those above quoted lines, and notes
-// who wrote the lines after it.
+// heads reports whether a line is a header field or introduces quoted lines, and notes the
+// author of the lines after it.
 func (r *letterReader) heads(line string, more []string, by *string) bool {
 	next := strings.TrimLeft(slices.Concat(more, []string{""})[0], "> ")
 	f := field.FindStringSubmatch(line)
@@ -161,8 +162,8 @@ func (r *letterReader) heads(line string, more []string, by *string) bool {
 	return true
 }
 
-// above returns the lines above quoted ones, as in "On Sunday Piet wrote:", if
-// the text begins them.
+// above returns the introduction to quoted lines that begins with text, such as "On Sunday Piet
+// wrote:", or "".
 func (r *letterReader) above(text string, more []string) string {
 	for n := 0; n < 3 && !r.quoting; n++ {
 		if endsOpen(text) {
@@ -184,14 +185,14 @@ func (r *letterReader) above(text string, more []string) string {
 	return ""
 }
 
-// signs reports whether a line, or what is after its last comma, is the name of its author.
+// signs reports whether a line, or the part after its last comma, is the author's name.
 func signs(line, author string) bool {
 	known := lowerWords(author)
 	words := lowerWords(line[strings.LastIndexByte(line, ',')+1:])
 	return len(words) > 0 && !slices.ContainsFunc(words, func(w string) bool { return !slices.Contains(known, w) })
 }
 
-// signed reports whether a line, or the one after it, is the name of its author.
+// signed reports whether a line or the next one is the author's name.
 func signed(line string, more []string, author string) bool {
 	next := slices.IndexFunc(more, func(line string) bool { return strings.Trim(line, "> \t\r\n") != "" })
 	return signs(line, author) || next >= 0 && signs(more[next], author)

@@ -9,19 +9,19 @@ import (
 
 // The signals of a sentence, in the order of sentenceModel.
 const (
-	sigContext     = iota // share of the question's weight in the sentence with its headings, words of like meaning in part
-	sigWindow             // … and with its neighbours
-	sigPassageNear        // … in the whole passage
+	sigContext     = iota // needs.near of the sentence with its headings
+	sigWindow             // needs.near of the sentence with its headings and neighbours
+	sigPassageNear        // needs.near of the passage
 	sigShort              // too short to say much
-	sigKind               // has a date, an amount … where the question asks for one
-	sigScore              // the passage's score among those found
-	sigCell               // share of the question's weight in whole cells of a table row
-	sigAfter              // cosine of question and the question that it comes after
-	sigYear               // is about another year than the question
+	sigKind               // has something of the asked kind
+	sigScore              // score of the passage in the search
+	sigCell               // share of the question's weight in whole cells of a row
+	sigAfter              // cosine of the question and the question above the sentence
+	sigYear               // about another year
 	sigDense              // cosine of question and sentence
 	sigTitle              // cosine of question and headings
-	sigDenies             // has no "not" or the like, where the question has one
-	sigAside              // is in the test of a program, or quoted by a mail to reply to it
+	sigDenies             // lacks a negation, and the question has one
+	sigAside              // in the test of a program, or quoted in a reply
 	sentenceSignals
 )
 
@@ -33,8 +33,8 @@ type measurer struct {
 	in      []sentence
 }
 
-// otherYear is 1 where the headings of a passage name another year than the
-// question, and less where nothing in it names that year.
+// otherYear is 1 if the headings name only other years than the question, ⅔ if nothing in the
+// passage names a year of the question, else 0.
 func (m *measurer) otherYear() float64 {
 	asked, p := m.q.years, m.passage
 	over := years(p.Title + " " + p.Heading + " " + p.Path)
@@ -57,7 +57,7 @@ func (m *measurer) isTest() float64 {
 	return 0
 }
 
-// measure computes the signals of sentence k that need no embedder, in order.
+// measure computes the signals that need no embedder, for sentence k after those before it.
 func (m *measurer) measure(k int) {
 	in, s := m.in, &m.in[k]
 	f := &s.signals
@@ -66,7 +66,7 @@ func (m *measurer) measure(k int) {
 	if of := antecedent(in, k); len(m.q.needs.names) > 0 && of != k && !m.q.foreign {
 		s.window = s.window.with(m.q.needs.ofNames(in[of].covers))
 	}
-	if m.q.needs.kind.isWay() { // its steps seldom have the words of the question; a fact often has
+	if m.q.needs.kind.isWay() { // steps seldom repeat the words of their heading
 		s.window = s.window.with(lastTitle(in, k).covers)
 	}
 	if s.inAsked = m.isInAsked(k); s.inAsked {
@@ -87,7 +87,7 @@ func (m *measurer) measure(k int) {
 	f[sigPassageNear] = m.q.needs.near(m.about.all)
 	f[sigShort] = max(0, 1-float64(len(s.terms))/5)
 	text := s.text
-	if start, end := first(in, k), after(in, k); isItem(in[start].text) { // it is quoted whole
+	if start, end := first(in, k), after(in, k); isItem(in[start].text) { // an item is quoted whole
 		text = m.passage.Text[in[start].span.Start:in[end-1].span.End]
 	}
 	f[sigKind] = m.q.needs.kind.in(text, m.q.text)
@@ -101,8 +101,8 @@ func (m *measurer) measure(k int) {
 	f[sigCell] = rowReader{m.q}.cells(s.text)
 }
 
-// isInAsked reports whether sentence k is in the steps of a section whose headings have all words of
-// a question for a way, or in the comment of the declaration that is asked for.
+// isInAsked reports whether sentence k is in a section with steps whose headings have all words
+// of a question for a way, or in the comment of the declaration that the question names.
 func (m *measurer) isInAsked(k int) bool {
 	in, p := m.in, m.passage
 	if in[k].declares {
@@ -112,21 +112,21 @@ func (m *measurer) isInAsked(k int) bool {
 		return false
 	}
 	start, end := section(in, k)
-	heading, _ := p.PlaceAt(p.Start + in[k].span.Start) // the passage's may be that of another section
+	heading, _ := p.PlaceAt(p.Start + in[k].span.Start) // p.Heading may be another section's
 	head := m.q.coverageOf(termSet(p.Title, heading)).with(lastTitle(in, k).covers)
 	return m.q.needs.exact(head) > .99 && slices.ContainsFunc(in[start:end], func(s sentence) bool { return s.code || isStep(s.text) })
 }
 
-// ofAnother reports whether sentence k of a passage is about none of what the question names
-// in full: its pronoun refers to a sentence about another, or it has a word of the name in the
-// name of another, as "Pierre Curie" where Marie Curie is asked for.
+// ofAnother reports whether sentence k is about none of the full names in the question: its
+// pronoun refers to something else, or it has a word of the name in another name, such as
+// "Pierre Curie" for Marie Curie.
 func (m *measurer) ofAnother(k int) bool {
 	in, p := m.in, m.passage
 	if len(m.q.needs.names) == 0 || m.q.foreign || in[k].code || isRow(in[k].text) {
 		return false
 	}
 	of := antecedent(in, k)
-	if of == k && refersBack(in[k].text) { // to what is not in the passage
+	if of == k && refersBack(in[k].text) { // to a sentence outside the passage
 		return false
 	}
 	return !slices.ContainsFunc(m.q.needs.names, func(name []int) bool {

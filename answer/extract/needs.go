@@ -10,45 +10,43 @@ import (
 	"ibid/retrieve"
 )
 
-// needs is what a question asks for, as terms with weights.
+// needs are the terms that a question asks about, with their weights.
 type needs struct {
-	terms []need
-	kind  *kind // of what is asked for; nil if the question does not say
-	// denied reports whether the question asks for what is not so.
-	denied  bool
-	subject int     // the need that the answer must be about; -1 if the question does not say
-	counted []int   // the needs that name what is to be counted
-	names   [][]int // … and each name that the question has in full
+	terms   []need
+	kind    *kind   // of answer; nil if the question does not say
+	denied  bool    // the question has a negation
+	subject int     // need that the answer must be about; -1 if the question does not say
+	counted []int   // needs that name the things to count
+	names   [][]int // needs of each full name
 }
 
-// subjectForm matches what a question is asked about all of, countedForm what it asks to be counted.
+// subjectForm matches the noun after "every" or "each", countedForm the noun after "how many".
 var (
-	subjectForm = regexp.MustCompile(`(?i)\b(?:every|each) (?:(?:\pL+ ){0,2}?(\pL+)(?: \pL+)?\?*$|(\pL+))`)                                                // before a last verb
-	countedForm = regexp.MustCompile(`(?i)(?:how many|wie ?viele|combien de|cuánt[oa]s|quant[ie]|сколько) (?:(\pL*[^\PLs]s)(?:\PL|$)|(\pL+)(?: (\pL+))?)`) // no verb after a plural
+	subjectForm = regexp.MustCompile(`(?i)\b(?:every|each) (?:(?:\pL+ ){0,2}?(\pL+)(?: \pL+)?\?*$|(\pL+))`)                                                // or the one before a final verb
+	countedForm = regexp.MustCompile(`(?i)(?:how many|wie ?viele|combien de|cuánt[oa]s|quant[ie]|сколько) (?:(\pL*[^\PLs]s)(?:\PL|$)|(\pL+)(?: (\pL+))?)`) // a verb follows a plural
 )
 
 // A need is one content term of the question.
 type need struct {
 	stem   string
-	own    string  // the stem in the question's language, where that differs
-	word   string  // as the question writes it
+	own    string  // stem in the question's language, if it differs
+	word   string  // in the question
 	idf    float64 // inverse document frequency
-	weight float64 // the same, less for words that only ask
+	weight float64 // idf, or a quarter of it for askingWords
 	asks   bool    // one of askingWords
-	name   bool    // a capitalised word, not first in its sentence
+	name   bool    // capitalised, and not first in its sentence
 	number bool    // has a digit
 }
 
-// askingWords say in a question what kind of answer is wanted, and are seldom
-// in the answer. Their weight is a quarter.
+// askingWords say what kind of answer a question wants, and are seldom in the answer.
 var askingWords = words(`many much name names named call called tell know find give list explain happen mean meaning
 	kind kinds type types exactly please like want need get say describe year date day time number amount
 	person people somebody someone anyone thing things way able possible allowed usually normally often long
 	happens anything something actually does did use used make made go going see look
 	large big high deep far old fast heavy wide tall soon`)
 
-// priorChunks are added to the number of chunks: otherwise, in a library of a
-// few pages, one absent word would outweigh several present ones.
+// priorChunks are added to the number of chunks. Otherwise, in a library of a few pages, one
+// absent word would outweigh several present ones.
 const priorChunks = 50
 
 func words(list string) map[string]bool {
@@ -59,7 +57,7 @@ func words(list string) map[string]bool {
 	return m
 }
 
-// readNeeds reads a question, with the number of chunks that hold each term.
+// readNeeds reads a question. stats has the number of chunks with each term.
 func readNeeds(question string, stats retrieve.Stats) needs {
 	n := needs{kind: kindOf(question)}
 	n.denied = isDenied(question, n.kind)
@@ -92,7 +90,7 @@ func readNeeds(question string, stats retrieve.Stats) needs {
 			t.idf = retrieve.IDF(stats.Chunks+priorChunks, stats.Frequency[stem])
 			n.terms = append(n.terms, t)
 		case last >= 0:
-			// A word's stem in another language than English comes after the other.
+			// Terms returns a word's stem in the question's language after its English stem.
 			n.terms[last].own = stem
 			n.terms[last].idf = min(n.terms[last].idf, retrieve.IDF(stats.Chunks+priorChunks, stats.Frequency[stem]))
 		}
@@ -118,15 +116,15 @@ func readNeeds(question string, stats retrieve.Stats) needs {
 	return n
 }
 
-// A denied question has a word of denies, and its answer one of denials.
+// denies matches a negated question, denials its answer.
 var (
 	denies  = regexp.MustCompile(`(?i)(?:^|[^\pL])(?:not|cannot|never|nicht|nie|kein\pL*|pas|jamais|nunca|не|нет|никогда|niet|geen)(?:$|[^\pL])|n['’]t\b`)
 	denials = regexp.MustCompile(denies.String() + `|(?i)(?:^|[^\pL])(?:no|none|neither|nor|without|except|unless|unable|lacks?|fail(?:s|ed)?|` +
 		`hardly|ohne|außer|weder|aucune?|sans|ningun\pL*|ningún|sin|ни|без|кроме)(?:$|[^\pL])`)
 )
 
-// isDenied reports whether the last clause of a question asks for what is not so: those before
-// it may only say why it is asked, and "Isn't it open?" asks whether it is.
+// isDenied reports whether the last clause of a question has a negation. Earlier clauses may
+// only give a reason, and "Isn't it open?" asks whether it is open.
 func isDenied(question string, k *kind) bool {
 	question = strings.TrimRight(question, "?!.？ ")
 	clause := strings.TrimSpace(question[strings.LastIndexAny(question, ".,;")+1:])
@@ -134,11 +132,11 @@ func isDenied(question string, k *kind) bool {
 	return (k == nil || k.name != "yes") && !denies.MatchString(first) && denies.MatchString(rest)
 }
 
-// A coverage gives, for each need, how near the nearest word of a text comes to
-// it: 1 is the word itself, in any form; less is a word of like meaning.
+// A coverage gives, for each need, the similarity of the nearest word of a text: 1 for the same
+// word in any form, less for a word with a similar meaning.
 type coverage []float64
 
-// with is the coverage of both texts together.
+// with returns the coverage of both texts together.
 func (c coverage) with(other coverage) coverage {
 	out := append(coverage(nil), c...)
 	for i := range other {
@@ -147,20 +145,20 @@ func (c coverage) with(other coverage) coverage {
 	return out
 }
 
-// exact is the share of the needs' weight that is in the text word for word.
+// exact is the share of the needs' weight that a text has word for word.
 func (n *needs) exact(c coverage) float64 { return n.share(c, true, need.weigh, 0) }
 
-// rated is the share of inverse document frequency that is in the text word
-// for word.
+// rated is the share of the needs' inverse document frequency that a text has word for word.
 func (n *needs) rated(c coverage) float64 {
 	return n.share(c, true, func(t need) float64 { return t.idf }, 0)
 }
 
-// near is the share of the needs' weight when words of like meaning count in part.
+// near is the share of the needs' weight that a text has, where words with a similar meaning
+// count in part.
 func (n *needs) near(c coverage) float64 { return n.share(c, false, need.weigh, 0) }
 
-// named is the share of the weight of names and numbers that are in the text;
-// 1 when the question has none.
+// named is the share of the weight of names and numbers that a text has; 1 if the question has
+// no name or number.
 func (n *needs) named(c coverage) float64 {
 	return n.share(c, true, func(t need) float64 {
 		if !t.name && !t.number {
@@ -172,8 +170,8 @@ func (n *needs) named(c coverage) float64 {
 
 func (t need) weigh() float64 { return t.weight }
 
-// share is the share of the needs' weight that a coverage has; none is the
-// result where the needs have no weight.
+// share is the share of the needs' weight that a coverage has, or none if the needs have no
+// weight.
 func (n *needs) share(c coverage, exact bool, weight func(need) float64, none float64) float64 {
 	var sum, total float64
 	for i, t := range n.terms {
@@ -189,8 +187,8 @@ func (n *needs) share(c coverage, exact bool, weight func(need) float64, none fl
 	return sum / total
 }
 
-// count is how many of the needs are in the text word for word. Half of two
-// words may be there by chance, half of ten are not.
+// count returns how many needs a text has word for word. A text may have half of two words by
+// chance, but not half of ten.
 func (n *needs) count(c coverage) int {
 	words := 0
 	for i := range n.terms {
@@ -201,7 +199,7 @@ func (n *needs) count(c coverage) int {
 	return words
 }
 
-// reason says which words of the question a passage covers and which it lacks.
+// reason says which words of the question a passage has and which it lacks.
 func (n *needs) reason(c coverage) string {
 	var has, lacks []string
 	last, covered := "", false
@@ -214,7 +212,7 @@ func (n *needs) reason(c coverage) string {
 		if c[i] == 1 {
 			list = &has
 		}
-		// Words that follow each other share one pair of quotes.
+		// Consecutive words share one pair of quotes.
 		if end := len(*list) - 1; last != "" && (c[i] == 1) == covered && len((*list)[end])+len(t.word) < 40 {
 			(*list)[end] += " " + t.word
 		} else {
@@ -236,8 +234,8 @@ func (n *needs) reason(c coverage) string {
 	return "covers " + quote(has) + ", not " + quote(lacks)
 }
 
-// namesOf are the needs of each name that a question has in full, as "Ada Lovelace": words
-// with capitals that follow each other. "Tesla's Model" is two.
+// namesOf returns the needs of each full name in a question: consecutive capitalised words, such
+// as "Ada Lovelace". "Tesla's Model" is two names.
 func (n *needs) namesOf(question string) (names [][]int) {
 	for _, run := range nameForm.FindAllString(strings.NewReplacer("'s ", ", ", "’s ", ", ").Replace(question), -1) {
 		var name []int
@@ -253,7 +251,7 @@ func (n *needs) namesOf(question string) (names [][]int) {
 	return names
 }
 
-// ofNames is what a coverage has of the names of the question.
+// ofNames returns a coverage with only the needs of full names.
 func (n *needs) ofNames(c coverage) coverage {
 	of := make(coverage, len(c))
 	for _, i := range slices.Concat(n.names...) {
@@ -262,13 +260,12 @@ func (n *needs) ofNames(c coverage) coverage {
 	return of
 }
 
-// asksOf reports whether a word says something of the subject of the question.
+// asksOf reports whether the question has a word.
 func (n *needs) asksOf(word string) bool {
 	return slices.ContainsFunc(n.terms, func(n need) bool { return strings.EqualFold(n.word, word) })
 }
 
-// askedOf are those of the terms that the question has, other than as a word that
-// only asks.
+// askedOf returns the terms that the question has, without askingWords.
 func (n *needs) askedOf(terms map[string]bool) (asked []string) {
 	for _, n := range n.terms {
 		if n.weight == n.idf && (terms[n.stem] || terms[n.own]) {
@@ -278,8 +275,8 @@ func (n *needs) askedOf(terms map[string]bool) (asked []string) {
 	return asked
 }
 
-// asksOnly reports whether a need says nothing that a row could have: it names the kind of
-// answer that is wanted, or is of a superlative.
+// asksOnly reports whether a need is a word that no row has: it names the kind of answer, or is
+// part of a superlative.
 func (n *needs) asksOnly(need int, superlative []string) bool {
 	term, kind := n.terms[need], n.kind
 	word := strings.ToLower(term.word)

@@ -9,19 +9,17 @@ import (
 	"ibid/retrieve"
 )
 
-// A query is the question as it is understood, with the words of the passages that are near its words.
+// A query is a question with its needs and the similarity of the passages' words to them.
 type query struct {
-	text  string
-	needs needs
-	years []string // that the question names
-	// nearness gives, for each term of the passages, how near it is to each
-	// need, 0 to 1.
-	nearness map[string][]float64
-	language string // of the passages; the vectors know English best
-	foreign  bool   // the passages are in another language than the question
+	text     string
+	needs    needs
+	years    []string             // in the question
+	nearness map[string][]float64 // similarity of each term of the passages to each need, 0 to 1
+	language string               // of the passages; the vectors know English best
+	foreign  bool                 // the passages are in another language than the question
 }
 
-// coverageOf gives how much of the question a text of the given terms covers.
+// coverageOf returns the coverage of a text with the given terms.
 func (q *query) coverageOf(terms map[string]bool) coverage {
 	c := make(coverage, len(q.needs.terms))
 	for t := range terms {
@@ -32,14 +30,13 @@ func (q *query) coverageOf(terms map[string]bool) coverage {
 	return c
 }
 
-// precision is the mean, over the terms of a text, of how near each is to
-// anything in the question.
+// precision is the mean, over a text's terms, of the similarity to the nearest need.
 func (q *query) precision(terms map[string]bool) float64 {
 	if len(terms) == 0 {
 		return 0
 	}
 	var sum float64
-	for _, t := range slices.Sorted(maps.Keys(terms)) { // in order, so that the sum is the same each time
+	for _, t := range slices.Sorted(maps.Keys(terms)) { // in order: the sum of floats depends on it
 		best := 0.0
 		for _, near := range q.nearness[t] {
 			best = max(best, near)
@@ -67,28 +64,28 @@ func dot(a, b []float32) float64 {
 	return sum
 }
 
-// notAlike is the cosine up to which two words are unrelated; from there to 1
-// nearness grows evenly.
+// notAlike is the cosine up to which two words are unrelated. Nearness grows evenly from there
+// to 1.
 const notAlike = .2
 
-// demands reports whether only something of the kind that is asked for answers.
+// demands reports whether only something of the asked kind is an answer.
 func (q *query) demands() bool {
 	return !q.foreign && q.needs.kind.demanded(q.text, q.language)
 }
 
-// asksSender reports whether the question asks who wrote something, or when it was sent.
+// asksSender reports whether the question asks who wrote something, or when.
 func (q *query) asksSender() bool {
 	kind := q.needs.kind
 	return asksMail.MatchString(q.text) && kind != nil && (kind.named() || kind.name == "date")
 }
 
-// asksName matches a question that a heading may answer: "which knot ties …", "what is … called".
+// asksName matches a question that a heading may answer: "which knot ties …", "what is …
+// called".
 var asksName = regexp.MustCompile(`(?i)\b(?:which\b|what\b.*\b(?:called|names?)\b)`)
 
-// isNamedBy reports whether the question asks which one thing of a kind it is, as in "which
-// knot ties …", and a heading may be its name: it is in a document or section about that
-// kind ("Knots"), is short, is not in the question's words, asks nothing, and the sentence under
-// it has no word for the kind.
+// isNamedBy reports whether a heading may be the name that a question such as "which knot ties
+// …" asks for. The heading is in a document or section about knots, is short, is no question,
+// does not repeat the question, and the sentence under it does not say "knot".
 func (q *query) isNamedBy(heading, s sentence, p retrieve.Passage) bool {
 	words := lowerWords(heading.text)
 	asks := slices.ContainsFunc(kinds, func(k kind) bool { return k.opens.at(words, 0) })
@@ -102,13 +99,13 @@ func (q *query) isNamedBy(heading, s sentence, p retrieve.Passage) bool {
 	return asked >= 0 && s.covers[asked] < 1 && above[asked] == 1
 }
 
-// squeeze lowers s, trims it and makes every run of white space one space.
+// squeeze returns s in lower case and with single spaces.
 func squeeze(s string) string {
 	return strings.Join(strings.Fields(strings.ToLower(s)), " ")
 }
 
-// givesKind reports whether a text has something of the kind that the question has not. A number
-// may have no unit, if it counts nothing else, and a condition or "several" may be given instead.
+// givesKind reports whether a sentence has something of the asked kind that the question lacks.
+// A number needs no unit unless another noun follows it; a condition or "several" counts too.
 func (q *query) givesKind(s sentence) bool {
 	k, text, question := q.needs.kind, s.text, q.text
 	words, known := lowerWords(text), lowerWords(question)
@@ -131,18 +128,18 @@ func (q *query) givesKind(s sentence) bool {
 		k.name == "amount" && !k.only.anywhere(known) && kindNamed("number").in(text, question) > 0 // "how much does it lift"
 }
 
-// isGiven reports whether a word is a number that the question has not.
+// isGiven reports whether a word is a number that the question lacks.
 func isGiven(word string, known []string) bool {
 	return isNumber(word) && word != "a" && word != "an" && !yearForm.MatchString(word) && !slices.Contains(known, word)
 }
 
-// saysMore reports whether a word is no function word.
+// saysMore reports whether a word has a meaning of its own, unlike a function word.
 func saysMore(word string) bool { return len(retrieve.Terms("1 "+word)) > 1 }
 
-// countsThing reports whether among words is a number, which the question has not, or a
-// condition, of the thing that is to be counted; or next to that, a number that is of nothing else.
+// countsThing reports whether a sentence has a new number or a condition before the noun that
+// the question counts, or a new number before no noun while it or its neighbours have that noun.
 func (q *query) countsThing(s sentence, words, known []string) bool {
-	is := func(word string) bool { // two keelboats are not all boats
+	is := func(word string) bool { // "two keelboats" does not count all boats
 		near := q.coverageOf(termSet(word))
 		return slices.ContainsFunc(q.needs.counted, func(n int) bool {
 			return near[n] == 1 || near[n] >= alike && !strings.HasSuffix(word, strings.ToLower(q.needs.terms[n].word))
@@ -166,7 +163,7 @@ func (q *query) countsThing(s sentence, words, known []string) bool {
 	return false
 }
 
-// hasName reports whether a text has a word of a name, other than in the name of another.
+// hasName reports whether a text has a word of the given name that is not part of another name.
 func (q *query) hasName(name []int, text string) bool {
 	covers := func(i int, text string) bool { return q.coverageOf(termSet(text))[i] == 1 }
 	rest := nameForm.ReplaceAllStringFunc(text, func(run string) string {

@@ -11,33 +11,33 @@ import (
 	"ibid/retrieve"
 )
 
-// How much is quoted.
+// Limits of an answer.
 const (
-	maxQuoted     = 3    // pieces: sentences, or a lead-in with its list
-	maxListBytes  = 1200 // of one that is quoted whole
-	maxListed     = 64   // items of one list
-	maxStepBytes  = 8000 // of one with numbers
-	asksSame      = .6   // share of the question's weight in another question that says the same
-	quotedWithin  = 3    // log-odds of the best sentence, for a further one
-	sectionCovers = .15  // share of the question's weight in a heading whose section is quoted
-	rowsWithin    = 1    // … for a row, which often differs from the best in a word, and after steps
+	maxQuoted     = 3    // pieces in an answer
+	maxListBytes  = 1200 // of a list, section or comment that is quoted whole
+	maxListed     = 64   // items of a list
+	maxStepBytes  = 8000 // of a numbered list
+	asksSame      = .6   // share of the question's weight in a text that asks the same
+	quotedWithin  = 3    // log-odds by which a further sentence may score less than the best
+	sectionCovers = .15  // share of the question's weight in the heading of a section that is quoted
+	rowsWithin    = 1    // quotedWithin for a row, which may differ from the best in one word, and after steps
 )
 
-// A Quote is a piece of an extractive answer: sentences of one passage, word
-// for word, each with the label of the passage.
+// A Quote is a piece of an extractive answer: sentences of one passage, word for word, each
+// followed by its label.
 type Quote struct {
 	Passage int // index of the kept passage; its label is one more
 	Text    string
 }
 
-// Next finds the passage that follows another in its document, if one does.
+// Next returns the passage after another one in its document, if any.
 type Next func(context.Context, retrieve.Passage) (p retrieve.Passage, ok bool, err error)
 
-// Quote answers the question with sentences of the kept passages. A list that goes on
-// in the next passage is quoted to its end: rest are such passages that were not kept,
-// labelled after them; without next there are none. Without a result, the chance that the
-// best of them is an answer is less than least, or not known: among a few passages in
-// another language, one is near every question.
+// Quote answers the question with sentences of the kept passages. If a list continues in a
+// passage that next returns, Quote adds its items too; rest are such passages that were not
+// kept, labelled after kept. next may be nil. Quote returns nothing if the chance that its best
+// sentence answers is below least, or unknown: among a few passages in another language, one is
+// near every question.
 func (d *Reading) Quote(ctx context.Context, kept []retrieve.Passage, least float64, next Next) (
 	quotes []Quote, rest []retrieve.Passage, err error) {
 	if d.foreign != nil && d.partly {
@@ -63,8 +63,8 @@ func (d *Reading) Quote(ctx context.Context, kept []retrieve.Passage, least floa
 	return s.quotes(), s.kept[len(kept):], nil
 }
 
-// Best returns the n sentences of the kept passages that most likely answer, the best
-// first, and the chance that the first of them does.
+// Best returns the n sentences of the kept passages that most likely answer, best first, and the
+// chance of the first.
 func (d *Reading) Best(ctx context.Context, kept []retrieve.Passage, n int) (best []string, chance float64, err error) {
 	all, err := d.sentences(ctx, kept)
 	ranked := ranking(all)
@@ -77,25 +77,24 @@ func (d *Reading) Best(ctx context.Context, kept []retrieve.Passage, n int) (bes
 	return best, d.confidence(ranked), nil
 }
 
-// A piece is a range of sentences of one passage that is quoted together.
+// A piece is a range of sentences of one passage that are quoted together.
 type piece struct {
 	passage    int
 	start, end int  // sentences [start, end)
-	continues  bool // the list of the piece before it
+	continues  bool // it continues the list of the previous piece
 }
 
 // A chooser picks the pieces to quote.
 type chooser struct {
 	q       *query
 	all     [][]sentence // of the kept passages
-	best    []*sentence  // the ranking without outdated sentences
+	best    []*sentence  // without outdated ones, best first
 	chosen  []piece
 	covered map[string]bool // terms of the chosen pieces
 }
 
-// choose picks what to quote: the best sentence first, with what belongs to
-// it, then others that add to it. The pieces of one passage are next to each
-// other, in the order of the text.
+// choose picks the best sentence with its surroundings, then others that add to it. The pieces
+// of a passage are consecutive and in the order of the text.
 func choose(q *query, all [][]sentence) []piece {
 	ranked := ranking(all)
 	c := chooser{q: q, all: all, covered: map[string]bool{}}
@@ -105,7 +104,7 @@ func choose(q *query, all [][]sentence) []piece {
 			break
 		}
 		if s.reply && len(c.chosen) > 0 {
-			continue // newer words are there
+			continue // the mail itself is quoted already
 		}
 		if s.together > 0 {
 			c.chosen = together(all)
@@ -121,7 +120,7 @@ func choose(q *query, all [][]sentence) []piece {
 			maps.Copy(c.covered, terms)
 		}
 	}
-	for _, p := range c.chosen { // what their pronouns refer to
+	for _, p := range c.chosen { // add the sentences that their pronouns refer to
 		of := antecedent(all[p.passage], p.start)
 		if subject := apart(c.chosen, piece{passage: p.passage, start: of, end: of + 1}, of); subject.end > 0 && all[p.passage][of].answers() {
 			c.chosen = append(c.chosen, subject)
@@ -130,7 +129,7 @@ func choose(q *query, all [][]sentence) []piece {
 	return inOrder(c.chosen)
 }
 
-// ranking is the sentences that may be an answer, the best first.
+// ranking returns the sentences that may answer, best first.
 func ranking(all [][]sentence) []*sentence {
 	var ranked []*sentence
 	for i := range all {
@@ -144,7 +143,7 @@ func ranking(all [][]sentence) []*sentence {
 	return ranked
 }
 
-// together are the rows that are asked for together, in the order of their table.
+// together returns the rows that are asked for together, in the order of their table.
 func together(all [][]sentence) (rows []piece) {
 	for _, s := range slices.Concat(all...) {
 		if s.together > 0 && s.answers() {
@@ -157,10 +156,9 @@ func together(all [][]sentence) (rows []piece) {
 	return rows
 }
 
-// follows reports whether the piece of a sentence may be quoted after the first piece,
-// which is the best sentence's. A row, what comes after steps that are quoted
-// whole or after the answer under the same question, and what says less of what is asked
-// for, must have a term that no quote has yet.
+// follows reports whether the piece of a sentence may be quoted after the first piece. It must
+// have a term of the question that no piece has yet if it is a row, if it comes after steps or
+// an answer under the same question, or if it says less of what is asked.
 func (c *chooser) follows(p piece, s *sentence) bool {
 	first, best := c.chosen[0], c.best[0]
 	whole := c.q.needs.kind.isWay() && first.end > first.start+1 || expander{c.q, c.all[first.passage]}.underSame(first.start)
@@ -168,7 +166,7 @@ func (c *chooser) follows(p piece, s *sentence) bool {
 	if strict && s.score < best.score-rowsWithin {
 		return false
 	}
-	code := func(n need) bool { // as E11, of which the others are not
+	code := func(n need) bool { // the best has a code such as E11, and this one lacks it
 		return n.number && strings.ContainsFunc(n.stem, unicode.IsLetter) && best.terms[n.stem] && !s.terms[n.stem]
 	}
 	lacks := c.ofKind(p) < c.ofKind(first) || slices.ContainsFunc(c.q.needs.terms, code)
@@ -176,7 +174,7 @@ func (c *chooser) follows(p piece, s *sentence) bool {
 	return !strict && !lacks || slices.ContainsFunc(c.q.needs.terms, completes)
 }
 
-// inOrder puts pieces of one passage next to each other, in the order of the text.
+// inOrder moves the pieces of each passage together, in the order of the text.
 func inOrder(chosen []piece) []piece {
 	order := map[int]int{}
 	for i, p := range chosen {
@@ -190,9 +188,10 @@ func inOrder(chosen []piece) []piece {
 	return chosen
 }
 
-// outdated reports whether a later mail of the same thread, or a document whose name has a
-// later year, has a sentence with all words that it has of a question without a year. The
-// subject and the sentences around it count in one that has a word of the question, or a pronoun.
+// outdated reports whether a later mail of the same thread, or a document with a later year in
+// its name, has all the words of the question that a sentence has. It is false if the question
+// names a year. Headings and neighbours of the later sentence count if it has a word of the
+// question or a pronoun.
 func (q *query) outdated(s *sentence, best []*sentence) bool {
 	demanded := q.demands()
 	other := func(s *sentence) float64 { return s.score - sentenceModel[sigKind]*s.signals[sigKind] }
@@ -207,7 +206,7 @@ func (q *query) outdated(s *sentence, best []*sentence) bool {
 	})
 }
 
-// unsaid cuts pieces where a sentence has the words of one that is quoted before it.
+// unsaid removes sentences that repeat a quoted one.
 func unsaid(pieces []piece, all [][]sentence) (cut []piece) {
 	said := map[string]bool{}
 	for _, p := range pieces {
@@ -230,8 +229,8 @@ func unsaid(pieces []piece, all [][]sentence) (cut []piece) {
 	return cut
 }
 
-// ofKind is how far a piece has something of the kind that is asked for: 1 for yes, 0 for
-// no; 1 too where that cannot be told.
+// ofKind reports how far a piece has something of the asked kind: 1 for yes, 0 for no, and 1 if
+// unknown.
 func (c *chooser) ofKind(p piece) (most float64) {
 	if c.q.foreign || !c.q.needs.kind.tells() {
 		return 1
@@ -242,7 +241,7 @@ func (c *chooser) ofKind(p piece) (most float64) {
 	return most
 }
 
-// adds reports whether a third of a piece's terms are not in the quoted ones.
+// adds reports whether at least a third of the terms are not covered.
 func adds(covered, terms map[string]bool) bool {
 	fresh := maps.Clone(terms)
 	maps.DeleteFunc(fresh, func(t string, _ bool) bool { return covered[t] })
@@ -257,8 +256,8 @@ func termsOf(p piece, in []sentence) map[string]bool {
 	return terms
 }
 
-// apart returns the part of a piece around sentence k that has not been chosen; nothing
-// where k itself has. What k refers back to may have been.
+// apart returns the part of a piece around sentence k that is not chosen, or an empty piece if k
+// is.
 func apart(chosen []piece, p piece, k int) piece {
 	for _, c := range chosen {
 		switch {

@@ -7,9 +7,9 @@
 // strategy extract. The package calls no model, no store and no network: the
 // caller passes the embedder. The same input always gives the same result.
 //
-// The types, each of which knows only those above it:
+// The types, from the question to the answer:
 //
-//   - kind (kind.go, kinds.txt): what is asked for, such as an amount or a date
+//   - kind (kind.go, kinds.txt): the kind of answer, such as an amount or a date
 //   - needs (needs.go): the words of the question, and how many of them a text has
 //   - query (query.go): the question, with the similarity of the passages' words
 //   - letter (mail.go): the parts of a mail and their authors
@@ -21,7 +21,7 @@
 //   - expander (expand.go): the list, section or declaration around a sentence
 //   - chooser (quote.go): the pieces to quote
 //   - selection (write.go): the pieces as text, with labels
-//   - Reading (reading.go, score.go, closest.go): the models, and what callers use
+//   - Reading (reading.go, score.go, closest.go): the models, and the exported methods
 package extract
 
 import (
@@ -44,31 +44,30 @@ type Reading struct {
 	vector   []float32 // of the question
 	passages map[string]passageReading
 	embedder retrieve.Embedder
-	encoder  retrieve.Encoder // nil if there is none that knows the languages
+	encoder  retrieve.Encoder // nil if no encoder knows the languages
 	foreign  *foreign         // nil if passages are in the question's language
-	partly   bool             // the encoder has not compared all of the library
-	// technical is the share of the passages with code, or with words that only code has, lowered for a few passages.
+	partly   bool             // parts of the library have no vectors of the encoder yet
+	// technical is the share of the passages with code or identifiers, lower if there are few passages.
 	technical float64
 }
 
-// A passageReading says how a passage relates to the question.
+// A passageReading is the comparison of one passage with the question.
 type passageReading struct {
-	head  coverage // by its title and headings
-	all   coverage // … and its text
+	head  coverage // of the title and headings
+	all   coverage // of the title, headings and text
 	dense float64  // cosine of question and passage
-	// lexical is the passage's lexical score with the words rated as in a
-	// library of some size: see priorChunks.
+	// lexical is the lexical score with priorChunks added to the library.
 	lexical float64
 	letter  letter
-	asked   bool // the question names what it declares
+	asked   bool // the question names the declaration in it
 }
 
-// codeForm matches what is seldom in texts that are about something else than programs:
-// a name with an underscore or a capital inside, a flag, a call, a path.
+// codeForm matches text that is rare outside programs: a name with an underscore or an inner
+// capital, a flag, a call, a path.
 var codeForm = regexp.MustCompile("`" + `|\pL\(\)|\pL\.\p{Ll}+\(|\b\p{Ll}+\p{Lu}\p{Ll}|\s--\p{Ll}|\s/\pL+/|(?m:^[^|]*[\pL\d]_\pL[^|]*$)`)
 
-// hasCode reports whether a text has a codeForm. The expression is slow, and most texts
-// have none of its signs.
+// hasCode reports whether codeForm matches a text. It first searches for characters that the
+// slow expression needs.
 func hasCode(text string) bool {
 	lower := false
 	return strings.ContainsFunc(text, func(r rune) bool {
@@ -78,12 +77,11 @@ func hasCode(text string) bool {
 	}) && codeForm.MatchString(text)
 }
 
-// Read compares the question with the passages, word by word and as a whole.
-// The figures of this package are calibrated on [ibid/retrieve/embed.Model] and on no
-// other embedder. stats counts the terms of the question in the whole collection, or in the
-// passages by [CountTerms] where the collection cannot be counted. The encoder,
-// which may be nil, gives the best sentences a second score, and the only one where
-// the passages are in another language than the question.
+// Read compares a question with passages. stats counts the terms of the question in the whole
+// collection, or in the passages ([CountTerms]) if the collection cannot be counted. The models
+// of this package are calibrated for [ibid/retrieve/embed.Model] only. encoder, which may be
+// nil, gives the best sentences a second score, which is their only score if the passages are in
+// another language than the question.
 func Read(ctx context.Context, question string, passages []retrieve.Passage, stats retrieve.Stats, e retrieve.Embedder,
 	encoder retrieve.Encoder) (*Reading, error) {
 	d := &Reading{
@@ -104,7 +102,7 @@ func Read(ctx context.Context, question string, passages []retrieve.Passage, sta
 	}
 	d.readPassages(passages, vectors)
 	near := passages[:min(nearest, len(passages))]
-	// Few words may be in any language, unless passages have them.
+	// The language of a few words is uncertain, so passages that have them count as the same language.
 	if d.encoder != nil && !slices.ContainsFunc(near, func(p retrieve.Passage) bool {
 		return retrieve.Language(p.Text) == asked || (asked == "en" || !evident) && d.query.needs.exact(d.passages[p.ID].all) >= .5
 	}) {
@@ -114,8 +112,8 @@ func Read(ctx context.Context, question string, passages []retrieve.Passage, sta
 	return d, err
 }
 
-// embed returns the vectors of the passages, and sets the question's and the nearness of
-// words. One call makes them all: the question, its words, the passages, theirs.
+// embed returns the vectors of the passages, and sets the vector of the question and the
+// nearness of terms, in one call of the embedder.
 func (d *Reading) embed(ctx context.Context, passages []retrieve.Passage) ([][]float32, error) {
 	texts := []string{d.query.text}
 	for _, t := range d.query.needs.terms {
@@ -150,7 +148,7 @@ func (d *Reading) embed(ctx context.Context, passages []retrieve.Passage) ([][]f
 	return vectors[:len(passages)], nil
 }
 
-// readPassages reads each passage, and how much of what was found is technical.
+// readPassages compares each passage with the question, and measures how technical they are.
 func (d *Reading) readPassages(passages []retrieve.Passage, vectors [][]float32) {
 	for i, p := range passages {
 		about, letter := []string{p.Title, p.Heading}, letterOf(p)
@@ -177,8 +175,7 @@ func (d *Reading) readPassages(passages []retrieve.Passage, vectors [][]float32)
 	}
 }
 
-// stemsOf returns the different stems of the words of passages, and of each the first
-// word that has it.
+// stemsOf returns the distinct stems of passages, each with the first word that has it.
 func stemsOf(passages []retrieve.Passage) (stems, words []string) {
 	read, known := map[string]bool{}, map[string]bool{}
 	for _, p := range passages {
@@ -200,10 +197,10 @@ func stemsOf(passages []retrieve.Passage) (stems, words []string) {
 	return stems, words
 }
 
-// nearest is how many passages show the language of the texts.
+// nearest is the number of passages whose language is compared with the question's.
 const nearest = 3
 
-// CountTerms counts in how many of the passages each of their terms occurs.
+// CountTerms counts the passages that contain each term.
 func CountTerms(passages []retrieve.Passage) retrieve.Stats {
 	stats := retrieve.Stats{Chunks: len(passages), Frequency: map[string]int{}}
 	for _, p := range passages {
@@ -253,13 +250,12 @@ func (d *Reading) sentences(ctx context.Context, kept []retrieve.Passage) ([][]s
 	return all, d.encode(ctx, kept, all)
 }
 
-// encoded is how many sentences get a second score, of encodedTokens tokens each at
-// most: with eight of 30 tokens, about 30 ms of a core.
+// The encoder scores at most encoded sentences, each cut to encodedTokens tokens. Eight
+// sentences of 30 tokens take about 30 ms on one core.
 const encoded, encodedTokens = 8, 64
 
-// encode gives the best sentences a second score: the cosine by the encoder. It says
-// how likely the answer is in any of them; which of them has it, the first score tells
-// better, unless the question is in another language.
+// encode gives the best sentences a second score. It tells better than the first whether any
+// sentence answers, but not which; in another language it replaces the first.
 func (d *Reading) encode(ctx context.Context, kept []retrieve.Passage, all [][]sentence) error {
 	best := ranking(all)
 	switch {
@@ -271,8 +267,7 @@ func (d *Reading) encode(ctx context.Context, kept []retrieve.Passage, all [][]s
 	return nil
 }
 
-// secondScores sets the second score of sentences: their cosine with the question by
-// the encoder, from 0 for unrelated texts to 1.
+// secondScores sets the second score of sentences.
 func (d *Reading) secondScores(ctx context.Context, all []*sentence, kept []retrieve.Passage) error {
 	texts := make([]string, len(all))
 	for i, s := range all {
@@ -291,8 +286,8 @@ func (d *Reading) secondScores(ctx context.Context, all []*sentence, kept []retr
 	return err
 }
 
-// SecondScores returns the cosine of a question, or of a statement, with each text of a
-// language by an encoder: from 0 for unrelated texts to 1.
+// SecondScores returns the cosine of a question or statement with each of the texts, which are
+// in the given language, scaled from 0 for unrelated texts to 1.
 func SecondScores(ctx context.Context, m retrieve.Encoder, question, language string, texts []string) ([]float64, error) {
 	vector, err := m.EmbedQuestion(ctx, question)
 	if err != nil {

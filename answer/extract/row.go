@@ -8,11 +8,11 @@ import (
 	"ibid/retrieve"
 )
 
-// A cell is one of a table row, with the name of its column if it has one. Rows
-// are written as "Kind: Adult | A year: 155".
+// A cell is a cell of a table row, with the name of its column if known. Rows are written as
+// "Kind: Adult | A year: 155".
 type cell struct{ name, value string }
 
-// isRow reports whether a sentence is a row of a table.
+// isRow reports whether a sentence is a table row.
 func isRow(s string) bool { return strings.Contains(s, " | ") || strings.HasPrefix(s, "|") }
 
 func cellsOf(row string) (cells []cell) {
@@ -38,8 +38,8 @@ func (c cell) String() string {
 // A rowReader compares the rows of tables with the question.
 type rowReader struct{ q *query }
 
-// cells is the share of the question's weight that is in whole cells of a row:
-// "Adult" in "Kind: Adult | A year: 155".
+// cells is the share of the question's weight in cells that it covers entirely, such as "Adult"
+// in "Kind: Adult | A year: 155".
 func (r rowReader) cells(row string) float64 {
 	if !isRow(row) {
 		return 0
@@ -53,10 +53,9 @@ func (r rowReader) cells(row string) float64 {
 	return r.q.needs.exact(covered)
 }
 
-// writeRow writes a row for a reader: what the row is called, then the cells that the
-// question asks for, as in "Adult – A year: 155". The words are the row's, in
-// its order. A row is left as it is where most cells have no column's name: it may be
-// a command, as in "curl … | sh".
+// writeRow writes the name of a row and the cells that the question asks for, such as "Adult – A
+// year: 155". It returns the row unchanged if most cells have no column name: it may be a
+// command, such as "curl … | sh".
 func (r rowReader) writeRow(row string) string {
 	cells, columns := cellsOf(row), 0
 	for _, c := range cells {
@@ -67,7 +66,7 @@ func (r rowReader) writeRow(row string) string {
 	if 2*columns < len(cells) || columns == 0 {
 		return row
 	}
-	named := 1 // cells that name the row: a code or a number does so with the next one, if that is a name
+	named := 1 // number of cells that name the row: a code or number, and a name after it
 	if len(cells) > 2 && !hasWord(cells[0].value) && hasWord(cells[1].value) {
 		named = 2
 	}
@@ -88,8 +87,8 @@ func (r rowReader) writeRow(row string) string {
 	return b.String()
 }
 
-// hasWord reports whether a text has three letters in a row that are not all capitals,
-// as a name has and a code has not.
+// hasWord reports whether a text has three consecutive letters that are not all capitals: names
+// do, codes do not.
 func hasWord(text string) bool {
 	letters, lower := 0, false
 	for _, r := range text {
@@ -106,10 +105,9 @@ func hasWord(text string) bool {
 	return false
 }
 
-// askedFor are the cells of a row that the question asks for: by the names of their
-// columns, of which those of other years are not, nor "First train" where "last train" is asked
-// for, or else by the kind of their values. Those whose values the question has
-// are there to tell which row it is. Without any, it is all of them.
+// askedFor returns the cells whose columns the question asks for; if there are no such columns,
+// the cells with a value of the asked kind. Cells with a value from the question are added,
+// since they identify the row. If no cell is asked for, it returns all.
 func (r rowReader) askedFor(cells []cell) []cell {
 	wanted := r.columnsAsked(cells)
 	if !slices.Contains(wanted, true) {
@@ -129,10 +127,12 @@ func (r rowReader) askedFor(cells []cell) []cell {
 	return shown
 }
 
-// columnsAsked reports of which cells the question asks for the column by its name.
+// columnsAsked reports, for each cell, whether the question names its column. A column of
+// another year does not count, and "First train" does not if "Last train" has more words of the
+// question.
 func (r rowReader) columnsAsked(cells []cell) []bool {
 	asked := r.q.years
-	has, wanted := make([][]string, len(cells)), make([]bool, len(cells)) // of each column's name
+	has, wanted := make([][]string, len(cells)), make([]bool, len(cells)) // has: terms of the question in each column name
 	for i, c := range cells {
 		if of := years(c.name); len(asked) == 0 || len(of) == 0 || meet(asked, of) {
 			has[i] = r.q.needs.askedOf(termSet(c.name))
@@ -146,9 +146,9 @@ func (r rowReader) columnsAsked(cells []cell) []bool {
 	return wanted
 }
 
-// otherYears reports whether a row is of other years than the question: by the names of its
-// columns, also where nothing else of it is asked for, since that year may be missing in the row
-// that has it; or else by its cells and headings.
+// otherYears reports whether a row is about other years than the question: by the names of its
+// columns or, if these have no years, by its cells and headings. A row with years as columns and
+// no other word of the question is ruled out too: the row asked for may lack that year.
 func (r rowReader) otherYears(row string, p retrieve.Passage) bool {
 	asked, named, about := r.q.years, false, r.q.foreign
 	for _, c := range cellsOf(row) {
@@ -162,8 +162,9 @@ func (r rowReader) otherYears(row string, p retrieve.Passage) bool {
 	return len(asked) > 0 && (named && !about || len(of) > 0 && !meet(asked, of))
 }
 
-// unpriced reports whether a row has no amount of money, where only that answers: a number is
-// one if a word for it is in the headings or in the name of its column, or if that name is asked for.
+// unpriced reports whether a row lacks an amount of money although only an amount answers. A
+// bare number is an amount if the headings or the column name have a word for prices, or if the
+// question names the column.
 func (r rowReader) unpriced(row string, p retrieve.Passage) bool {
 	k := r.q.needs.kind
 	if !r.q.demands() || k.name != "amount" {
@@ -177,6 +178,6 @@ func (r rowReader) unpriced(row string, p retrieve.Passage) bool {
 	})
 }
 
-// namesAlike is how near two words are that may name the same: "big" and "large" are at .48,
-// "monthly" and "yearly" at .44.
+// namesAlike is the least similarity of two words for one thing: "big" and "large" have .48,
+// "monthly" and "yearly" .44.
 const namesAlike = .45

@@ -8,40 +8,40 @@ import (
 	"ibid/ingest"
 )
 
-// A sentence is a unit of a passage that can be quoted alone: a sentence, a list
-// item, a table row.
+// A sentence is a unit that can be quoted alone: a sentence, a list item, a table row, a block
+// of code.
 type sentence struct {
 	passage  int // index of the kept passage
 	index    int // position among the sentences of its passage
 	span     ingest.Span
 	text     string
-	joins    bool   // it is in the paragraph or list item of the sentence before it
-	title    bool   // it names what follows, and says nothing itself
-	asks     bool   // it is a question
-	bare     bool   // it says nothing that could be an answer: a rule, a path, a licence
-	licensed bool   // it is of the notice of a licence
-	other    bool   // it answers another question: of another year, or with yes or no
-	inAsked  bool   // it is in the section that tells the way that is asked for
-	outside  bool   // it begins or ends a mail: a greeting, a signature
-	together int    // its place among rows that are asked for together; 0 if it is none
-	code     bool   // it is a block of code
-	headed   bool   // … right under a heading, which leads in to it
-	declares bool   // it is in source code, whose declarations are quoted with their comments
-	reply    bool   // a mail quotes it to reply to it
-	by       string // who wrote it in a mail, and when
+	joins    bool   // in the paragraph or list item of the previous sentence
+	title    bool   // a heading
+	asks     bool   // a question
+	bare     bool   // cannot answer: a rule, a path, a licence
+	licensed bool   // part of a licence
+	other    bool   // answers another question, such as one about another year
+	inAsked  bool   // in the section or declaration that the question asks for
+	outside  bool   // a greeting or signature of a mail
+	together int    // place among the rows that are asked for together, from 1; else 0
+	code     bool   // a block of code
+	headed   bool   // a block of code right under a heading
+	declares bool   // in source code, which is quoted by declaration
+	reply    bool   // quoted by a mail that replies to it
+	by       string // author and date in a mail
 	terms    map[string]bool
 	covers   coverage // of the question
-	window   coverage // … with its headings and neighbours
+	window   coverage // covers with the headings and neighbours
 	signals  [sentenceSignals]float64
 	about    passageReading
 	score    float64 // log-odds against other sentences, up to a constant
-	second   float64 // of question and sentence by the encoder: see secondScores
+	second   float64 // see SecondScores
 }
 
 // answers reports whether a sentence may be an answer.
 func (s *sentence) answers() bool { return !s.title && !s.asks && !s.bare && !s.other }
 
-// section is where the section or body of a mail that sentence k is in begins and ends within its passage.
+// section returns the bounds of the section, or the body of a mail, that contains sentence k.
 func section(in []sentence, k int) (start, end int) {
 	for start = k; start > 0 && !in[start-1].title && !in[start-1].outside; start-- {
 	}
@@ -50,7 +50,7 @@ func section(in []sentence, k int) (start, end int) {
 	return start, end
 }
 
-// lastTitle is the last heading or question before sentence k within its passage, or nothing.
+// lastTitle returns the last heading or question before sentence k, or a zero sentence.
 func lastTitle(in []sentence, k int) sentence {
 	for k--; k >= 0; k-- {
 		if in[k].title || in[k].asks {
@@ -60,7 +60,7 @@ func lastTitle(in []sentence, k int) sentence {
 	return sentence{}
 }
 
-// plainLine is a sentence on one line, without its bullet.
+// plainLine returns a sentence on one line, without a bullet.
 func plainLine(s string) string {
 	s, _ = cutBullet(strings.TrimSpace(s))
 	return strings.Join(strings.Fields(brokenWord.ReplaceAllString(s, "$1$2")), " ")
@@ -84,8 +84,8 @@ func isAsking(s string) bool {
 	return strings.HasSuffix(s, "?") || strings.HasSuffix(s, "？")
 }
 
-// antecedent is the sentence that the pronoun at the beginning of sentence k refers to; k
-// where it has none, or where that sentence is not in the passage.
+// antecedent returns the sentence that a pronoun at the beginning of sentence k refers to, or k
+// if there is no pronoun or no such sentence in the section.
 func antecedent(in []sentence, k int) int {
 	for i := k; i >= 0 && !in[i].title; i-- {
 		if !refersBack(in[i].text) {
@@ -95,17 +95,17 @@ func antecedent(in []sentence, k int) int {
 	return k
 }
 
-// refersBack reports whether a sentence begins with a pronoun, also after a preposition or
-// a short phrase, so that only the one before it tells what it is about.
+// refersBack reports whether a sentence begins with a pronoun, or has one after an opening
+// preposition, verb or time.
 func refersBack(s string) bool {
 	s = plainLine(s)
 	words := lowerWords(s)
 	return pronouns.at(words, 0) || wordsOf("place").at(words, 0) && pronouns.at(words, 1) || pronounForm.MatchString(s)
 }
 
-// pronounForm matches a pronoun after a verb, as in "Gebaut wurde es von …", and one that is
-// an article too, before a verb of the past, as in "La fundó …", or where no article is, as in "Lo dirige …".
-// Its last alternative is a pronoun after a time, as in "During the war he …" and "In May 1903 she …".
+// pronounForm matches a pronoun after a verb ("Gebaut wurde es von …"), a pronoun that may be an
+// article before a past verb ("La fundó …") or where no article fits ("Lo dirige …"), and a
+// pronoun after a time ("During the war he …", "In May 1903 she …").
 var pronounForm = regexp.MustCompile(`^(?i:\pL+ (?:wird|wurden?|werden|ist|sind|war|waren|hat|haben|werd|is|was) (?:er|sie|es|ihn|hij|zij|het)\b|` +
 	`(?:se|lo|la|los|las|le|les) \pL+(?:[óòì]|aron|ieron|aba|aban)(?:[^\pL]|$)|` +
 	`lo (?:[^szgpxy\P{L}]|s[aeiouàèéìòùáíóú]|g[^n\P{L}]|p[^s\P{L}]))|` +
@@ -126,8 +126,7 @@ var pronouns = phrases(words(`he she it they him her them his hers its their the
 	ele ela eles elas dele dela seu seus suas isso isto esse essa este esta foi foram
 	هو هي هم هذا هذه ذلك تلك वह वे यह ये इस इसका इसकी इसके इसे उस उसका उसकी उसके उसे इनका उनका उन्होंने उसने 它 他 她 这 那 此 これ それ この その 彼`))
 
-// first and after return where the paragraph or item that a sentence is in begins,
-// and where it has ended.
+// first and after return the bounds of the paragraph or list item of sentence k.
 func first(in []sentence, k int) int {
 	for in[k].joins {
 		k--

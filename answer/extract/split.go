@@ -12,8 +12,7 @@ import (
 	"ibid/retrieve"
 )
 
-// spansOf cuts a passage into its sentences, and into blocks of code, each with the part
-// of a letter that it is in.
+// spansOf cuts a passage into sentences and blocks of code, each with its part of the mail.
 func spansOf(p retrieve.Passage) (spans []ingest.Span, code []bool, parts []letterPart) {
 	for _, part := range letterOf(p).parts {
 		for span := range ingest.Sentences(p.Text[part.span.Start:part.span.End]) {
@@ -30,7 +29,7 @@ func spansOf(p retrieve.Passage) (spans []ingest.Span, code []bool, parts []lett
 	return spans, code, parts
 }
 
-// split cuts a passage, the i-th of those that are kept, into its sentences and blocks of code.
+// split cuts a passage, the i-th of the kept ones, into sentences and blocks of code.
 func split(q *query, i int, p retrieve.Passage) []sentence {
 	spans, code, parts := spansOf(p)
 	in := make([]sentence, len(spans))
@@ -62,15 +61,16 @@ func split(q *query, i int, p retrieve.Passage) []sentence {
 	return in
 }
 
-// saysNothing reports whether a sentence says nothing that the question does not say, or is about another number.
+// saysNothing reports whether a sentence only repeats the question, or is about another numbered
+// thing.
 func (q *query) saysNothing(s, before sentence, p retrieve.Passage) bool {
 	tells := s.by != "" && q.asksSender() || q.isNamedBy(before, s, p) ||
-		endsOpen(s.text) || refersBack(s.text) && s.joins // with what it refers to
+		endsOpen(s.text) || refersBack(s.text) && s.joins // quoted with the sentence that it refers to
 	return !tells && q.repeats(s) || q.otherNumber(s.text)
 }
 
-// joins reports whether a sentence is in the paragraph or list item of the one before
-// it, with gap between them.
+// joins reports whether text, after a gap, is in the same paragraph or list item as the sentence
+// before.
 func joins(gap string, before sentence, text string) bool {
 	if before.code || before.title || isItem(text) || isRow(text) {
 		return false
@@ -78,27 +78,27 @@ func joins(gap string, before sentence, text string) bool {
 	return !strings.Contains(gap, "\n") || strings.Count(gap, "\n") == 1 && !isRow(before.text)
 }
 
-// indentsCode reports whether in a passage only code is indented: readers of marked-up
-// text and of source code see to it.
+// indentsCode reports whether only code is indented in a passage, as the readers of marked-up
+// text and source code ensure.
 func indentsCode(p retrieve.Passage) bool {
 	return !slices.Contains([]string{"", "text", "pdf", "image", "mail", "mbox", "outlook", "subtitles"}, p.Format)
 }
 
-// isIndented reports whether a sentence is a line of a block of code.
+// isIndented reports whether a sentence is in a block of code.
 func isIndented(p retrieve.Passage, s ingest.Span) bool {
 	if !indentsCode(p) {
 		return false
 	}
 	start := strings.LastIndexByte(p.Text[:s.Start], '\n') + 1
 	if line, rest, _ := strings.Cut(p.Text, "\n"); start == 0 && strings.HasPrefix(rest, "    ") && s.End <= len(line) {
-		return true // the passage begins within a block: there is no blank line after this one
+		return true // the passage begins inside a block: no blank line follows
 	}
 	line := p.Text[start:s.Start]
 	return strings.HasPrefix(line, "    ") && strings.TrimSpace(line) == ""
 }
 
-// repeats reports whether a text without a verdict of its own says nothing that
-// the question does not say: "Tesla Q2 2020 revenue." for "Tesla Q2 2020 revenue?".
+// repeats reports whether a sentence says nothing new: "Tesla Q2 2020 revenue." for "Tesla Q2
+// 2020 revenue?". A question for yes or no may be repeated as the answer.
 func (q *query) repeats(s sentence) bool {
 	if q.needs.kind != nil && q.needs.kind.name == "yes" {
 		return false
@@ -111,12 +111,12 @@ func (q *query) repeats(s sentence) bool {
 	return len(s.terms) > 0
 }
 
-// numbered is a word and the number of one of several things, with the word after it.
+// numbered matches a word, the number after it, and the word after that.
 var numbered = regexp.MustCompile(`(\pL{3,})[ -](\d+)\b[ -]?(\pL*)`)
 
-// otherNumber reports whether a text is about another of several numbered things
-// than the question: Level 3 where it asks about Level 2. An amount numbers nothing: it is
-// after a word that says nothing of a subject, before a unit, or before what both count.
+// otherNumber reports whether a text is about another numbered thing than the question: Level 3
+// instead of Level 2. An amount numbers nothing: it follows a word that is not in the question,
+// or precedes a unit or a noun that both texts count.
 func (q *query) otherNumber(text string) bool {
 	of := numbered.FindAllStringSubmatch(strings.ToLower(text), -1)
 	return slices.ContainsFunc(numbered.FindAllStringSubmatch(strings.ToLower(q.text), -1), func(asked []string) bool {
@@ -140,13 +140,13 @@ var verdict = func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?i:` + strings.Join(words, "|") + `)(?:[,;:!.]*$|[,;:!.]? ?[–—-] |[,;:!] |\. \D)`)
 }()
 
-// answersOther reports whether a text is a yes or no to the question or heading before it,
-// which is not like this question.
+// answersOther reports whether a text is a yes or no to the question or heading before it, and
+// that differs from this question.
 func (q *query) answersOther(title sentence, text string) bool {
 	return title.text != "" && q.needs.near(title.covers) < asksSame && verdict.MatchString(plainLine(text))
 }
 
-// isTitle reports whether a sentence is a short line of its own.
+// isTitle reports whether a sentence is a short line before a blank one.
 func isTitle(s, rest string) bool {
 	if isRow(s) {
 		return false
@@ -157,14 +157,14 @@ func isTitle(s, rest string) bool {
 		strings.HasPrefix(strings.TrimLeft(rest, " \t"), "\n\n")
 }
 
-// continues reports whether a sentence is the rest of the one before it.
+// continues reports whether a sentence continues the one before it.
 func continues(p retrieve.Passage, before, s ingest.Span) bool {
 	text := p.Text[before.Start:before.End]
 	return s.End-before.Start <= maxListBytes && wraps(text, p.Text[before.End:]) && !inTitleCase(text)
 }
 
-// inTitleCase reports whether all words but short ones begin with a capital, and nothing parts
-// them: a title, or several.
+// inTitleCase reports whether all longer words are capitalised, without punctuation between
+// them, as in titles.
 func inTitleCase(s string) bool {
 	return !strings.ContainsAny(s, ".,;:") && !slices.ContainsFunc(strings.Fields(s), func(w string) bool {
 		first, _ := utf8.DecodeRuneInString(w)
@@ -172,8 +172,7 @@ func inTitleCase(s string) bool {
 	})
 }
 
-// wraps reports whether a sentence that was cut at the end of a line continues
-// on the next one.
+// wraps reports whether a sentence that ends with a line continues on the next one.
 func wraps(s, rest string) bool {
 	next, ok := strings.CutPrefix(rest, "\n")
 	if !ok || strings.HasPrefix(strings.TrimLeft(next, " \t"), "\n") || isRow(s) {
@@ -186,8 +185,7 @@ func wraps(s, rest string) bool {
 	return open && strings.Contains(s, " ") && !isItem(line) && !isRow(line)
 }
 
-// isHeading reports whether a sentence is the title of its passage's document or
-// one of the headings above it.
+// isHeading reports whether a sentence repeats the title or a heading of its passage.
 func isHeading(s string, p retrieve.Passage) bool {
 	s = strings.TrimSpace(strings.TrimLeft(s, "# "))
 	for _, path := range []string{p.Title, p.Heading} {
@@ -200,7 +198,7 @@ func isHeading(s string, p retrieve.Passage) bool {
 	return false
 }
 
-// licence matches what the usual licences say.
+// licence matches common licences, asksLicence a question about one.
 var (
 	asksLicence = regexp.MustCompile(`(?i)licen[cs]|copyright`)
 	licence     = regexp.MustCompile(`(?i)permission (?:is (?:hereby )?granted|to use, copy)|redistributions? (?:of source|in binary|and use in)|` +
@@ -208,14 +206,14 @@ var (
 		`\b(?:governed by|(?:licen[cs]|releas|distribut)ed under) .{2,60}\blicen[cs]e`)
 )
 
-// boilerplate is what documents have in common: the head of a message, licences, navigation, entries of a table of contents.
+// boilerplate matches text that says nothing in any document: mail headers, copyright lines,
+// navigation, tables of contents.
 var boilerplate = regexp.MustCompile(`^(?:From|To|Cc|Bcc|Date|Sent|Subject|Reply-To|Message-ID|In-Reply-To):\s|` +
 	`(?i:all rights reserved|^(?:copyright )?(?:©|\(c\)) |^copyright .{0,20}\d{4}|` +
 	`^skip to (?:main )?content|^edit (?:this page|on github)|^was this (?:page )?helpful|^table of contents$)|` +
 	`\S [›»>] \S+(?: \S+){0,3} [›»>] \S|\.{4,}\s*\d+$|(?: \.){4,}\s*\d+$`)
 
-// isBare reports whether a line says nothing that could be an answer: a drawing,
-// a rule, a path, boilerplate.
+// isBare reports whether a line cannot answer: a drawing, a rule, a path, boilerplate.
 func isBare(s string) bool {
 	letters, others := 0, 0
 	for _, r := range s {
@@ -231,10 +229,10 @@ func isBare(s string) bool {
 	return letters < 2 || letters < others || boilerplate.MatchString(plainLine(s))
 }
 
-// compound is words with hyphens between them, the last of which says what it is: a request-id is an id.
+// compound matches words joined by hyphens. The last one is the noun: a request-id is an id.
 var compound = regexp.MustCompile(`\pL+(?:-\pL+)+`)
 
-// headsOfCompounds is a text with only the last words of its compounds that the question has not.
+// headsOfCompounds reduces each compound with a word that the question lacks to its last word.
 func (q *query) headsOfCompounds(text string) string {
 	return compound.ReplaceAllStringFunc(text, func(c string) string {
 		parts := strings.Split(c, "-")

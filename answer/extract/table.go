@@ -15,14 +15,14 @@ type table struct {
 	q      *query
 	rows   []*sentence
 	cells  [][]cell // of each row
-	above  coverage // by the headings
+	above  coverage // of the headings
 	cut    bool     // rows may be missing
-	needed []int    // the needs that neither names what rows or columns have nor only asks
+	needed []int    // needs that the values of a row must have
 }
 
 const (
-	maxRows  = 8   // of a table that are quoted together
-	atTokens = 200 // of a passage from which a table may go on in the next one
+	maxRows  = 8   // rows that are quoted together
+	atTokens = 200 // of a passage whose table may continue in the next one
 )
 
 // tables finds the tables of the passages.
@@ -55,8 +55,8 @@ func (d *Reading) tables(kept []retrieve.Passage, all [][]sentence) (tables []*t
 	return tables
 }
 
-// chooseRows marks the rows that a question about several rows of a table asks for, as
-// in "which rooms have a screen", to be quoted together, and rules out the others.
+// chooseRows marks the rows that a question about several rows asks for, such as "which rooms
+// have a screen", to be quoted together, and rules out the other rows.
 func (d *Reading) chooseRows(kept []retrieve.Passage, all [][]sentence) {
 	if k := d.query.needs.kind; d.foreign != nil || k.isWay() || k != nil && (k.name == "yes" || k.name == "reason") {
 		return
@@ -72,9 +72,9 @@ func (d *Reading) chooseRows(kept []retrieve.Passage, all [][]sentence) {
 	}
 }
 
-// rowsAsked are the rows that a question asks for, if it is about the rows of a table and
-// names none: those with the values that it has, a yes in the column that it has, the most or
-// the least of a column, or all. There are none where that cannot be known.
+// rowsAsked returns the rows that a question about several rows asks for: rows with the values
+// or the yes that it asks for, with the most or least of a column, or all rows. several is false
+// if the question names one row, or if that is unknown.
 func (t *table) rowsAsked() (asked []int, several bool) {
 	superlative, sign := superlativeOf(t.q.text)
 	is, names := t.q.coverageOf(termSet(t.cells[0][0].name)), make(coverage, len(t.q.needs.terms))
@@ -90,14 +90,14 @@ func (t *table) rowsAsked() (asked []int, several bool) {
 		return slices.ContainsFunc(t.q.needs.counted, func(i int) bool { return by[i] == 1 })
 	}
 	if kind != nil && kind.name == "number" && sign == 0 && counted(is) && !counted(names) {
-		return nil, true // a row does not say how many there are
+		return nil, true // no row has the number of rows
 	}
 	for i := range t.rows {
 		if t.hasNeeded(i) {
 			asked = append(asked, i)
 		}
 	}
-	if len(asked) == 0 && partly && sign == 0 { // some words say something else
+	if len(asked) == 0 && partly && sign == 0 { // the missing words may have another meaning
 		return nil, false
 	}
 	columns := rowReader{t.q}.columnsAsked(t.cells[0][1:])
@@ -114,8 +114,8 @@ func (t *table) rowsAsked() (asked []int, several bool) {
 	return asked, true
 }
 
-// setNeeded sets the needs that rows must have; columns are those that the names of columns have.
-// It reports whether the question names a row, and whether some rows have a part of what is needed.
+// setNeeded sets t.needed from the needs that the names of columns do not cover. It reports
+// whether the question names a row, and whether some rows have a needed word.
 func (t *table) setNeeded(columns coverage, superlative []string) (names, partly bool) {
 	for i := range t.q.needs.terms {
 		if columns[i] == 1 || t.q.needs.asksOnly(i, superlative) {
@@ -130,8 +130,8 @@ func (t *table) setNeeded(columns coverage, superlative []string) (names, partly
 	return names, partly
 }
 
-// having counts the rows that have a need in the cell that names them, or have a word of like
-// meaning there if none has it, and those that have it in another cell.
+// having counts the rows with a need in their name, or a similar word if no name has it, and the
+// other cells with the need.
 func (t *table) having(need int) (named, others int) {
 	alike := 0
 	for _, cells := range t.cells {
@@ -153,8 +153,8 @@ func (t *table) having(need int) (named, others int) {
 	return named, others
 }
 
-// hasNeeded reports whether row i has all needed words in its cells, and numbers in
-// the columns that the question asks for, if it asks for any.
+// hasNeeded reports whether row i has all needed words. Numbers count only in the columns that
+// the question names, if any.
 func (t *table) hasNeeded(i int) bool {
 	columns := rowReader{t.q}.columnsAsked(t.cells[i][1:])
 	has := make(coverage, len(t.q.needs.terms))
@@ -169,8 +169,8 @@ func (t *table) hasNeeded(i int) bool {
 	return !slices.ContainsFunc(t.needed, func(n int) bool { return has[n] < 1 })
 }
 
-// affirming are those of the rows with a yes in an asked column that has only yes and
-// no; with a no if the question asks for that.
+// affirming returns the rows with a yes, or a no for a negated question, in the first asked
+// column that holds only yes and no. affirms is false if there is no such column.
 func (t *table) affirming(columns []bool, rows []int) (affirms bool, asked []int) {
 	yes, no := kindNamed("yes").words, kindNamed("yes").conditions
 	for k, column := range t.cells[0][1:] {
@@ -185,8 +185,8 @@ func (t *table) affirming(columns []bool, rows []int) (affirms bool, asked []int
 	return false, nil
 }
 
-// extreme are those of the rows with the most, or with sign -1 the least, in the asked columns,
-// or in all of numbers if none is asked for; none if those columns disagree.
+// extreme returns the rows with the most, or with sign -1 the least, in the asked columns, or in
+// all columns of numbers if no column is asked for. It returns nil if columns disagree.
 func (t *table) extreme(columns []bool, rows []int, sign float64) (asked []int) {
 	if t.cut || len(rows) == 0 {
 		return nil
@@ -224,13 +224,14 @@ func valueOf(cells []cell, column string) string {
 	return ""
 }
 
-// superlativeOf finds the words of a question that ask for the most or the least, and which: 1 or -1.
+// superlativeOf returns the words of a question that ask for the most (sign 1) or the least
+// (sign -1).
 func superlativeOf(question string) (words []string, sign float64) {
 	asked := " " + strings.Join(lowerWords(question), " ") + " "
 	longest := ""
 	for name, of := range map[string]float64{"most": 1, "least": -1} {
 		for phrase := range kindNamed(name).words {
-			further := len(phrase) > len(longest) || len(phrase) == len(longest) && phrase < longest // in any order of the maps
+			further := len(phrase) > len(longest) || len(phrase) == len(longest) && phrase < longest // ties do not depend on the order of maps
 			if further && strings.Contains(asked, " "+phrase+" ") {
 				longest, sign = phrase, of
 			}
@@ -241,7 +242,7 @@ func superlativeOf(question string) (words []string, sign float64) {
 
 var quantityForm = regexp.MustCompile(`^(\D*)(\d[\d.,:'\s\x{a0}\x{202f}]*\d|\d)(\D*)$`)
 
-// quantity reads a cell that is a number with what is around it, its unit.
+// quantity reads the number of a cell; unit is the text around it.
 func quantity(value string) (n float64, unit string, ok bool) {
 	m := quantityForm.FindStringSubmatch(value)
 	if m == nil {

@@ -14,10 +14,10 @@ import (
 	"ibid/retrieve"
 )
 
-// maxContinued is in how many more passages a list is quoted.
+// maxContinued is the number of further passages from which lists are continued.
 const maxContinued = 8
 
-// A selection is the pieces that are quoted of the kept passages.
+// A selection is the pieces of the kept passages that are quoted.
 type selection struct {
 	q      *query
 	kept   []retrieve.Passage
@@ -25,7 +25,7 @@ type selection struct {
 	pieces []piece
 }
 
-// quotes writes the pieces with what is between them.
+// quotes writes the pieces and what separates them.
 func (s *selection) quotes() []Quote {
 	pieces, quotes, rows := s.pieces, make([]Quote, len(s.pieces)), make([]bool, len(s.pieces))
 	for i, p := range pieces {
@@ -35,7 +35,7 @@ func (s *selection) quotes() []Quote {
 	for i, p := range pieces {
 		next := i+1 < len(rows) && rows[i] && rows[i+1]
 		if i > 0 && !(rows[i] && rows[i-1]) && p.passage == pieces[i-1].passage && p.start > pieces[i-1].end {
-			gap := "… " // it may mean something in a sentence between
+			gap := "… " // the sentences between may matter
 			if s.all[p.passage][p.start].code {
 				gap = "…\n\n"
 			}
@@ -54,8 +54,8 @@ func (s *selection) quotes() []Quote {
 	return quotes
 }
 
-// continueLists adds, after each piece that ends with its passage and within a list, the
-// items that the next passage of the document begins with.
+// continueLists follows each list that ends with its passage into the next passage of the
+// document.
 func (s *selection) continueLists(ctx context.Context, next Next) error {
 	more := 0
 	for i := 0; i < len(s.pieces) && more < maxContinued; i++ {
@@ -88,13 +88,13 @@ func (s *selection) continueLists(ctx context.Context, next Next) error {
 	return nil
 }
 
-// maxCodeBytes is the size of a block of code that is quoted whole.
+// maxCodeBytes limits a quoted block of code.
 const maxCodeBytes = 600
 
 var bodyless = regexp.MustCompile(`^\s*(?:export\s+)?(?:type|const|var|let|enum|interface|struct)\b`)
 
-// codeLines are the lines of a block of code that are quoted: of a function its head,
-// of anything else as many as fit.
+// codeLines returns the quoted lines of a block of code: the head of a function, or as many
+// lines as fit.
 func codeLines(s sentence) string {
 	var lines []string
 	for line := range strings.SplitSeq(s.text, "\n") {
@@ -109,7 +109,7 @@ func codeLines(s sentence) string {
 	return strings.TrimRight(strings.Join(lines, "\n"), " {:")
 }
 
-// fenced puts code into a fenced block, whose fence is longer than any in it.
+// fenced returns code in a fenced block. The fence is longer than any in the code.
 func fenced(code string) string {
 	fence := "```"
 	for strings.Contains(code, fence) {
@@ -118,9 +118,8 @@ func fenced(code string) string {
 	return fence + "\n" + code + "\n" + fence
 }
 
-// write writes a piece with labels. List items and table rows get lines of
-// their own, with the cells of a row that are asked for. A title above the piece that
-// may be the answer, or that leads in to code, goes before it.
+// write writes a piece with labels. List items and table rows are on their own lines. A heading
+// above the piece precedes it if it may be the answer or leads in to code.
 func (s *selection) write(p piece) string {
 	var b strings.Builder
 	in, highest := s.all[p.passage], len(s.kept)
@@ -129,7 +128,7 @@ func (s *selection) write(p piece) string {
 	if labelled {
 		b.WriteString(Labelled(prompt.RoundLabels(plainLine(in[p.start-1].text), highest), p.passage+1, "\n") + "\n")
 	}
-	by := "" // who wrote the sentence that comes next
+	by := "" // author of the next sentence
 	if first := in[p.start]; first.by != "" && (first.reply || s.q.asksSender()) {
 		by = strings.TrimSuffix(prompt.RoundLabels(first.by, highest), ":") + ":"
 		if first.reply || first.code || isItem(first.text) || isRow(first.text) {
@@ -140,7 +139,7 @@ func (s *selection) write(p piece) string {
 	for k := p.start; k < p.end; k++ {
 		if in[k].code {
 			label := ""
-			if !labelled { // otherwise the block belongs to the sentence before it
+			if !labelled { // otherwise the label before the block is enough
 				label = fmt.Sprintf("\n[%d]", p.passage+1)
 			}
 			b.WriteString(fenced(codeLines(in[k])) + label + "\n")
@@ -154,7 +153,7 @@ func (s *selection) write(p piece) string {
 			space = spaceAfter(in[k], in[k+1], isItem(in[first(in, k)].text))
 		}
 		if space == " " {
-			for _, c := range in[k+1 : p.end] { // what may close the code or formula that a sentence opens
+			for _, c := range in[k+1 : p.end] { // they may close code or a formula that the sentence opens
 				next += prompt.RoundLabels(plainLine(c.text), highest) + " "
 			}
 		}
@@ -164,8 +163,7 @@ func (s *selection) write(p piece) string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// endsInList reports whether a piece ends with a list of which it has two items or more,
-// or one that continues another's.
+// endsInList reports whether a piece ends with a list: two items, or one that continues a list.
 func endsInList(p piece, in []sentence) bool {
 	last := first(in, p.end-1)
 	return isItem(in[last].text) && (p.continues || last > p.start && isItem(in[first(in, last-1)].text))
@@ -193,12 +191,12 @@ func (s *selection) writeLine(p piece, k int) string {
 	return plainLine(text)
 }
 
-// spaceAfter is what is written between a sentence, which may be in a list item, and the next.
+// spaceAfter returns the space between a sentence, which may be in a list item, and the next.
 func spaceAfter(s, next sentence, item bool) string {
 	row, toRow, toItem := isRow(s.text), isRow(next.text), isItem(next.text)
 	switch {
 	case s.reply != next.reply, !next.code && !toItem && (item && !next.joins || row && !toRow):
-		return "\n\n" // otherwise readers of Markdown take it into the item
+		return "\n\n" // otherwise Markdown makes it part of the item
 	case !next.joins && (s.title && !s.asks || item || row || toRow || toItem || next.code):
 		return "\n"
 	}
@@ -224,16 +222,16 @@ func labelledEach(line string, label int, after string) string {
 	return b.String()
 }
 
-// Labelled adds a label to a sentence in a form that is always read as one,
-// whatever the sentence ends with and whatever comes after it.
+// Labelled adds a label to a sentence, in a form that is a label whatever the sentence ends with
+// and whatever follows.
 func Labelled(text string, label int, after string) string {
 	n := strconv.Itoa(label)
-	// A line break ends the code or the formula that a backtick or a dollar sign opens.
+	// A line break ends code after a backtick and a formula after a dollar sign.
 	for _, form := range []string{"[" + n + "]", "[" + n + "](id=" + n + ")", "\n[" + n + "](id=" + n + ")"} {
 		if got := marker.Labels(text+form+after+"\n", label); len(got) == 1 && got[0] == label {
 			return text + form
 		}
 	}
-	// After an open backtick the label would be read as code, and without it those in the text not.
+	// Inside an open code span the label would be code, so the text loses its backticks and bracketed numbers.
 	return prompt.RoundLabels(strings.NewReplacer("`", "'", "~~~", "~").Replace(text), 1000) + "[" + n + "](id=" + n + ")"
 }
