@@ -51,7 +51,7 @@ type TermCount struct {
 // words, in order of first use, and the number of words. A word counts once, however many terms it
 // has.
 func CountTerms(text string) (counts []TermCount, length int) {
-	words := indexed(text)
+	words := indexWords(text)
 	at := make(map[string]int, len(words))
 	count := func(term string) {
 		i, ok := at[term]
@@ -64,10 +64,10 @@ func CountTerms(text string) (counts []TermCount, length int) {
 	}
 	for _, w := range words {
 		count(w.term)
-		if w.own != "" {
-			count(w.own)
+		if w.stem != "" {
+			count(w.stem)
 		}
-		if !w.again {
+		if !w.further {
 			length++
 		}
 	}
@@ -94,18 +94,18 @@ func newLexicalScorer(words []word, s Stats) *lexicalScorer {
 	l := &lexicalScorer{own: make(map[string]int, len(words)), plain: make(map[string]int), mean: s.MeanTerms}
 	length, count := 0, make(map[string]int, len(words))
 	for _, w := range words {
-		count[cmp.Or(w.own, w.term)]++
-		if !w.again {
+		count[cmp.Or(w.stem, w.term)]++
+		if !w.further {
 			length++
 		}
 	}
 	for _, w := range words {
-		first := cmp.Or(w.own, w.term)
+		first := cmp.Or(w.stem, w.term)
 		if _, ok := l.own[first]; ok {
 			continue
 		}
 		l.own[first] = len(l.idf)
-		if _, ok := l.plain[w.term]; !ok && w.own != "" {
+		if _, ok := l.plain[w.term]; !ok && w.stem != "" {
 			l.plain[w.term] = len(l.idf)
 		}
 		idf := IDF(s.Chunks, s.Frequency[first])

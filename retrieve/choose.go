@@ -109,7 +109,7 @@ func (r *reading) scoreRows(all []*scored) (changed bool, err error) {
 func (r *reading) choose(all []*scored, q Query) (groups []group, err error) {
 	order := slices.Clone(all)
 	sortByScore(order)
-	if err := r.declaredFirst(order, q.Text); err != nil {
+	if err := r.raiseDeclared(order, q.Text); err != nil {
 		return nil, err
 	}
 	var last []group
@@ -122,19 +122,19 @@ func (r *reading) choose(all []*scored, q Query) (groups []group, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if !stored || !q.Apart && repeated(groups, s) {
+		if !stored || !q.Apart && isRepeated(groups, s) {
 			continue
 		}
 		var joined []group
 		if !q.Apart {
-			joined = join(groups, s)
+			joined = joinGroup(groups, s)
 		}
 		switch {
 		case joined != nil:
 			groups = joined
 		case len(groups) == q.K:
 			return groups, nil
-		case !q.Apart && crowded(groups, s, q.K) && !strings.Contains(strings.ToLower(q.Text), "test"):
+		case !q.Apart && isCrowded(groups, s, q.K) && !strings.Contains(strings.ToLower(q.Text), "test"):
 			last = append(last, group{[]*scored{s}, s})
 		default:
 			groups = append(groups, group{[]*scored{s}, s})
@@ -143,9 +143,9 @@ func (r *reading) choose(all []*scored, q Query) (groups []group, err error) {
 	return groups, nil
 }
 
-// crowded reports whether half of k groups are rows of the same table as s, or are tests like s, or
+// isCrowded reports whether half of k groups are rows of the same table as s, or are tests like s, or
 // whether a quarter are and also contain the same words of the question.
-func crowded(groups []group, s *scored, k int) bool {
+func isCrowded(groups []group, s *scored, k int) bool {
 	row, test, alike, same := strings.HasPrefix(s.Anchor, "row="), IsTest(s.Passage), 0, 0
 	for _, g := range groups {
 		if row && g.rank.Document == s.Document && strings.HasPrefix(g.rank.Anchor, "row=") || test && IsTest(g.rank.Passage) {
@@ -166,8 +166,8 @@ func IsTest(p Passage) bool { return p.Format == "code" && testPath.MatchString(
 // qualified matches an identifier after the name of its package or type, as in sync.Once.
 var qualified = regexp.MustCompile(`\b([A-Za-z_]\w*)\.([A-Z]\w*)`)
 
-// Declared returns the identifier of the question that a passage declares, or "".
-func Declared(p Passage, question string) string {
+// DeclaredIdentifier returns the identifier of the question that a passage declares, or "".
+func DeclaredIdentifier(p Passage, question string) string {
 	if p.Format != "code" || IsTest(p) {
 		return ""
 	}
@@ -181,8 +181,8 @@ func Declared(p Passage, question string) string {
 	return ""
 }
 
-// declaredFirst gives the highest score to candidates that declare an identifier of the question.
-func (r *reading) declaredFirst(order []*scored, question string) error {
+// raiseDeclared gives the highest score to candidates that declare an identifier of the question.
+func (r *reading) raiseDeclared(order []*scored, question string) error {
 	if !qualified.MatchString(question) {
 		return nil
 	}
@@ -190,7 +190,7 @@ func (r *reading) declaredFirst(order []*scored, question string) error {
 		switch stored, err := r.read(s, order[i:]); {
 		case err != nil:
 			return err
-		case stored && Declared(s.Passage, question) != "":
+		case stored && DeclaredIdentifier(s.Passage, question) != "":
 			s.Score = order[0].Score
 		}
 	}
@@ -198,10 +198,10 @@ func (r *reading) declaredFirst(order []*scored, question string) error {
 	return nil
 }
 
-// repeated reports whether s repeats a member of the groups.
-func repeated(groups []group, s *scored) bool {
+// isRepeated reports whether s repeats a member of the groups.
+func isRepeated(groups []group, s *scored) bool {
 	return slices.ContainsFunc(groups, func(g group) bool {
-		return slices.ContainsFunc(g.members, func(m *scored) bool { return repeats(s.Text, m.Text) })
+		return slices.ContainsFunc(g.members, func(m *scored) bool { return sameText(s.Text, m.Text) })
 	})
 }
 
@@ -209,11 +209,11 @@ func repeated(groups []group, s *scored) bool {
 // and a short one.
 const maxJoined = 800
 
-// join adds s to the best group that it adjoins, and merges that group with another that s connects
+// joinGroup adds s to the best group that it adjoins, and merges that group with another that s connects
 // to it. It returns nil if s adjoins no group.
-func join(groups []group, s *scored) []group {
+func joinGroup(groups []group, s *scored) []group {
 	at := slices.IndexFunc(groups, func(g group) bool {
-		return g.tokens()+s.Tokens <= maxJoined && (adjoin(g.last(), s) || adjoin(s, g.first()))
+		return g.tokens()+s.Tokens <= maxJoined && (isAdjacent(g.last(), s) || isAdjacent(s, g.first()))
 	})
 	if at < 0 {
 		return nil
@@ -221,7 +221,7 @@ func join(groups []group, s *scored) []group {
 	g := &groups[at]
 	g.add(s)
 	for other := at + 1; other < len(groups); other++ {
-		if o := groups[other]; g.tokens()+o.tokens() <= maxJoined && (adjoin(g.last(), o.first()) || adjoin(o.last(), g.first())) {
+		if o := groups[other]; g.tokens()+o.tokens() <= maxJoined && (isAdjacent(g.last(), o.first()) || isAdjacent(o.last(), g.first())) {
 			for _, m := range o.members {
 				g.add(m)
 			}
@@ -246,9 +246,9 @@ func (g *group) add(s *scored) {
 	slices.SortFunc(g.members, func(a, b *scored) int { return a.Ordinal - b.Ordinal })
 }
 
-// adjoin reports whether b is the chunk that follows a, with the same heading, page and anchor, so
+// isAdjacent reports whether b is the chunk that follows a, with the same heading, page and anchor, so
 // that one place describes both. Each row of a table has its own anchor.
-func adjoin(a, b *scored) bool {
+func isAdjacent(a, b *scored) bool {
 	return a.Document == b.Document && a.Digest == b.Digest && a.Ordinal+1 == b.Ordinal &&
 		a.Heading == b.Heading && a.Page == b.Page && a.Anchor == b.Anchor
 }
@@ -287,11 +287,11 @@ func (g *group) fits(text string) bool {
 	return at == len(text)
 }
 
-// repeats reports whether two passages are equal except for white space and case. A single
+// sameText reports whether two passages are equal except for white space and case. A single
 // different word, number or sign makes them distinct: it may be the very fact that changed between
 // two versions of a document. Titles and headings are ignored, since copies of one text may have
 // different ones.
-func repeats(a, b string) bool {
+func sameText(a, b string) bool {
 	for word := range strings.FieldsSeq(a) {
 		b = strings.TrimLeftFunc(b, unicode.IsSpace)
 		end := strings.IndexFunc(b, unicode.IsSpace)

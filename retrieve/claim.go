@@ -50,7 +50,7 @@ func (e *HeldError) Error() string {
 		return fmt.Sprintf("the claim on run %s was lost: resume the run, or see its result", e.Run)
 	}
 	return fmt.Sprintf("%s is working on run %s: wait until it ends, or until its claim expires in %s",
-		WhoIs(e.Worker), e.Run, e.Left.Round(time.Second))
+		DescribeWorker(e.Worker), e.Run, e.Left.Round(time.Second))
 }
 
 // ClaimJob claims the job with the given id for a worker, for the time d, and begins it if it does
@@ -70,16 +70,16 @@ func ClaimJob(ctx context.Context, l Ledger, id, kind, worker string, d time.Dur
 	return nil, err
 }
 
-// Hold waits, until ctx ends, for the job with the given id to be free and holds it until release
-// is called. If the job does not exist, Hold begins it, and release ends it. If another worker
-// holds the job, waiting, which may be nil, is called once. The returned context derives from work;
+// HoldJob waits, until ctx ends, for the job with the given id to be free and holds it until release
+// is called. If the job does not exist, HoldJob begins it, and release ends it. If another worker
+// holds the job, wait, which may be nil, is called once. The returned context derives from work;
 // if the claim is lost, it ends with an error for which [IsLost] is true.
-func Hold(ctx, work context.Context, l Ledger, id, kind string, waiting func(*HeldError)) (_ context.Context, release func(), err error) {
-	return hold(ctx, work, l, id, kind, ClaimTime, waiting)
+func HoldJob(ctx, work context.Context, l Ledger, id, kind string, wait func(*HeldError)) (_ context.Context, release func(), err error) {
+	return holdJob(ctx, work, l, id, kind, ClaimTime, wait)
 }
 
-// hold is Hold with claims for the time d.
-func hold(ctx, work context.Context, l Ledger, id, kind string, d time.Duration, waiting func(*HeldError)) (
+// holdJob is HoldJob with claims for the time d.
+func holdJob(ctx, work context.Context, l Ledger, id, kind string, d time.Duration, wait func(*HeldError)) (
 	_ context.Context, release func(), err error) {
 	worker := NewWorker()
 	for next := 100 * time.Millisecond; ; next = min(2*next, time.Second) {
@@ -90,11 +90,11 @@ func hold(ctx, work context.Context, l Ledger, id, kind string, d time.Duration,
 		if held == nil {
 			break
 		}
-		if waiting != nil {
-			waiting(held)
-			waiting = nil
+		if wait != nil {
+			wait(held)
+			wait = nil
 		}
-		if err := pause(ctx, next); err != nil {
+		if err := sleep(ctx, next); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -146,8 +146,8 @@ func HasDied(worker string) bool {
 	return err == nil && errors.Is(p.Signal(syscall.Signal(0)), os.ErrProcessDone)
 }
 
-// WhoIs describes a worker for messages.
-func WhoIs(worker string) string {
+// DescribeWorker describes a worker for messages.
+func DescribeWorker(worker string) string {
 	if parts := strings.Split(worker, "/"); len(parts) == 3 {
 		return fmt.Sprintf("process %s of %s", parts[1], parts[0])
 	}

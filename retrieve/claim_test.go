@@ -80,7 +80,7 @@ func TestWhoIs(t *testing.T) {
 		t.Errorf("two workers are called %s", a)
 	}
 	for worker, want := range map[string]string{"ant/17/x5": "process 17 of ant", "w": "w", "a/b": "a/b"} {
-		if got := retrieve.WhoIs(worker); got != want {
+		if got := retrieve.DescribeWorker(worker); got != want {
 			t.Errorf("%s is %q, want %q", worker, got, want)
 		}
 	}

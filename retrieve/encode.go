@@ -79,8 +79,8 @@ func (x *Index) ChangeEncoder(m Encoder, open func() (Searcher, error)) error {
 	return err
 }
 
-// uses reports whether m is the encoder in use.
-func (x *Index) uses(m Encoder) bool {
+// usesEncoder reports whether m is the encoder in use.
+func (x *Index) usesEncoder(m Encoder) bool {
 	now := x.Encoder()
 	return now != nil && now.Space() == m.Space()
 }
@@ -100,27 +100,27 @@ func (x *Index) encodeQuestion(ctx context.Context, q Query, p *probe, chunks in
 	if m == nil || x.opts.Mode != Hybrid || !m.Knows(Language(q.Text)) {
 		return nil
 	}
-	encoded, err := x.inEncoded(ctx)
+	encoded, err := x.countEncoded(ctx)
 	if err != nil {
 		return err
 	}
-	p.some, p.whole = encoded > 0, encoded >= chunks
+	p.someEncoded, p.allEncoded = encoded > 0, encoded >= chunks
 	row, err := m.EmbedQuestion(ctx, q.Text)
 	if err != nil && ctx.Err() == nil {
 		q.warn("encoding the question failed, so the built-in model searches: %w", err)
-		p.some, p.whole = false, false
+		p.someEncoded, p.allEncoded = false, false
 		return nil
 	}
 	p.encoded = row
 	return err
 }
 
-// inEncoded returns the number of chunks in the searcher of the encoder's space.
-func (x *Index) inEncoded(ctx context.Context) (chunks int, err error) {
+// countEncoded returns the number of chunks in the searcher of the encoder's space.
+func (x *Index) countEncoded(ctx context.Context) (chunks int, err error) {
 	if x.encoded == nil {
 		return 0, nil
 	}
-	err = x.encoded.run(ctx, func() error {
+	err = x.encoded.runSearch(ctx, func() error {
 		stats, err := x.encoded.searcher.Stats(ctx, nil)
 		chunks = stats.Chunks
 		return err
@@ -213,7 +213,7 @@ func (x *Index) encodeBest(r *reading, q Query, all []*scored) error {
 	if err != nil {
 		return err
 	}
-	x.wanted.note(fresh[min(n, len(fresh)):])
+	x.wanted.addFound(fresh[min(n, len(fresh)):])
 	m := passageEncoder{x.opts.Encoder}
 	if len(best) == 0 || !m.Knows(Language(best[0].Text)) {
 		return nil
@@ -320,16 +320,16 @@ func (x *Index) Encode(ctx context.Context, e Encoding) error {
 			return nil
 		}
 		run.m = &pacedEncoder{passageEncoder{m}, x, max(1, e.Workers)}
-		run.made, run.held = 0, false
-		err := run.all(ctx)
-		if err == nil && run.made > 0 {
+		run.encoded, run.held = 0, false
+		err := run.encodeAll(ctx)
+		if err == nil && run.encoded > 0 {
 			err = x.followEncoded(ctx)
 		}
-		if err != nil || run.made == 0 && !run.held && x.uses(m) {
+		if err != nil || run.encoded == 0 && !run.held && x.usesEncoder(m) {
 			return err
 		}
-		if run.made == 0 && run.held {
-			if err := pause(ctx, ClaimTime/4); err != nil {
+		if run.encoded == 0 && run.held {
+			if err := sleep(ctx, ClaimTime/4); err != nil {
 				return err
 			}
 		}
@@ -340,22 +340,22 @@ func (x *Index) Encode(ctx context.Context, e Encoding) error {
 func (x *Index) followEncoded(ctx context.Context) error {
 	x.changing.RLock()
 	defer x.changing.RUnlock()
-	_, err := x.inEncoded(ctx)
+	_, err := x.countEncoded(ctx)
 	return err
 }
 
 // An encoding is a call of [Index.Encode].
 type encoding struct {
 	Encoding
-	x      *Index
-	m      *pacedEncoder
-	worker string
-	made   int  // number of chunks that were encoded
-	held   bool // others had claimed chunks
+	x       *Index
+	m       *pacedEncoder
+	worker  string
+	encoded int  // number of chunks that were encoded
+	held    bool // others had claimed chunks
 }
 
-// all encodes all chunks that no other process has claimed, until the encoder is changed.
-func (e *encoding) all(ctx context.Context) error {
+// encodeAll encodes all chunks that no other process has claimed, until the encoder is changed.
+func (e *encoding) encodeAll(ctx context.Context) error {
 	done, total, err := e.x.state.Embedded(ctx, e.m.Space())
 	if err != nil {
 		return err
@@ -363,32 +363,32 @@ func (e *encoding) all(ctx context.Context) error {
 	if e.Progress != nil {
 		e.Progress(done, total)
 	}
-	done -= e.made
+	done -= e.encoded
 	for chunks, err := range e.x.state.Unembedded(ctx, e.m.Space(), encodeBatch) {
-		if !e.x.uses(e.m.Encoder) {
+		if !e.x.usesEncoder(e.m.Encoder) {
 			return nil
 		}
 		if err == nil {
-			err = e.encode(ctx, chunks)
+			err = e.encodeChunks(ctx, chunks)
 		}
 		if err == nil {
 			chunks, err = e.x.wantedChunks(ctx, e.m.Space())
 		}
 		if err == nil && len(chunks) > 0 {
-			err = e.encode(ctx, chunks)
+			err = e.encodeChunks(ctx, chunks)
 		}
 		if err != nil {
 			return err
 		}
 		if e.Progress != nil {
-			e.Progress(min(done+e.made, total), total)
+			e.Progress(min(done+e.encoded, total), total)
 		}
 	}
 	return nil
 }
 
-// encode encodes chunks, unless another process has claimed them.
-func (e *encoding) encode(ctx context.Context, chunks []ChunkText) error {
+// encodeChunks encodes chunks, unless another process has claimed them.
+func (e *encoding) encodeChunks(ctx context.Context, chunks []ChunkText) error {
 	job, ledger := fmt.Sprintf("encode %x with %s", chunks[0].Digest, e.m.Space()), e.x.state.Ledger()
 	holder, err := ClaimJob(ctx, ledger, job, encodeKind, e.worker, ClaimTime)
 	if err != nil || holder != nil {
@@ -397,7 +397,7 @@ func (e *encoding) encode(ctx context.Context, chunks []ChunkText) error {
 	}
 	err = embedChunks(ctx, e.x.state, e.m, chunks)
 	if err == nil {
-		e.made += len(chunks)
+		e.encoded += len(chunks)
 	}
 	return errors.Join(err, ledger.End(context.WithoutCancel(ctx), job))
 }
@@ -405,8 +405,8 @@ func (e *encoding) encode(ctx context.Context, chunks []ChunkText) error {
 // encodeKind is the kind of the jobs of Encode.
 const encodeKind = "ibid encode"
 
-// A wishList counts how often searches found chunks that are not encoded.
-type wishList struct {
+// A foundCounts counts how often searches found chunks that are not encoded.
+type foundCounts struct {
 	mu    sync.Mutex
 	found map[Hit]int
 }
@@ -414,7 +414,7 @@ type wishList struct {
 // mostWished is the largest number of chunks in a wishList.
 const mostWished = 4096
 
-func (w *wishList) note(all []*scored) {
+func (w *foundCounts) addFound(all []*scored) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, s := range all {
@@ -427,8 +427,8 @@ func (w *wishList) note(all []*scored) {
 	}
 }
 
-// take removes and returns the n chunks that were found most often.
-func (w *wishList) take(n int) []Hit {
+// takeMost removes and returns the n chunks that were found most often.
+func (w *foundCounts) takeMost(n int) []Hit {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	hits := slices.SortedFunc(maps.Keys(w.found), func(a, b Hit) int {
@@ -444,7 +444,7 @@ func (w *wishList) take(n int) []Hit {
 
 // wantedChunks returns the next chunks to encode among those that searches have found.
 func (x *Index) wantedChunks(ctx context.Context, space string) (chunks []ChunkText, err error) {
-	found, err := x.state.Chunks(ctx, x.wanted.take(encodeBatch))
+	found, err := x.state.Chunks(ctx, x.wanted.takeMost(encodeBatch))
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}

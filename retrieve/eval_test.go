@@ -35,7 +35,7 @@ func readDataset(t testing.TB, name string) *dataset {
 	dir := datatest.Sets(t, filepath.FromSlash(name))
 	set, err := eval.ReadSet(os.DirFS(dir), "")
 	must(t, err)
-	return &dataset{Set: set, name: name, queries: set.Judged()}
+	return &dataset{Set: set, name: name, queries: set.JudgedQueries()}
 }
 
 // index stores every entry as a chunk, with many entries per document and each title as a heading,

@@ -71,8 +71,8 @@ func (f Filter) matchesLabels(l Labels) bool {
 	return (f.Since == "" || l.Date != "" && l.Date.compare(f.Since) >= 0) &&
 		(f.Until == "" || l.Date != "" && l.Date.compare(f.Until) <= 0) &&
 		!slices.ContainsFunc(f.Tags, func(tag string) bool { return !slices.Contains(l.Tags, foldTag(tag)) }) &&
-		(f.Language == "" || slices.ContainsFunc(l.Languages, f.Language.holds)) &&
-		(f.Author == "" || l.by(f.Author))
+		(f.Language == "" || slices.ContainsFunc(l.Languages, f.Language.includes)) &&
+		(f.Author == "" || l.hasAuthor(f.Author))
 }
 
 // Labels are the values of a document's metadata that a [Filter] compares.
@@ -106,8 +106,8 @@ func LabelsOf(meta map[string]string) Labels {
 	return l
 }
 
-// by reports whether all words of the name are among the authors' names.
-func (l Labels) by(name string) bool {
+// hasAuthor reports whether all words of the name are among the authors' names.
+func (l Labels) hasAuthor(name string) bool {
 	words := nameWords(name)
 	return len(words) > 0 && !slices.ContainsFunc(words, func(w string) bool { return !slices.Contains(l.Authors, w) })
 }
@@ -136,8 +136,8 @@ func languageTag(s string) LanguageTag {
 	return LanguageTag(tag.String())
 }
 
-// holds reports whether the other tag is equal or more specific (RFC 4647, 3.3.1).
-func (t LanguageTag) holds(other LanguageTag) bool {
+// includes reports whether the other tag is equal or more specific (RFC 4647, 3.3.1).
+func (t LanguageTag) includes(other LanguageTag) bool {
 	return t == other || strings.HasPrefix(string(other), string(t)+"-")
 }
 

@@ -20,10 +20,10 @@ var offLine = regexp.MustCompile(`[\pL\pM]?[` + small + `]+`)
 
 const small = "⁰¹²³⁴⁵⁶⁷⁸⁹₀₁₂₃₄₅₆₇₈₉"
 
-// onLine replaces superscript and subscript digits: H₂O becomes H2O and m² becomes m2. Digits that
+// plainDigits replaces superscript and subscript digits: H₂O becomes H2O and m² becomes m2. Digits that
 // do not follow a letter, such as a footnote mark after a year, become a separate number: 10²
 // becomes 10 2.
-func onLine(text string) string {
+func plainDigits(text string) string {
 	if !strings.ContainsFunc(text, func(r rune) bool { return r >= '²' && strings.ContainsRune(small, r) }) {
 		return text
 	}
@@ -35,9 +35,9 @@ func onLine(text string) string {
 	})
 }
 
-// ordinary normalises the characters of a word (NFKC) and writes the digits of every script as 0 to
+// normaliseWord normalises the characters of a word (NFKC) and writes the digits of every script as 0 to
 // 9. It removes invisible characters except joiners, which separate words in Persian.
-func ordinary(word string) string {
+func normaliseWord(word string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r < utf8.RuneSelf:
@@ -80,7 +80,7 @@ func fold(word string) string {
 	for _, r := range norm.NFD.String(word) {
 		if !unicode.Is(unicode.Mn, r) {
 			base = r
-		} else if optional(base, r) {
+		} else if isOptional(base, r) {
 			continue
 		}
 		if folded, ok := folds[r]; ok {
@@ -92,8 +92,8 @@ func fold(word string) string {
 	return norm.NFC.String(b.String())
 }
 
-// optional reports whether writers may omit the mark over or under a letter.
-func optional(letter, mark rune) bool {
+// isOptional reports whether writers may omit the mark over or under a letter.
+func isOptional(letter, mark rune) bool {
 	switch {
 	case unicode.In(letter, unicode.Latin, unicode.Greek, unicode.Hebrew, unicode.Arabic): // accents, vowel signs
 		return true

@@ -38,12 +38,12 @@ func newFollower(s State, searcher Searcher, space string, opts Options) *follow
 // Follow brings a searcher, which indexes vectors of the space, up to date with a state, as the
 // next search of an [Index] would.
 func Follow(ctx context.Context, s State, searcher Searcher, space string) error {
-	return newFollower(s, searcher, space, Options{}).run(ctx, func() error { return nil })
+	return newFollower(s, searcher, space, Options{}).runSearch(ctx, func() error { return nil })
 }
 
 // Follow brings the searcher up to date, as the next search would, unless a [Feed] does so.
 func (x *Index) Follow(ctx context.Context) error {
-	return x.follower.run(ctx, func() error { return nil })
+	return x.follower.runSearch(ctx, func() error { return nil })
 }
 
 // A LagError is passed to [Query.Warn] if the searcher lacks the latest changes.
@@ -70,17 +70,17 @@ const (
 	feedEvery  = 100 * time.Millisecond
 )
 
-// await waits, up to f.wait, until a [Feed] has applied the changes that the state has now, and
+// waitForFeed waits, up to f.wait, until a [Feed] has applied the changes that the state has now, and
 // returns the number of changes still missing. It does nothing if f.wait is 0. After a wait without
 // any progress it does not wait again until the searcher advances, since the feeding node may be
 // down for hours.
-func (f *follower) await(ctx context.Context) (missing int64, err error) {
+func (f *follower) waitForFeed(ctx context.Context) (missing int64, err error) {
 	if f.wait == 0 {
 		return 0, nil
 	}
 	now, _, err := f.state.Revision(ctx)
 	first := int64(-1)
-	for start := time.Now(); err == nil; err = pause(ctx, awaitEvery) {
+	for start := time.Now(); err == nil; err = sleep(ctx, awaitEvery) {
 		have, _, err := f.searcher.Revision(ctx)
 		if err != nil || have >= now || have > 0 && have == f.stuck.Load() {
 			return max(0, now-have), err
@@ -116,13 +116,13 @@ func AwaitFeed(ctx context.Context, s State, searcher Searcher) error {
 		if time.Since(progress) > feedPatience {
 			return cmp.Or(err, error(&LagError{missing}))
 		}
-		if err := pause(ctx, awaitEvery); err != nil {
+		if err := sleep(ctx, awaitEvery); err != nil {
 			return err
 		}
 	}
 }
 
-func pause(ctx context.Context, d time.Duration) error {
+func sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
@@ -146,9 +146,9 @@ func Feed(ctx context.Context, s State, searcher Searcher, space, job string, fa
 	f := newFollower(s, searcher, space, Options{})
 	var reported time.Time // in an outage
 	for ctx.Err() == nil {
-		held, release, err := hold(ctx, ctx, s.Ledger(), job, feedKind, feedClaim, nil)
+		held, release, err := holdJob(ctx, ctx, s.Ledger(), job, feedKind, feedClaim, nil)
 		for err == nil {
-			err = f.run(held, func() error {
+			err = f.runSearch(held, func() error {
 				if !reported.IsZero() {
 					reported = time.Time{}
 					failed(nil)
@@ -156,7 +156,7 @@ func Feed(ctx context.Context, s State, searcher Searcher, space, job string, fa
 				return current(held)
 			})
 			if err == nil {
-				err = pause(held, feedEvery)
+				err = sleep(held, feedEvery)
 			}
 		}
 		if release != nil {
@@ -169,16 +169,16 @@ func Feed(ctx context.Context, s State, searcher Searcher, space, job string, fa
 			reported = time.Now()
 			failed(err)
 		}
-		_ = pause(ctx, time.Second) // the loop checks ctx
+		_ = sleep(ctx, time.Second) // the loop checks ctx
 	}
 }
 
 // reportEvery is the shortest time between two reports of one outage.
 const reportEvery = time.Minute
 
-// run brings the searcher up to date and runs a search on it. If the searcher is damaged, run
+// runSearch brings the searcher up to date and runs a search on it. If the searcher is damaged, run
 // resets it and tries once more.
-func (f *follower) run(ctx context.Context, search func() error) error {
+func (f *follower) runSearch(ctx context.Context, search func() error) error {
 	for attempt := 0; ; attempt++ {
 		err := f.follow(ctx)
 		if err == nil {

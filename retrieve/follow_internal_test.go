@@ -35,7 +35,7 @@ func TestAwait(t *testing.T) {
 		}{{100, true}, {100, false}, {100, false}, {103, true}, {103, true}, {103, false}, {500, true}, {1000, true}} {
 			s.end = tt.end
 			began := time.Now()
-			missing, err := f.await(t.Context())
+			missing, err := f.waitForFeed(t.Context())
 			if waited := time.Since(began) > f.wait; err != nil || missing != 1000-s.revision || waited != tt.waits {
 				t.Errorf("up to %d: %d missing, %v, after %s", tt.end, missing, err, time.Since(began))
 			}

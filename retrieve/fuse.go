@@ -64,9 +64,9 @@ func fuse(all []*scored, question []float32, weight float64) {
 		dense[i], lexical[i] = s.cosine, s.Scores.BM25
 	}
 	standardise(lexical)
-	mix(all, dense, lexical, weight)
+	mixScores(all, dense, lexical, weight)
 	if weight > 0 && weight < 1 {
-		widened := widen(all, question)
+		widened := expandQuestion(all, question)
 		shift, n := 0., 0.
 		for i, s := range all {
 			if dense[i] = s.cosine; s.vector != nil {
@@ -79,12 +79,12 @@ func fuse(all []*scored, question []float32, weight float64) {
 				dense[i] += shift / n
 			}
 		}
-		mix(all, dense, lexical, weight)
+		mixScores(all, dense, lexical, weight)
 		known := slices.DeleteFunc(slices.Clone(all), func(s *scored) bool { return s.vector == nil })
 		if len(known) > mostEvened {
 			sortByScore(known)
 		}
-		even(known[:min(len(known), mostEvened)], min(1, weight/denseWeight)*neighbourShare)
+		smoothScores(known[:min(len(known), mostEvened)], min(1, weight/denseWeight)*neighbourShare)
 	}
 	rescale(all, 0, 1)
 }
@@ -110,16 +110,16 @@ func scoreRange(all []*scored) (low, high float64) {
 	return low, high
 }
 
-// mix sets the Score of each candidate. It standardises the dense scores in place.
-func mix(all []*scored, dense, lexical []float64, weight float64) {
+// mixScores sets the Score of each candidate. It standardises the dense scores in place.
+func mixScores(all []*scored, dense, lexical []float64, weight float64) {
 	standardise(dense)
 	for i := range all {
 		all[i].Score = float64(weight*dense[i]) + float64((1-weight)*lexical[i]) // without a fused multiply-add, as below
 	}
 }
 
-// widen returns the unit vector of the sum of the question and the best candidates.
-func widen(all []*scored, question []float32) []float32 {
+// expandQuestion returns the unit vector of the sum of the question and the best candidates.
+func expandQuestion(all []*scored, question []float32) []float32 {
 	order := slices.Clone(all)
 	sortByScore(order)
 	sum := make([]float64, len(question))
@@ -147,9 +147,9 @@ func widen(all []*scored, question []float32) []float32 {
 	return out
 }
 
-// even moves each score by the given share towards the mean score of the nearest candidates,
+// smoothScores moves each score by the given share towards the mean score of the nearest candidates,
 // weighted by the squares of their cosines.
-func even(all []*scored, share float64) {
+func smoothScores(all []*scored, share float64) {
 	n := len(all)
 	k := min(neighbours, n/perNeighbour)
 	if k == 0 {
@@ -158,7 +158,7 @@ func even(all []*scored, share float64) {
 	cosines := make([]float32, n*n)
 	for i := range all {
 		for j := range i {
-			cosine := max(0, nearness(all[i].vector, all[j].vector))
+			cosine := max(0, innerProduct(all[i].vector, all[j].vector))
 			cosines[i*n+j], cosines[j*n+i] = cosine, cosine
 		}
 	}
@@ -198,9 +198,9 @@ func largest(values []float32, k int) []int {
 	return places
 }
 
-// nearness returns the inner product in float32 with four partial sums: three times as fast as dot,
+// innerProduct returns the inner product in float32 with four partial sums: three times as fast as dot,
 // and the same on every machine.
-func nearness(a, b []float32) float32 {
+func innerProduct(a, b []float32) float32 {
 	var s0, s1, s2, s3 float32
 	for ; len(a) >= 8 && len(b) >= 8; a, b = a[8:], b[8:] {
 		s0 += float32(a[0] * b[0]) // the conversions forbid fused multiply-adds

@@ -33,7 +33,7 @@ func TestNearness(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for n := range 70 {
 		a, b := direction(rng, n), direction(rng, n)
-		if got, want := float64(nearness(a, b)), Cosine(a, b); math.Abs(got-want) > 1e-6 {
+		if got, want := float64(innerProduct(a, b)), Cosine(a, b); math.Abs(got-want) > 1e-6 {
 			t.Errorf("%d dimensions: %v, want %v", n, got, want)
 		}
 	}
@@ -58,12 +58,12 @@ func TestEven(t *testing.T) {
 			share = 0
 		}
 		before := scoresOf(few)
-		even(few, share)
+		smoothScores(few, share)
 		if got := scoresOf(few); !slices.Equal(got, before) {
 			t.Errorf("share %v of %d: %v became %v", share, len(few), before, got)
 		}
 	}
-	even(all, neighbourShare)
+	smoothScores(all, neighbourShare)
 	if good, bad := all[0].Score, all[1].Score; good <= 0 || bad >= 0 {
 		t.Errorf("among good ones %v, among bad ones %v", good, bad)
 	}

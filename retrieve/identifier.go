@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// written adds the terms of one word, which starts with a letter, a digit or "_".
-func (a *analyser) written(word string) {
+// addWord adds the terms of one word, which starts with a letter, a digit or "_".
+func (a *analyser) addWord(word string) {
 	word = strings.Trim(word, "_.'’:")
 	if word == "" {
 		return
@@ -21,18 +21,18 @@ func (a *analyser) written(word string) {
 	switch {
 	case strings.Contains(word, narrowSpace):
 		for part := range strings.SplitSeq(word, narrowSpace) {
-			a.written(part)
+			a.addWord(part)
 		}
 	case !ascii:
-		if word = ordinary(word); strings.ContainsFunc(word, unspaced) {
-			a.mixed(word)
+		if word = normaliseWord(word); strings.ContainsFunc(word, isUnspaced) {
+			a.addMixed(word)
 			return
 		}
-		a.compound(word)
-	case plain && !humped(word):
-		a.simple(word)
+		a.addCompound(word)
+	case plain && !hasHumps(word):
+		a.addSimple(word)
 	default:
-		a.compound(word)
+		a.addCompound(word)
 	}
 }
 
@@ -40,14 +40,14 @@ func (a *analyser) written(word string) {
 // French.
 const narrowSpace = "\u202f"
 
-// mixed adds a word of two scripts, one of them without spaces, such as a foreign name with an
+// addMixed adds a word of two scripts, one of them without spaces, such as a foreign name with an
 // ending. Each piece is read by the rules of its script.
-func (a *analyser) mixed(word string) {
+func (a *analyser) addMixed(word string) {
 	for rest := word; rest != ""; {
 		first, _ := utf8.DecodeRuneInString(rest)
-		starts := unspaced
-		if unspaced(first) {
-			starts = spacedLetter
+		starts := isUnspaced
+		if isUnspaced(first) {
+			starts = isSpacedLetter
 		}
 		end := strings.IndexFunc(rest, starts)
 		if end < 0 {
@@ -55,18 +55,18 @@ func (a *analyser) mixed(word string) {
 		}
 		piece := rest[:end]
 		a.flush()
-		if !unspaced(first) {
-			a.written(piece)
-		} else if len(rest) == len(word) || !particle(piece) {
-			a.run(piece, 0, -1)
+		if !isUnspaced(first) {
+			a.addWord(piece)
+		} else if len(rest) == len(word) || !isParticle(piece) {
+			a.addPairs(piece, 0, -1)
 		}
 		rest = rest[end:]
 	}
 	a.flush()
 }
 
-// simple adds one word without inner structure.
-func (a *analyser) simple(name string) {
+// addSimple adds one word without inner structure.
+func (a *analyser) addSimple(name string) {
 	written := strings.ToLower(name)
 	function := functionWords[written]
 	a.tally.add(written, function)
@@ -77,14 +77,14 @@ func (a *analyser) simple(name string) {
 		}
 		return
 	}
-	a.spoken = append(a.spoken, spoken{written, len(a.words), function})
+	a.spoken = append(a.spoken, spokenWord{written, len(a.words), function})
 	if one, ok := strings.CutSuffix(folded, "s"); ok && endsInCapitals(name[:len(name)-1]) {
 		// The English stemmer sees no plural in LLMs, which has no vowel.
 		one, many := stem(one), stem(folded)
 		if many == one {
 			many = ""
 		}
-		a.enter(word{term: one, own: many})
+		a.appendWord(word{term: one, stem: many})
 		return
 	}
 	a.add(stem(folded))
@@ -93,17 +93,17 @@ func (a *analyser) simple(name string) {
 // endsInCapitals reports whether the last two bytes of a word are ASCII capitals.
 func endsInCapitals(word string) bool {
 	n := len(word)
-	return n > 1 && upper(word[n-1]) && upper(word[n-2])
+	return n > 1 && isUpper(word[n-1]) && isUpper(word[n-2])
 }
 
-func upper(c byte) bool { return c >= 'A' && c <= 'Z' }
+func isUpper(c byte) bool { return c >= 'A' && c <= 'Z' }
 
 // contraction matches an English contraction of function words: don't, I'm, who's.
 var contraction = regexp.MustCompile(`(?i)^(?:(?:i|you|we|they|s?he|it|who|what|where|when|how|why|that|there|here|let)['’](?:m|re|ve|ll|d|s)|` +
 	`(?:ca|wo|sha|ai|do|does|did|is|are|was|were|has|have|had|could|would|should|must|might|need)n['’]t)$`)
 
-// compound adds a word as a whole and by its parts.
-func (a *analyser) compound(word string) {
+// addCompound adds a word as a whole and by its parts.
+func (a *analyser) addCompound(word string) {
 	if a.dropFunction && contraction.MatchString(word) {
 		return
 	}
@@ -111,33 +111,33 @@ func (a *analyser) compound(word string) {
 		return
 	}
 	if numeric.MatchString(word) {
-		a.number(word, false)
+		a.addNumber(word, false)
 		return
 	}
 	if initials.MatchString(word) {
-		a.simple(strings.ReplaceAll(word, ".", ""))
+		a.addSimple(strings.ReplaceAll(word, ".", ""))
 		return
 	}
 	// foo_bar, fooBar and FooBar are one name.
-	a.simple(strings.ReplaceAll(word, "_", ""))
+	a.addSimple(strings.ReplaceAll(word, "_", ""))
 	if left, right, ok := strings.Cut(word, "."); ok && domains[strings.ToLower(right)] && !strings.ContainsAny(left, "_0123456789") {
-		a.repeat(stem(fold(left + right)))
+		a.addRepeat(stem(fold(left + right)))
 	}
 	lettered := false // the part follows more than one letter
 	for _, p := range parts(word) {
 		switch {
 		case isDigit(p.text[0]) && numeric.MatchString(p.text):
 			if len(p.text) > 1 {
-				a.number(p.text, lettered)
+				a.addNumber(p.text, lettered)
 			} else if lettered {
-				a.indexOnly(p.text)
+				a.addIndexOnly(p.text)
 			}
 		case utf8.RuneCountInString(p.text) > 1:
 			lettered = true
-			if p.whole {
-				a.repeat(stem(fold(p.text)))
+			if p.hasParts {
+				a.addRepeat(stem(fold(p.text)))
 			} else {
-				a.simple(p.text)
+				a.addSimple(p.text)
 			}
 		}
 	}
@@ -170,9 +170,9 @@ var (
 // initials matches single letters separated by full stops: U.S.A.
 var initials = regexp.MustCompile(`^[A-Za-z](?:\.[A-Za-z])+\.?$`)
 
-// humped reports whether capitals divide a word of ASCII letters, as in identifiers.
-func humped(word string) bool {
-	return strings.ToLower(word[1:]) != word[1:] && len(cut(word, startsHump)) > 1
+// hasHumps reports whether capitals divide a word of ASCII letters, as in identifiers.
+func hasHumps(word string) bool {
+	return strings.ToLower(word[1:]) != word[1:] && len(cutWord(word, startsHump)) > 1
 }
 
 // startsHump reports whether r starts a new word within an identifier: a capital after a lower-case
@@ -193,8 +193,8 @@ func startsKind(last, r, next, _ rune) bool {
 
 // A part is a part of a word.
 type part struct {
-	text  string
-	whole bool // it is divided into further parts
+	text     string
+	hasParts bool // it is divided into further parts
 }
 
 // parts cuts a word at punctuation, between letters and digits, and before a capital that starts a
@@ -202,12 +202,12 @@ type part struct {
 func parts(word string) (all []part) {
 	pieces := pieces.FindAllString(word, -1)
 	for _, piece := range pieces {
-		kinds := cut(piece, startsKind)
+		kinds := cutWord(piece, startsKind)
 		if len(pieces) > 1 && len(kinds) > 1 {
 			all = append(all, part{piece, true})
 		}
 		for _, kind := range kinds {
-			humps := cut(kind, startsHump)
+			humps := cutWord(kind, startsHump)
 			if kind != word {
 				all = append(all, part{kind, len(humps) > 1})
 			}
@@ -224,9 +224,9 @@ func parts(word string) (all []part) {
 // pieces matches runs of letters, digits and marks, including the points and commas within numbers.
 var pieces = regexp.MustCompile(`(?:\p{Nd}+(?:[.,]\p{Nd}+)+|[\pL\pN\pM])+`)
 
-// cut cuts a word before each letter for which starts returns true. The arguments of starts are the
+// cutWord cuts a word before each letter for which starts returns true. The arguments of starts are the
 // previous letter, the letter, and the two following letters, or 0 beyond the end.
-func cut(word string, starts func(last, r, next, afterNext rune) bool) []string {
+func cutWord(word string, starts func(last, r, next, afterNext rune) bool) []string {
 	letters := []rune(word)
 	at := func(i int) rune {
 		if i < len(letters) {

@@ -74,7 +74,7 @@ type Index struct {
 	changing sync.RWMutex // held while a search runs, and to change the encoder
 
 	searching atomic.Int32 // number of running searches
-	wanted    wishList
+	wanted    foundCounts
 }
 
 // NewIndex returns an index of the state's documents. If they are embedded in another space, the
@@ -240,11 +240,11 @@ func (x *Index) Search(ctx context.Context, q Query) ([]Passage, error) {
 	defer x.searching.Add(-1)
 	var passages []Passage
 	whole := false
-	missing, err := x.follower.await(ctx)
+	missing, err := x.follower.waitForFeed(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)
 	}
-	err = x.follower.run(ctx, func() error {
+	err = x.follower.runSearch(ctx, func() error {
 		stats, err := x.searcher.Stats(ctx, nil)
 		if err != nil || stats.Chunks == 0 {
 			return err
@@ -253,12 +253,12 @@ func (x *Index) Search(ctx context.Context, q Query) ([]Passage, error) {
 		if err != nil {
 			return fmt.Errorf("embed the question: %w", err)
 		}
-		words := question(q.Text)
-		p := probe{vector: rows[0], words: words, terms: distinct(flat(words))}
+		words := questionWords(q.Text)
+		p := probe{vector: rows[0], words: words, terms: distinct(termsOf(words))}
 		if err := x.encodeQuestion(ctx, q, &p, stats.Chunks); err != nil {
 			return err
 		}
-		whole = p.whole
+		whole = p.allEncoded
 		passages, err = x.search(ctx, q, p)
 		return err
 	})
@@ -276,10 +276,10 @@ func (x *Index) Search(ctx context.Context, q Query) ([]Passage, error) {
 type probe struct {
 	vector  []float32
 	encoded []float32 // by the encoder; nil if it is not used
-	// some reports whether any chunks are encoded, and whole whether all are.
-	some, whole bool
-	words       []word
-	terms       []string
+	// someEncoded reports whether any chunks are encoded, and allEncoded whether all are.
+	someEncoded, allEncoded bool
+	words                   []word
+	terms                   []string
 }
 
 func (x *Index) search(ctx context.Context, q Query, p probe) ([]Passage, error) {
@@ -288,7 +288,7 @@ func (x *Index) search(ctx context.Context, q Query, p probe) ([]Passage, error)
 		limit *= furtherDown // much code uses an identifier that one place declares
 	}
 	for attempt := 0; ; {
-		r, all, err := x.find(ctx, p, limit, q.Filter)
+		r, all, err := x.findCandidates(ctx, p, limit, q.Filter)
 		if err != nil {
 			return nil, err
 		}
@@ -379,7 +379,7 @@ func (x *Index) passages(ctx context.Context, groups []group, q Query) (out []Pa
 		in[spans[i].Version] = append(in[spans[i].Version], &p)
 	}
 	for v, of := range in {
-		place(of, outlines[v])
+		setPlaces(of, outlines[v])
 	}
 	for _, p := range passages[:min(q.K, len(passages))] {
 		out = append(out, *p)
@@ -412,7 +412,7 @@ func (x *Index) nameCopies(ctx context.Context, passages []Passage, asked Filter
 			return d.Digest == p.Digest && d.Format == p.Format && asked.Matches(&d, LabelsOf(d.Meta))
 		})
 		if first >= 0 && documents[first].ID < p.Document {
-			if err := x.moveTo(ctx, p, &documents[first]); err != nil {
+			if err := x.moveToCopy(ctx, p, &documents[first]); err != nil {
 				return err
 			}
 		}
@@ -425,8 +425,8 @@ func (x *Index) nameCopies(ctx context.Context, passages []Passage, asked Filter
 	return nil
 }
 
-// moveTo moves a passage to a copy of its document if the copy has the same text at that place.
-func (x *Index) moveTo(ctx context.Context, p *Passage, d *DocumentInfo) error {
+// moveToCopy moves a passage to a copy of its document if the copy has the same text at that place.
+func (x *Index) moveToCopy(ctx context.Context, p *Passage, d *DocumentInfo) error {
 	doc, err := x.state.Document(ctx, d.ID)
 	if errors.Is(err, ErrNotFound) {
 		return nil // it has been deleted meanwhile
@@ -452,21 +452,21 @@ func (x *Index) weight(question string) float64 {
 	return denseWeight
 }
 
-// find runs both searches in parallel. It returns both scores of each chunk found by either, unless
+// findCandidates runs both searches in parallel. It returns both scores of each chunk found by either, unless
 // the chunk has changed meanwhile, and a reading for their texts.
-func (x *Index) find(ctx context.Context, p probe, k int, f Filter) (r *reading, out []*scored, err error) {
+func (x *Index) findCandidates(ctx context.Context, p probe, k int, f Filter) (r *reading, out []*scored, err error) {
 	var near, nearest, matching []Hit
 	var stats Stats
 	g, searching := errgroup.WithContext(ctx)
-	if x.opts.Mode != LexicalOnly && !p.whole {
+	if x.opts.Mode != LexicalOnly && !p.allEncoded {
 		g.Go(func() (err error) {
 			near, err = x.searcher.Dense(searching, p.vector, k, f)
 			return err
 		})
 	}
-	if p.some {
+	if p.someEncoded {
 		g.Go(func() error {
-			return x.encoded.run(searching, func() (err error) {
+			return x.encoded.runSearch(searching, func() (err error) {
 				nearest, err = x.encoded.searcher.Dense(searching, p.encoded, k, f)
 				return err
 			})
@@ -493,10 +493,10 @@ func (x *Index) find(ctx context.Context, p probe, k int, f Filter) (r *reading,
 	r = &reading{ctx: ctx, state: x.state, hits: len(all), lost: len(all) - len(evidence),
 		terms: p.terms, lexical: newLexicalScorer(p.words, stats)}
 	out = score(evidence, p.vector, p.terms, r.lexical)
-	if !p.some {
+	if !p.someEncoded {
 		return r, out, nil
 	}
-	return r, out, x.encoded.run(ctx, func() error {
+	return r, out, x.encoded.runSearch(ctx, func() error {
 		known, err := x.encoded.searcher.Evidence(ctx, all, nil)
 		vectors := make(map[Hit][]float32, len(known))
 		for _, e := range known {
@@ -546,13 +546,13 @@ func sortByScore(all []*scored) {
 func (x *Index) Stats(ctx context.Context, terms []string) (stats Stats, err error) {
 	x.changing.RLock()
 	defer x.changing.RUnlock()
-	err = x.follower.run(ctx, func() (err error) {
+	err = x.follower.runSearch(ctx, func() (err error) {
 		stats, err = x.searcher.Stats(ctx, terms)
 		return err
 	})
 	if err == nil && x.opts.Encoder != nil {
 		var encoded int
-		encoded, err = x.inEncoded(ctx)
+		encoded, err = x.countEncoded(ctx)
 		stats.Unencoded = encoded < stats.Chunks
 	}
 	return stats, err

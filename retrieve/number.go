@@ -8,16 +8,16 @@ import (
 // numeric matches a number or version, with or without a leading v: 1,234.5 or v1.2.3.
 var numeric = regexp.MustCompile(`^[vV]?[.,]*[0-9][.,0-9]*$`)
 
-// number adds a number or version. The notations of different countries have one term: 1,234.5,
+// addNumber adds a number or version. The notations of different countries have one term: 1,234.5,
 // 1.234,5 and 1'234.5 are 1234.5. A version in a document is also found by its prefixes: 1.2.3 by
 // 1.2. Released means that the number follows letters, as in go1.26, which makes it a version.
-func (a *analyser) number(written string, released bool) {
+func (a *analyser) addNumber(written string, released bool) {
 	digits := strings.TrimLeft(written, "vV")
 	if len(digits) < len(written) {
 		released = true
 		if !strings.Contains(digits, ".") { // v2
 			a.add(strings.ToLower(written))
-			a.indexOnly(digits)
+			a.addIndexOnly(digits)
 			return
 		}
 	}
@@ -28,22 +28,22 @@ func (a *analyser) number(written string, released bool) {
 	switch {
 	case value == "":
 		for _, n := range list {
-			a.number(n, released)
+			a.addNumber(n, released)
 		}
 		return
 	case other != "":
-		a.enter(word{term: other, own: value})
+		a.appendWord(word{term: other, stem: value})
 	default:
 		a.add(value)
 	}
 	for _, n := range list {
-		a.indexOnly(n)
+		a.addIndexOnly(n)
 	}
 	if date := dated.FindStringSubmatch(value); date != nil {
-		a.repeat(date[1])
+		a.addRepeat(date[1])
 	} else if released || strings.Count(value, ".") == 2 {
 		for at := strings.LastIndexByte(value, '.'); at > 0; at = strings.LastIndexByte(value[:at], '.') {
-			a.indexOnly(value[:at])
+			a.addIndexOnly(value[:at])
 		}
 	}
 }

@@ -47,7 +47,7 @@ func Passages(doc *ingest.Document, chunks []ingest.Chunk) []Passage {
 	for i := range passages {
 		all[i] = &passages[i]
 	}
-	place(all, Outline{doc.Sections, doc.Pages})
+	setPlaces(all, Outline{doc.Sections, doc.Pages})
 	return passages
 }
 

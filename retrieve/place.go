@@ -41,8 +41,8 @@ func (p *Passage) PageAt(offset int) int {
 	return page
 }
 
-// place sets the places and pages of the passages, which all belong to one document.
-func place(passages []*Passage, o Outline) {
+// setPlaces sets the places and pages of the passages, which all belong to one document.
+func setPlaces(passages []*Passage, o Outline) {
 	for _, p := range passages {
 		for _, page := range o.Pages {
 			if page.Start < p.End && p.Start < page.End {
@@ -91,15 +91,15 @@ const maxOutlines = 1 << 16
 
 // outlines caches the outlines of recently found documents. Reading them takes as long as a search.
 type outlines struct {
-	mu    sync.Mutex
-	of    map[Version]Outline
-	count int
+	mu        sync.Mutex
+	byVersion map[Version]Outline
+	count     int
 }
 
 func (o *outlines) get(v Version) (outline Outline, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	outline, ok = o.of[v]
+	outline, ok = o.byVersion[v]
 	return outline, ok
 }
 
@@ -107,10 +107,10 @@ func (o *outlines) put(v Version, outline Outline) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	n := len(outline.Sections) + len(outline.Pages) + 1
-	if o.of == nil || o.count+n > maxOutlines {
-		o.of, o.count = make(map[Version]Outline), 0
+	if o.byVersion == nil || o.count+n > maxOutlines {
+		o.byVersion, o.count = make(map[Version]Outline), 0
 	}
-	o.of[v] = outline
+	o.byVersion[v] = outline
 	o.count += n
 }
 
@@ -119,5 +119,5 @@ func (o *outlines) put(v Version, outline Outline) {
 func (o *outlines) forget() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.of, o.count = nil, 0
+	o.byVersion, o.count = nil, 0
 }

@@ -30,11 +30,11 @@ const maxStemmed = 4 * maxTerm
 // also the term of a single word without context, and its stem by the rules of its language.
 // Function words ("the", "and", "what") of English and of the text's language are dropped, unless
 // the text has no other words.
-func Terms(text string) []string { return flat(question(text)) }
+func Terms(text string) []string { return termsOf(questionWords(text)) }
 
-// indexed returns all words of a text in order, including function words, so that a question of
+// indexWords returns all words of a text in order, including function words, so that a question of
 // function words alone finds something, and further terms that only documents have.
-func indexed(text string) []word {
+func indexWords(text string) []word {
 	var a analyser
 	a.read(text)
 	return a.words
@@ -42,29 +42,29 @@ func indexed(text string) []word {
 
 // A word is the terms of one word of a text.
 type word struct {
-	// own is the stem in the text's language if the language is not English and the stem differs from
+	// stem is the stem in the text's language if the language is not English and the stem differs from
 	// term.
-	term, own string
-	// again marks a further term of text that already has a word.
-	again bool
+	term, stem string
+	// further marks a further term of text that already has a word.
+	further bool
 }
 
-// question returns the words of a question in order.
-func question(text string) []word {
+// questionWords returns the words of a question in order.
+func questionWords(text string) []word {
 	a := analyser{dropFunction: true}
 	if a.read(text); len(a.words) == 0 {
-		return indexed(text)
+		return indexWords(text)
 	}
 	return a.words
 }
 
-// flat returns all terms of the words.
-func flat(words []word) []string {
+// termsOf returns all terms of the words.
+func termsOf(words []word) []string {
 	terms := make([]string, 0, len(words))
 	for _, w := range words {
 		terms = append(terms, w.term)
-		if w.own != "" {
-			terms = append(terms, w.own)
+		if w.stem != "" {
+			terms = append(terms, w.stem)
 		}
 	}
 	return terms
@@ -87,7 +87,7 @@ type analyser struct {
 	words        []word
 	dropFunction bool
 	// spoken lists the words that the rules of another language may change.
-	spoken []spoken
+	spoken []spokenWord
 	tally  tally
 	// previous is the last character of a run without spaces. Unicode's rules cut such runs into
 	// single characters; pairs are made across the cuts.
@@ -96,9 +96,9 @@ type analyser struct {
 	end      int // byte offset of the end of previous
 }
 
-type spoken struct {
+type spokenWord struct {
 	written  string // in lower case
-	at       int    // index of the word
+	index    int    // index of the word
 	function languages
 }
 
@@ -106,7 +106,7 @@ type spoken struct {
 const bytesPerWord = 5
 
 func (a *analyser) read(text string) {
-	text = onLine(text)
+	text = plainDigits(text)
 	a.words, a.spoken = slices.Grow(a.words, len(text)/bytesPerWord), slices.Grow(a.spoken, len(text)/bytesPerWord)
 	it := words.FromString(text)
 	for it.Next() {
@@ -116,18 +116,18 @@ func (a *analyser) read(text string) {
 		case first < utf8.RuneSelf:
 			a.flush()
 			if isASCIIAlnum(word[0]) || first == '_' {
-				a.written(word)
-				a.marked(text, it.Start(), it.End())
+				a.addWord(word)
+				a.addMarked(text, it.Start(), it.End())
 			}
-		case unspaced(first):
-			if word = ordinary(word); strings.ContainsFunc(word, spacedLetter) {
-				a.mixed(word)
+		case isUnspaced(first):
+			if word = normaliseWord(word); strings.ContainsFunc(word, isSpacedLetter) {
+				a.addMixed(word)
 			} else {
-				a.run(word, it.Start(), it.End())
+				a.addPairs(word, it.Start(), it.End())
 			}
 		case unicode.IsLetter(first) || unicode.IsNumber(first) || strings.HasPrefix(word, narrowSpace):
 			a.flush()
-			a.written(word)
+			a.addWord(word)
 		default:
 			a.flush()
 		}
@@ -142,7 +142,7 @@ func (a *analyser) read(text string) {
 func (a *analyser) translate(l language) {
 	stem := stemmers[languageCodes[l]]
 	for _, s := range a.spoken {
-		w := &a.words[s.at]
+		w := &a.words[s.index]
 		switch {
 		case s.function.has(l):
 			if a.dropFunction {
@@ -151,8 +151,8 @@ func (a *analyser) translate(l language) {
 		case stem != nil && len(s.written) <= maxStemmed:
 			env := snowballstem.NewEnv(s.written)
 			stem(env)
-			if own := short(fold(env.Current())); own != w.term {
-				w.own = own
+			if own := clipTerm(fold(env.Current())); own != w.term {
+				w.stem = own
 			}
 		}
 	}
@@ -161,15 +161,15 @@ func (a *analyser) translate(l language) {
 	}
 }
 
-// run adds the pairs of neighbouring characters of a text in a script without spaces. A Chinese
+// addPairs adds the pairs of neighbouring characters of a text in a script without spaces. A Chinese
 // character, or a character without neighbours, is also a term by itself.
-func (a *analyser) run(piece string, start, end int) {
+func (a *analyser) addPairs(piece string, start, end int) {
 	if start != a.end {
 		a.flush()
 	}
 	first, n := utf8.DecodeRuneInString(piece)
-	if unicode.Is(unicode.Hangul, first) && particle(piece[n:]) {
-		a.repeat(piece[:n]) // no pair would find the noun with another ending
+	if unicode.Is(unicode.Hangul, first) && isParticle(piece[n:]) {
+		a.addRepeat(piece[:n]) // no pair would find the noun with another ending
 	}
 	for len(piece) > 0 {
 		_, n := utf8.DecodeRuneInString(piece)
@@ -183,11 +183,11 @@ func (a *analyser) run(piece string, start, end int) {
 		}
 		c := piece[:n]
 		if first, _ := utf8.DecodeRuneInString(c); unicode.Is(unicode.Han, first) {
-			a.character(c)
+			a.addCharacter(c)
 			a.paired = true
 		}
 		if a.previous != "" {
-			a.character(a.previous + c)
+			a.addCharacter(a.previous + c)
 			a.paired = true
 		}
 		a.previous = c
@@ -196,8 +196,8 @@ func (a *analyser) run(piece string, start, end int) {
 	a.end = end
 }
 
-// character adds one or two characters of a run.
-func (a *analyser) character(c string) {
+// addCharacter adds one or two characters of a run.
+func (a *analyser) addCharacter(c string) {
 	if !a.dropFunction || !functionWords[c].has(chinese) {
 		a.add(c)
 	}
@@ -210,16 +210,16 @@ func (a *analyser) flush() {
 	a.previous, a.paired, a.end = "", false, -1
 }
 
-// marked adds the terms that an ASCII word forms with the signs around it: the languages C++ and
+// addMarked adds the terms that an ASCII word forms with the signs around it: the languages C++ and
 // C#, a name that begins with a dot (.NET, .env), short names joined by an ampersand (AT&T), and a
 // word that is written with or without a hyphen (A-320, e-mail).
-func (a *analyser) marked(text string, start, end int) {
+func (a *analyser) addMarked(text string, start, end int) {
 	name, rest := text[start:end], text[end:]
 	switch {
 	case strings.HasPrefix(rest, "++"):
-		a.repeat(strings.ToLower(name) + "++")
+		a.addRepeat(strings.ToLower(name) + "++")
 	case len(name) == 1 && strings.HasPrefix(rest, "#") && (len(rest) == 1 || !isASCIIAlnum(rest[1])):
-		a.repeat(strings.ToLower(name) + "#")
+		a.addRepeat(strings.ToLower(name) + "#")
 	}
 	if start == 0 || !isASCIIAlnum(name[0]) {
 		return
@@ -227,13 +227,13 @@ func (a *analyser) marked(text string, start, end int) {
 	switch before := text[:start-1]; text[start-1] {
 	case '.':
 		if before == "" || strings.IndexByte(" \t\n\"'`(", before[len(before)-1]) >= 0 {
-			a.repeat("." + strings.ToLower(name))
+			a.addRepeat("." + strings.ToLower(name))
 		}
 	case '-':
-		a.hyphenated(lastName(before), name)
+		a.addHyphenated(lastName(before), name)
 	case '&':
 		if left := lastName(before); left != "" && len(left)+len(name) <= 4 {
-			a.repeat(strings.ToLower(left + "&" + name))
+			a.addRepeat(strings.ToLower(left + "&" + name))
 		}
 	}
 }
@@ -248,23 +248,23 @@ func lastName(text string) string {
 	return text[len(rest):]
 }
 
-// hyphenated adds two hyphenated words as one term. A question has the term only if its parts would
+// addHyphenated adds two hyphenated words as one term. A question has the term only if its parts would
 // not find the other spelling: e-mail must find email and Wi-Fi wifi, but A-320 and A320 share a
 // number.
-func (a *analyser) hyphenated(left, right string) {
+func (a *analyser) addHyphenated(left, right string) {
 	if left == "" {
 		return
 	}
 	left, right = strings.ToLower(left), strings.ToLower(right)
 	if asked := left == "e" || len(left) == 2 && len(right) <= 3 && !strings.ContainsAny(left+right, digits) &&
-		!functionWords[left].has(english) && !functionWords[right].has(english); asked || !a.dropFunction && joins(left, right) {
-		a.repeat(stem(left + right))
+		!functionWords[left].has(english) && !functionWords[right].has(english); asked || !a.dropFunction && areJoined(left, right) {
+		a.addRepeat(stem(left + right))
 	}
 }
 
-// joins reports whether the parts of a hyphenated word are often written as one word: a part is a
+// areJoined reports whether the parts of a hyphenated word are often written as one word: a part is a
 // single letter, the first or both are short, or one has letters and the other digits.
-func joins(left, right string) bool {
+func areJoined(left, right string) bool {
 	return strings.ContainsAny(left, digits) != strings.ContainsAny(right, digits) ||
 		len(left) == 1 && isASCIIAlpha(left[0]) || len(right) == 1 && isASCIIAlpha(right[0]) ||
 		(len(left) <= 2 || len(left) <= 3 && len(right) <= 3) && !strings.ContainsAny(left+right, digits)
@@ -272,27 +272,27 @@ func joins(left, right string) bool {
 
 const digits = "0123456789"
 
-func (a *analyser) add(term string) { a.enter(word{term: term}) }
+func (a *analyser) add(term string) { a.appendWord(word{term: term}) }
 
-// repeat adds a further term of text that already has a word.
-func (a *analyser) repeat(term string) { a.enter(word{term: term, again: true}) }
+// addRepeat adds a further term of text that already has a word.
+func (a *analyser) addRepeat(term string) { a.appendWord(word{term: term, further: true}) }
 
-// indexOnly adds a further term to documents, but not to questions.
-func (a *analyser) indexOnly(term string) {
+// addIndexOnly adds a further term to documents, but not to questions.
+func (a *analyser) addIndexOnly(term string) {
 	if !a.dropFunction {
-		a.repeat(term)
+		a.addRepeat(term)
 	}
 }
 
-func (a *analyser) enter(w word) {
-	w.term, w.own = short(w.term), short(w.own)
+func (a *analyser) appendWord(w word) {
+	w.term, w.stem = clipTerm(w.term), clipTerm(w.stem)
 	if w.term != "" {
 		a.words = append(a.words, w)
 	}
 }
 
-// short cuts a term to maxTerm bytes.
-func short(term string) string {
+// clipTerm cuts a term to maxTerm bytes.
+func clipTerm(term string) string {
 	if len(term) <= maxTerm {
 		return term
 	}
@@ -303,23 +303,23 @@ func short(term string) string {
 	return term[:n]
 }
 
-// unspaced reports whether a letter's script is written without spaces or, like Korean, with spaces
+// isUnspaced reports whether a letter's script is written without spaces or, like Korean, with spaces
 // between units larger than words.
-func unspaced(r rune) bool {
+func isUnspaced(r rune) bool {
 	return r >= 0x0E00 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul,
 		unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar) && (unicode.IsLetter(r) || unicode.IsMark(r))
 }
 
-// spacedLetter reports whether r is a letter or digit of a script with spaces. The Japanese sign
+// isSpacedLetter reports whether r is a letter or digit of a script with spaces. The Japanese sign
 // for a long vowel belongs to no script.
-func spacedLetter(r rune) bool {
-	return (unicode.IsDigit(r) || unicode.IsLetter(r) && !unicode.Is(unicode.Common, r)) && !unspaced(r)
+func isSpacedLetter(r rune) bool {
+	return (unicode.IsDigit(r) || unicode.IsLetter(r) && !unicode.Is(unicode.Common, r)) && !isUnspaced(r)
 }
 
 // particles are the Korean noun endings of one syllable.
 const particles = "은는이가을를에의도로와과만"
 
-func particle(syllable string) bool {
+func isParticle(syllable string) bool {
 	return utf8.RuneCountInString(syllable) == 1 && strings.Contains(particles, syllable)
 }
 

@@ -23,7 +23,7 @@ func TestWords(t *testing.T) {
 		}
 	}
 	for _, row := range datatest.Rows(t, words, "indexed") {
-		if got := strings.Join(flat(indexed(row[0])), " "); got != row[1] {
+		if got := strings.Join(termsOf(indexWords(row[0])), " "); got != row[1] {
 			t.Errorf("indexed(%q) = %q, want %q", row[0], got, row[1])
 		}
 		if _, length := CountTerms(row[0]); strconv.Itoa(length) != row[2] {
@@ -34,7 +34,7 @@ func TestWords(t *testing.T) {
 		for _, row := range datatest.Rows(t, words, section) {
 			for _, question := range row[1:] {
 				if got := covers(row[0], question); got < least || least == 0 && got != 0 {
-					t.Errorf("%.2f of %q (%q) is in %q (%q)", got, question, Terms(question), row[0], flat(indexed(row[0])))
+					t.Errorf("%.2f of %q (%q) is in %q (%q)", got, question, Terms(question), row[0], termsOf(indexWords(row[0])))
 				}
 			}
 		}
@@ -47,14 +47,14 @@ func TestWords(t *testing.T) {
 }
 
 func TestIndexTermsKeepsStopWords(t *testing.T) {
-	if got := strings.Join(flat(indexed("To be, or not")), " "); got != "to be or not" {
+	if got := strings.Join(termsOf(indexWords("To be, or not")), " "); got != "to be or not" {
 		t.Errorf("got %q", got)
 	}
 }
 
 // covers returns the share of a question's words that are in a text, with equal weights.
 func covers(text, asked string) float64 {
-	l := newLexicalScorer(question(asked), Stats{Chunks: 1000, MeanTerms: 10})
+	l := newLexicalScorer(questionWords(asked), Stats{Chunks: 1000, MeanTerms: 10})
 	all, length := CountTerms(text)
 	var terms []string
 	var counts []int
@@ -69,7 +69,7 @@ func covers(text, asked string) float64 {
 // If a text has no words but only letters, the index has their beginning. Quadratic work would not
 // end here.
 func TestTermsOfEndlessWord(t *testing.T) {
-	terms := flat(indexed("die Länge ist nicht die der " + strings.Repeat("ä", 1<<19)))
+	terms := termsOf(indexWords("die Länge ist nicht die der " + strings.Repeat("ä", 1<<19)))
 	if last := terms[len(terms)-1]; last != strings.Repeat("a", maxTerm) {
 		t.Errorf("the word is found by %q", last)
 	}
@@ -82,7 +82,7 @@ func FuzzTerms(f *testing.F) {
 		if !utf8.ValidString(text) {
 			t.Skip("documents are valid UTF-8")
 		}
-		for _, terms := range [][]string{Terms(text), flat(indexed(text))} {
+		for _, terms := range [][]string{Terms(text), termsOf(indexWords(text))} {
 			for _, term := range terms {
 				if term == "" || len(term) > maxTerm || !utf8.ValidString(term) {
 					t.Fatalf("bad term %q of %q", term, text)
@@ -117,7 +117,7 @@ func TestRepeatedWords(t *testing.T) {
 		{"harbour harbour harbour fee", false},
 		{filler + "harbour harbour harbour fee", true},
 	} {
-		l := newLexicalScorer(question(c.asked), Stats{Chunks: 1000, MeanTerms: 10})
+		l := newLexicalScorer(questionWords(c.asked), Stats{Chunks: 1000, MeanTerms: 10})
 		score := func(text string) float64 {
 			all, length := CountTerms(text)
 			var s Scores
@@ -141,11 +141,11 @@ func TestLanguage(t *testing.T) {
 			t.Errorf("%q is detected as %s", asked, got)
 		}
 		var common []string
-		found := flat(indexed(text))
-		for _, w := range question(asked) {
+		found := termsOf(indexWords(text))
+		for _, w := range questionWords(asked) {
 			term := w.term
-			if w.own != "" {
-				term = w.own
+			if w.stem != "" {
+				term = w.stem
 			}
 			if slices.Contains(found, term) {
 				common = append(common, term)

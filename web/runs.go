@@ -194,7 +194,7 @@ func runNotFound(id string) *Problem {
 func runElsewhere(r *answerRecord) *Problem {
 	return problem(http.StatusConflict, "run_elsewhere",
 		"another server works on the run (%s): follow or stop it there, or wait until it ends for its record",
-		retrieve.WhoIs(r.worker)).withRetryAfter(time.Second)
+		retrieve.DescribeWorker(r.worker)).withRetryAfter(time.Second)
 }
 
 // find returns the record of a run, and the live answer if this server has it in memory.

@@ -155,7 +155,7 @@ func (d *Reading) readPassages(passages []retrieve.Passage, vectors [][]float32)
 		if isMail(p) {
 			about = append(about, letter.author, strings.Join(asksMail.FindAllString(d.query.text, -1), " "))
 		}
-		declared := retrieve.Declared(p, d.query.text)
+		declared := retrieve.DeclaredIdentifier(p, d.query.text)
 		head := d.query.coverageOf(termSet(append(about, declared)...))
 		read := passageReading{
 			head:    head,

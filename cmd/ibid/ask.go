@@ -47,7 +47,7 @@ func (c *askCmd) Run(ctx context.Context, s surroundings) (err error) {
 	}
 	a, err := c.print(cite.Number(answerer.Ask(ctx, answer.Question{
 		Text: text, Strategy: c.Strategy, TopK: c.TopK, Filter: c.filter(),
-	}), c.citing()), s)
+	}), c.options()), s)
 	if err == nil && a.Incomplete {
 		err = &exitError{code: exitFailed}
 	}
@@ -63,19 +63,19 @@ func (c *askCmd) print(events iter.Seq2[answer.Event, error], s surroundings) (c
 		return a, err
 	}
 	t := &tracer{}
-	a, err := cite.Collect(show(t.record(events), s))
+	a, err := cite.Collect(printAnswer(t.record(events), s))
 	if err == nil {
 		err = showSources(s.stdout, s.stderr, a)
 	}
 	if c.Trace {
-		err = errors.Join(err, t.show(s.stdout, a))
+		err = errors.Join(err, t.printTrace(s.stdout, a))
 	}
 	return a, err
 }
 
-// show prints an answer as it comes, and after its last line the warnings that came
+// printAnswer prints an answer as it comes, and after its last line the warnings that came
 // since its first word.
-func show(events iter.Seq2[answer.Event, error], s surroundings) iter.Seq2[answer.Event, error] {
+func printAnswer(events iter.Seq2[answer.Event, error], s surroundings) iter.Seq2[answer.Event, error] {
 	return func(yield func(answer.Event, error) bool) {
 		shown, late := false, []string{}
 		defer func() {
@@ -83,7 +83,7 @@ func show(events iter.Seq2[answer.Event, error], s surroundings) iter.Seq2[answe
 				fmt.Fprintln(s.stdout)
 			}
 			for _, message := range late {
-				s.say("%s", message)
+				s.printMessage("%s", message)
 			}
 		}()
 		for e, err := range events {
@@ -99,7 +99,7 @@ func show(events iter.Seq2[answer.Event, error], s surroundings) iter.Seq2[answe
 					late = append(late, "the answer is incomplete: "+e.Reason)
 				case answer.Warning:
 					if late = append(late, e.Message); !shown {
-						s.say("%s", e.Message)
+						s.printMessage("%s", e.Message)
 						late = nil
 					}
 				}
@@ -118,7 +118,7 @@ func showSources(stdout, stderr io.Writer, a cite.Answer) error {
 	}
 	for _, src := range a.Sources {
 		fmt.Fprintf(&b, "[%d] %s (%s)\n", src.Number, src.Title, cmp.Or(src.Original, rewrite.VisibleName(src.Document)))
-		b.WriteString(alsoIn(src.AlsoIn))
+		b.WriteString(copiesLine(src.AlsoIn))
 		for _, p := range src.Passages {
 			if p.Quote == "" {
 				continue
@@ -129,14 +129,14 @@ func showSources(stdout, stderr io.Writer, a cite.Answer) error {
 			}) {
 				mark = "weak: "
 			}
-			fmt.Fprintf(&b, "    %s%s“%s”\n", mark, place(p.Page, p.Heading), oneLine(p.Quote, 160))
+			fmt.Fprintf(&b, "    %s%s“%s”\n", mark, placePrefix(p.Page, p.Heading), oneLine(p.Quote, 160))
 		}
 	}
 	if len(a.Closest)+len(a.Nearest) > 0 {
 		b.WriteString("\n" + answer.ClosestWords(a.Text) + "\n")
 	}
 	for _, c := range a.Closest {
-		b.WriteString("\n" + passageName(c.Passage) + "\n" + marked(c))
+		b.WriteString("\n" + passageName(c.Passage) + "\n" + markedText(c))
 	}
 	if len(a.Closest) == 0 {
 		for _, p := range a.Nearest {
@@ -152,22 +152,22 @@ func showSources(stdout, stderr io.Writer, a cite.Answer) error {
 	if a.Usage.Looked == 0 {
 		return nil
 	}
-	_, err := fmt.Fprintf(stderr, "looked at %s, used %d\n", counted(a.Usage.Looked, "passage"), a.Usage.Used)
+	_, err := fmt.Fprintf(stderr, "looked at %s, used %d\n", countOf(a.Usage.Looked, "passage"), a.Usage.Used)
 	return err
 }
 
-// marked is a part of a document, indented, with the words nearest to the
+// markedText is a part of a document, indented, with the words nearest to the
 // question between asterisks.
-func marked(c answer.Closest) string {
+func markedText(c answer.Closest) string {
 	text := c.Text
 	for _, m := range slices.Backward(c.Marks) {
 		text = text[:m.Start] + "*" + text[m.Start:m.End] + "*" + text[m.End:]
 	}
-	return indented(text)
+	return indentText(text)
 }
 
-// alsoIn is the line that names the copies of a source; empty without any.
-func alsoIn(copies []string) string {
+// copiesLine is the line that names the copies of a source; empty without any.
+func copiesLine(copies []string) string {
 	if len(copies) == 0 {
 		return ""
 	}
@@ -178,8 +178,8 @@ func alsoIn(copies []string) string {
 	return "    also in " + names + "\n"
 }
 
-// place returns the place in a document as a prefix: "page 3, Fees: ".
-func place(page int, heading string) string {
+// placePrefix returns the place in a document as a prefix: "page 3, Fees: ".
+func placePrefix(page int, heading string) string {
 	if page > 0 {
 		heading = strings.TrimSuffix(fmt.Sprintf("page %d, %s", page, heading), ", ")
 	}
@@ -196,7 +196,7 @@ func passageName(p retrieve.Passage) string {
 	if _, _, ok := ingest.RowAnchor(p.Anchor); ok {
 		document += "#" + p.Anchor
 	}
-	return strings.TrimSuffix(fmt.Sprintf("%s (%s) %s", p.Title, document, strings.TrimSuffix(place(p.Page, p.Heading), ": ")), " ")
+	return strings.TrimSuffix(fmt.Sprintf("%s (%s) %s", p.Title, document, strings.TrimSuffix(placePrefix(p.Page, p.Heading), ": ")), " ")
 }
 
 // oneLine collapses white space and cuts a text after n runes.
@@ -239,7 +239,7 @@ func (c *searchCmd) Run(ctx context.Context, s surroundings) (err error) {
 		return err
 	}
 	passages, err := lib.Search(ctx, retrieve.Query{Text: text, K: c.TopK, Filter: c.filter(),
-		Warn: func(err error) { s.say("%s", err) }})
+		Warn: func(err error) { s.printMessage("%s", err) }})
 	if err != nil {
 		return err
 	}
@@ -249,9 +249,9 @@ func (c *searchCmd) Run(ctx context.Context, s surroundings) (err error) {
 			b.WriteByte('\n')
 		}
 		fmt.Fprintf(&b, "%2d. %.3f  %s\n", i+1, p.Score, passageName(p))
-		b.WriteString(alsoIn(p.AlsoIn))
+		b.WriteString(copiesLine(p.AlsoIn))
 		if c.Full {
-			b.WriteString("\n" + indented(p.Text))
+			b.WriteString("\n" + indentText(p.Text))
 		} else {
 			fmt.Fprintf(&b, "    %s\n", oneLine(p.Text, 300))
 		}
@@ -262,7 +262,7 @@ func (c *searchCmd) Run(ctx context.Context, s surroundings) (err error) {
 	return s.print(c.JSON, append([]retrieve.Passage{}, passages...), b.String())
 }
 
-func indented(text string) string {
+func indentText(text string) string {
 	var b strings.Builder
 	for line := range strings.SplitSeq(strings.TrimSpace(text), "\n") {
 		b.WriteString(strings.TrimRight("    "+line, " \t\r") + "\n")

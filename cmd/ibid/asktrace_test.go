@@ -54,7 +54,7 @@ func TestShowTraceGolden(t *testing.T) {
 	must(t, err)
 	var b strings.Builder
 	b.WriteString(reply.Text + "\n")
-	must(t, tr.show(&b, reply))
+	must(t, tr.printTrace(&b, reply))
 	checkGolden(t, filepath.Join("testdata", "trace.txt"), b.String())
 }
 
@@ -108,7 +108,7 @@ func TestDroppedStream(t *testing.T) {
 			var reply cite.Answer
 			must(t, json.Unmarshal([]byte(payload), &reply))
 			tr := tracer{passages: found.Passages, first: len(found.Passages), verified: checks(reply.Verified)}
-			must(t, tr.show(&b, reply))
+			must(t, tr.printTrace(&b, reply))
 		}
 	}
 	checkGolden(t, filepath.Join("testdata", "dropped.txt"), b.String())
@@ -156,7 +156,7 @@ func TestTraceFollowsDecisions(t *testing.T) {
 	}))
 	must(t, err)
 	var b strings.Builder
-	must(t, tr.show(&b, a))
+	must(t, tr.printTrace(&b, a))
 	at := 0
 	for _, want := range []string{"    the model says no, but its chance of 98 % keeps it\n",
 		"no statement of it is proved by a passage, so nothing of it is shown\n",
@@ -177,7 +177,7 @@ func TestTraceFollowsDecisions(t *testing.T) {
 func TestWarningsAfterLine(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
-	for _, err := range show(func(yield func(answer.Event, error) bool) {
+	for _, err := range printAnswer(func(yield func(answer.Event, error) bool) {
 		_ = yield(answer.Warning{Message: "early"}, nil) && yield(answer.Text{Text: "It is "}, nil) &&
 			yield(answer.Warning{Message: "late"}, nil) && yield(answer.Text{Text: "lit."}, nil) &&
 			yield(answer.Incomplete{Reason: "cut"}, nil)
@@ -201,7 +201,7 @@ func TestShowTrace(t *testing.T) {
 			tr.passages, tr.first = []retrieve.Passage{{Chunk: ingest.Chunk{ID: "a", Document: "docs/a", Page: 3}, Title: "A"}}, 1
 		}
 		var b strings.Builder
-		must(t, tr.show(&b, test.Answer))
+		must(t, tr.printTrace(&b, test.Answer))
 		if !strings.Contains(b.String(), test.Want) {
 			t.Errorf("%s: got\n%s\nwant %q", test.Name, b.String(), test.Want)
 		}

@@ -78,7 +78,7 @@ func (c *citeCmd) Run(ctx context.Context, s surroundings) error {
 		out = printing{out}
 	}
 	if in, ok := s.stdin.(*os.File); ok && isTerminal(in) {
-		s.say("reading the text from the terminal: end it with Ctrl-D (on Windows Ctrl-Z and Enter)")
+		s.printMessage("reading the text from the terminal: end it with Ctrl-D (on Windows Ctrl-Z and Enter)")
 	}
 	r := rewrite.New(documents, style, marker.Default)
 	if err := citeText(ctx, r, s.stdin, out, c.JSON, c.Stream); err != nil {
@@ -86,7 +86,7 @@ func (c *citeCmd) Run(ctx context.Context, s surroundings) error {
 	}
 	if len(r.Sources()) == 0 && len(documents) > 0 {
 		fmt.Fprintf(s.stderr, "ibid: the text cites none of %s in %s: a document is cited by its place in the list, the first as [1]\n",
-			counted(len(documents), "document"), c.Documents)
+			countOf(len(documents), "document"), c.Documents)
 	}
 	return nil
 }

@@ -161,7 +161,7 @@ type citeConfig struct {
 	LinkDocuments bool `help:"Link sources to the address that a document declares as its own, except for uploads."`
 }
 
-func (c citeConfig) citing() cite.Options {
+func (c citeConfig) options() cite.Options {
 	source, _ := cite.SourceByName(c.Source) // the flag allows no other
 	return cite.Options{Source: source, LinkDocuments: c.LinkDocuments}
 }

@@ -44,7 +44,7 @@ func (c *copyCmd) Run(ctx context.Context, s surroundings) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, source.Close()) }()
-	address, err := upkeepConfig{placeConfig: to}.located(s.withPassword("IBID_TO_PASSWORD"))
+	address, err := upkeepConfig{placeConfig: to}.location(s.withPassword("IBID_TO_PASSWORD"))
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (c *copyCmd) Run(ctx context.Context, s surroundings) (err error) {
 	case err != nil:
 		return fmt.Errorf("copying %s to %s: %w", from, to, err)
 	}
-	return upkeepConfig{placeConfig: to, JSON: c.JSON}.show(s, r, "", "copied to "+to.String())
+	return upkeepConfig{placeConfig: to, JSON: c.JSON}.printReport(s, r, "", "copied to "+to.String())
 }
 
 // withPassword makes a store find its password in another variable.

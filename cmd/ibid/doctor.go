@@ -91,7 +91,7 @@ func (c *doctorCmd) Run(ctx context.Context, s surroundings) error {
 			return s.print(false, nil, line)
 		}
 	}
-	up.add(ok("version", "%s", built()))
+	up.add(ok("version", "%s", buildInfo()))
 	embedder := c.checkEmbedder(ctx, s, up)
 	up.add(c.checkParts(), c.checkEncoder())
 	c.checkStore(ctx, s, up, embedder)
@@ -125,7 +125,7 @@ func (c *doctorCmd) checkEmbedder(ctx context.Context, s surroundings, up *check
 		up.add(failed(check, err, "check --embed-model and --embed-base-url, or omit them to use the built-in model"))
 		return nil
 	case c.EmbedModel != "":
-		up.add(ok(check, "%s, %s for two texts", embedder.Space(), short(time.Since(start))))
+		up.add(ok(check, "%s, %s for two texts", embedder.Space(), shortDuration(time.Since(start))))
 	default:
 		up.add(ok(check, "%s, built in: no service needed", embedder.Space()))
 	}
@@ -161,7 +161,7 @@ func (c *doctorCmd) checkParts() finding {
 	for _, name := range partNames {
 		p, err := partOf(name)
 		if err == nil {
-			_, err = p.there(c.Data)
+			_, err = p.findInstalled(c.Data)
 		}
 		switch {
 		case err == nil:
@@ -169,7 +169,7 @@ func (c *doctorCmd) checkParts() finding {
 		case !errors.Is(err, fs.ErrNotExist):
 			damaged = append(damaged, err.Error())
 		case p.useless == "":
-			missing = append(missing, fmt.Sprintf("%s (%s) %s", name, megabytes(p.pkg.bytes), p.brings))
+			missing = append(missing, fmt.Sprintf("%s (%s) %s", name, megabytes(p.pkg.bytes), p.purpose))
 		}
 	}
 	f := ok("parts", "%s", cmp.Or(strings.Join(here, ", "), "none"))
@@ -242,7 +242,7 @@ func (c *doctorCmd) checkIndex(ctx context.Context, s surroundings, up *checkup,
 		up.add(failed("index", err, "check that the cluster runs and can be reached from here, and that its key is in "+
 			"the file of --index-key-file or in $IBID_INDEX_KEY; documents are stored meanwhile"))
 	case lag > 0:
-		up.add(warning("index", fmt.Sprintf("%s lacks the last %s of the library", c.Index, counted(int(lag), "change")),
+		up.add(warning("index", fmt.Sprintf("%s lacks the last %s of the library", c.Index, countOf(int(lag), "change")),
 			"a running server brings it up to date, as long as all replicas can be reached"))
 	default:
 		up.add(ok("index", "%s has all changes of the library", c.Index))
@@ -270,7 +270,7 @@ func (c *doctorCmd) checkLibrary(ctx context.Context, store *state.Store, up *ch
 	if err != nil {
 		return err
 	}
-	f := ok(check, "%s: %s in %s, %s", what, counted(documents, "document"), counted(len(roots), "folder"), counted(chunks, "chunk"))
+	f := ok(check, "%s: %s in %s, %s", what, countOf(documents, "document"), countOf(len(roots), "folder"), countOf(chunks, "chunk"))
 	if documents == 0 {
 		f.State, f.Next = stateWarning, ingestFirst
 	}
@@ -320,7 +320,7 @@ func (c *doctorCmd) checkEncoded(ctx context.Context, store *state.Store, up *ch
 	if err != nil {
 		return err
 	}
-	f := ok("encoded", "%d of %s encoded", done, counted(total, "chunk"))
+	f := ok("encoded", "%d of %s encoded", done, countOf(total, "chunk"))
 	if done < total {
 		f.Next = "a running server encodes the rest; 'ibid ingest --encode FOLDER' does so at once"
 	}
@@ -334,7 +334,7 @@ func checkCallers(ctx context.Context, store *state.Store, up *checkup) error {
 	if err != nil {
 		return err
 	}
-	valid := slices.DeleteFunc(slices.Clone(ring.Keys), expired)
+	valid := slices.DeleteFunc(slices.Clone(ring.Keys), isExpired)
 	up.add(ok("keys", "%d, %d of them valid: 'ibid serve' requires one if other machines can reach it, or with --auth on",
 		len(ring.Keys), len(valid)))
 	callers := []string{""}
@@ -346,14 +346,14 @@ func checkCallers(ctx context.Context, store *state.Store, up *checkup) error {
 		return err
 	}
 	if answers > 0 {
-		up.add(advice("answers", fmt.Sprintf("%s stored, %d of them with sources that have changed since", counted(answers, "answer"), changed),
+		up.add(advice("answers", fmt.Sprintf("%s stored, %d of them with sources that have changed since", countOf(answers, "answer"), changed),
 			"the page shows which, under History, and asks again"))
 	}
 	return nil
 }
 
-// expired reports whether a key is no longer valid.
-func expired(k retrieve.Key) bool { return !k.Expires.IsZero() && !time.Now().Before(k.Expires) }
+// isExpired reports whether a key is no longer valid.
+func isExpired(k retrieve.Key) bool { return !k.Expires.IsZero() && !time.Now().Before(k.Expires) }
 
 //go:embed sample.pdf
 var samplePDF []byte

@@ -112,10 +112,10 @@ func checkChat(ctx context.Context, check, name string, m answer.Model) (f findi
 		return failed(check, errors.New(name+" replied without text"),
 			"a model that only reasons needs a higher token limit in the server: raise it, or select another model"), false
 	case pieces == 1 && text.Len() > 20:
-		return warning(check, fmt.Sprintf("%s replies, but not as a stream: all of it arrived after %s", name, short(took)),
+		return warning(check, fmt.Sprintf("%s replies, but not as a stream: all of it arrived after %s", name, shortDuration(took)),
 			"turn on streaming in the server or its proxy; without it an answer appears only when it is complete"), true
 	}
-	f = ok(check, "%s: first words after %s, all %d tokens after %s", name, short(first), last.Usage.Completion, short(took))
+	f = ok(check, "%s: first words after %s, all %d tokens after %s", name, shortDuration(first), last.Usage.Completion, shortDuration(took))
 	if last.Usage.Reasoning > 0 {
 		f.Detail += fmt.Sprintf(", %d of them reasoning", last.Usage.Reasoning)
 	}
@@ -152,7 +152,7 @@ func checkWindow(ctx context.Context, m answer.Model, window int) finding {
 		}
 		last = p
 	}
-	took := short(time.Since(start))
+	took := shortDuration(time.Since(start))
 	if !last.Usage.Reported {
 		return warning(check,
 			fmt.Sprintf("a prompt of about %d tokens was accepted in %s, but the server does not report how much of it it read", sent, took),

@@ -132,9 +132,9 @@ func missedError(missed []string) error {
 	return &exitError{exitDamage, errors.New(strings.Join(missed, "; "))}
 }
 
-// missed describes the thresholds that are not met. A figure without a value
+// describeMissed describes the thresholds that are not met. A figure without a value
 // meets none.
-func (all thresholds) missed(figures []eval.Figure) []string {
+func (all thresholds) describeMissed(figures []eval.Figure) []string {
 	missed := []string{}
 	for _, t := range all {
 		at := slices.IndexFunc(figures, func(f eval.Figure) bool { return f.Name == t.figure })

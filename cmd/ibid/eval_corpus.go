@@ -153,7 +153,7 @@ func (c *corpus) fill(ctx context.Context, folder string, entries []eval.Entry) 
 		}
 	}
 	if empty := len(entries) - len(c.stored); empty > 0 {
-		c.say("%d documents of the corpus have no text, so no search can find them", empty)
+		c.printMessage("%d documents of the corpus have no text, so no search can find them", empty)
 	}
 	return nil
 }
@@ -207,7 +207,7 @@ func (c *corpus) match(ctx context.Context, questions []eval.Question, file stri
 		}
 	}
 	if len(missing) > 0 {
-		c.say("%s names %s not in the store, such as %s; they count as missed", file, counted(len(missing), "document"), missing[0])
+		c.printMessage("%s names %s not in the store, such as %s; they count as missed", file, countOf(len(missing), "document"), missing[0])
 	}
 	return nil
 }

@@ -13,20 +13,20 @@ import (
 type reportMeasure struct {
 	eval.Figure
 	quantile float64 // of the numerators; 0: the figure is a ratio of sums
-	part     func(o *outcome) part
+	ratio    func(o *outcome) ratio
 }
 
-// A part is one question's share of a figure: the sum of the numerators is
+// A ratio is one question's share of a figure: the sum of the numerators is
 // divided by the sum of the denominators. With a denominator of 0 the question
 // does not count.
-type part struct{ num, den float64 }
+type ratio struct{ num, den float64 }
 
-// of computes the figure; without a question that counts for it, Questions is 0.
-func (m reportMeasure) of(outcomes []outcome) eval.Figure {
-	var sum part
+// compute computes the figure; without a question that counts for it, Questions is 0.
+func (m reportMeasure) compute(outcomes []outcome) eval.Figure {
+	var sum ratio
 	var values []float64
 	for i := range outcomes {
-		p := m.part(&outcomes[i])
+		p := m.ratio(&outcomes[i])
 		if p.den == 0 {
 			continue
 		}
@@ -54,26 +54,26 @@ func shareOf(name, says string, among, is func(*outcome) bool) reportMeasure {
 }
 
 func ratioOf(name, says string, unit eval.Unit, among func(*outcome) bool, num, den func(*outcome) float64) reportMeasure {
-	return reportMeasure{Figure: eval.Figure{Name: name, Says: says, Unit: unit}, part: func(o *outcome) part {
+	return reportMeasure{Figure: eval.Figure{Name: name, Says: says, Unit: unit}, ratio: func(o *outcome) ratio {
 		if !among(o) {
-			return part{}
+			return ratio{}
 		}
-		return part{num(o), den(o)}
+		return ratio{num(o), den(o)}
 	}}
 }
 
 // The questions among which figures are measured.
-func (o *outcome) known() bool    { return o.Status != openStatus }
-func (o *outcome) searched() bool { return o.Error == "" || o.Retrieved != nil }
-func (o *outcome) placed() bool   { return o.Question.Placed() && o.searched() }
-func (o *outcome) named() bool    { return len(o.Question.Documents) > 0 && o.searched() }
+func (o *outcome) isKnown() bool      { return o.Status != openStatus }
+func (o *outcome) wasSearched() bool  { return o.Error == "" || o.Retrieved != nil }
+func (o *outcome) hasPlace() bool     { return o.Question.HasPlace() && o.wasSearched() }
+func (o *outcome) hasDocuments() bool { return len(o.Question.Documents) > 0 && o.wasSearched() }
 func (o *outcome) answerable() bool {
 	return !o.Question.Unanswerable && !o.Question.Open() && o.Error == ""
 }
-func (o *outcome) listed() bool   { _, known := o.wrongWords(); return o.answerable() && known }
-func (o *outcome) ranked() bool   { return o.listed() && o.Confidence != nil }
-func (o *outcome) answered() bool { return o.Answered }
-func (o *outcome) asked() bool    { return true }
+func (o *outcome) hasVerdict() bool    { _, known := o.wrongWords(); return o.answerable() && known }
+func (o *outcome) hasConfidence() bool { return o.hasVerdict() && o.Confidence != nil }
+func (o *outcome) answered() bool      { return o.Answered }
+func (o *outcome) asked() bool         { return true }
 
 func perQuestion(*outcome) float64 { return 1 }
 
@@ -86,11 +86,11 @@ func measures() []reportMeasure {
 	p50.quantile, p95.quantile = .50, .95
 	p95.Name, p95.Says = "p95", "the same for 95 % of the questions"
 	return slices.Concat([]reportMeasure{
-		shareOf("passed", "questions with nothing known to be wrong", (*outcome).known,
+		shareOf("passed", "questions with nothing known to be wrong", (*outcome).isKnown,
 			func(o *outcome) bool { return o.Status == passedStatus }),
 		ratioOf(fmt.Sprintf("recall@%d", recallRank), fmt.Sprintf("right documents among the first %d", recallRank), eval.ShareUnit,
-			(*outcome).named, (*outcome).recall, perQuestion),
-		shareOf("right_found", "questions with a right passage among those retrieved", (*outcome).placed,
+			(*outcome).hasDocuments, (*outcome).recall, perQuestion),
+		shareOf("right_found", "questions with a right passage among those retrieved", (*outcome).hasPlace,
 			func(o *outcome) bool {
 				return slices.ContainsFunc(o.Retrieved, func(p tracedPassage) bool { return p.Right })
 			}),
@@ -99,11 +99,11 @@ func measures() []reportMeasure {
 			func(o *outcome) bool {
 				return !slices.ContainsFunc(o.Retrieved, func(p tracedPassage) bool { return p.judgedRight() && p.Kept })
 			}),
-		shareOf("right", "answers with the right words, of the questions that list them", (*outcome).listed,
+		shareOf("right", "answers with the right words, of the questions that list them", (*outcome).hasVerdict,
 			func(o *outcome) bool { wrong, _ := o.wrongWords(); return wrong == "" }),
-		shareOf("best@1", "best sentence with the right words, of the questions that list them", (*outcome).ranked,
+		shareOf("best@1", "best sentence with the right words, of the questions that list them", (*outcome).hasConfidence,
 			func(o *outcome) bool { return o.foundBest(1) }),
-		shareOf(fmt.Sprintf("best@%d", bestSentences), "one of the best sentences with the right words", (*outcome).ranked,
+		shareOf(fmt.Sprintf("best@%d", bestSentences), "one of the best sentences with the right words", (*outcome).hasConfidence,
 			func(o *outcome) bool { return o.foundBest(bestSentences) }),
 		shareOf("false_refusals", "refused, of the questions with an answer", (*outcome).answerable,
 			func(o *outcome) bool { return !o.Answered }),

@@ -121,7 +121,7 @@ func (o *outcome) check() {
 	switch q := o.Question; {
 	case len(o.Why) > 0:
 		o.Status = failedStatus
-	case q.Unanswerable || o.Answered && (known || q.Placed()):
+	case q.Unanswerable || o.Answered && (known || q.HasPlace()):
 		o.Status = passedStatus
 	default:
 		o.Status = openStatus
@@ -195,10 +195,10 @@ func (o *outcome) wrongIn(text string) (why string, known bool) {
 	q := o.Question
 	holds := func(s string) bool { return eval.Holds(text, s) }
 	if len(q.Answers) > 0 && !slices.ContainsFunc(q.Answers, func(s string) bool { return holds(s) || eval.Resembles(text, s) }) {
-		return "the answer contains none of " + quoted(q.Answers), true
+		return "the answer contains none of " + quoteTexts(q.Answers), true
 	}
 	if gone := slices.DeleteFunc(slices.Clone(q.Words), holds); len(gone) > 0 {
-		return "the answer does not contain " + quoted(gone), true
+		return "the answer does not contain " + quoteTexts(gone), true
 	}
 	return "", len(q.Answers)+len(q.Words) > 0
 }
@@ -222,7 +222,7 @@ func (o *outcome) markRight() {
 // lostEvidence describes how all right passages were lost, if they were.
 func (o *outcome) lostEvidence() string {
 	q := o.Question
-	if !q.Placed() {
+	if !q.HasPlace() {
 		return ""
 	}
 	var right []string
@@ -239,13 +239,13 @@ func (o *outcome) lostEvidence() string {
 	}
 	where := "is from a right document (" + strings.Join(q.Documents, ", ") + ")"
 	if len(q.Quotes) > 0 {
-		where = "contains " + quoted(q.Quotes)
+		where = "contains " + quoteTexts(q.Quotes)
 	}
-	why := fmt.Sprintf("none of the %s %s", counted(len(o.Retrieved), "retrieved passage"), where)
+	why := fmt.Sprintf("none of the %s %s", countOf(len(o.Retrieved), "retrieved passage"), where)
 	if len(o.Missing) > 0 {
 		why += "; not in the store: " + strings.Join(o.Missing, ", ")
 	}
 	return why
 }
 
-func quoted(texts []string) string { return "“" + strings.Join(texts, "”, “") + "”" }
+func quoteTexts(texts []string) string { return "“" + strings.Join(texts, "”, “") + "”" }

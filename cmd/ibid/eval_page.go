@@ -66,7 +66,7 @@ func (r *evalReport) measure() {
 	}
 	r.Passed, r.Failed, r.Open = counts[passedStatus], counts[failedStatus], counts[openStatus]
 	for _, m := range measures() {
-		r.Figures = append(r.Figures, m.of(r.Outcomes))
+		r.Figures = append(r.Figures, m.compute(r.Outcomes))
 	}
 	r.Figures = slices.DeleteFunc(append(r.Figures, auroc(r.Outcomes)), func(f eval.Figure) bool { return f.Questions == 0 })
 }
@@ -75,9 +75,9 @@ func (r *evalReport) measure() {
 // models.
 func (r *evalReport) text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s of %s; %s\n", r.Folder, counted(len(r.Outcomes), "question"), r.File, counted(r.Documents, "document"))
+	fmt.Fprintf(&b, "%s: %s of %s; %s\n", r.Folder, countOf(len(r.Outcomes), "question"), r.File, countOf(r.Documents, "document"))
 	if len(r.Unread) > 0 {
-		fmt.Fprintf(&b, "%s could not be read; --html lists the reasons\n", counted(len(r.Unread), "file"))
+		fmt.Fprintf(&b, "%s could not be read; --html lists the reasons\n", countOf(len(r.Unread), "file"))
 	}
 	fmt.Fprintf(&b, "passed %d, failed %d", r.Passed, r.Failed)
 	if r.Open > 0 {
@@ -112,7 +112,7 @@ func pageTemplate() *template.Template {
 	return template.Must(template.New("page").Funcs(template.FuncMap{
 		"plain":   printable, // documents and models may be hostile
 		"excerpt": func(n int, s string) string { return printable(oneLine(s, n)) },
-		"counted": counted,
+		"counted": countOf,
 		"date":    func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") },
 		"clock":   eval.SecondsUnit.Write,
 		"two":     func(x float64) string { return fmt.Sprintf("%.2f", x) },

@@ -56,7 +56,7 @@ func (c *evalAnswersCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err != nil {
 		return usageError("reading the set %s: %w", c.Dir, err)
 	}
-	corpus, err := c.searched(ctx, s, func(out *corpus) error { return out.fill(ctx, c.Dir, set.Documents) })
+	corpus, err := c.openCorpus(ctx, s, func(out *corpus) error { return out.fill(ctx, c.Dir, set.Documents) })
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (c *evalReportCmd) Run(ctx context.Context, s surroundings) (err error) {
 		return err
 	}
 	sync.Exclude = append(sync.Exclude, c.Exclude...)
-	corpus, err := c.searched(ctx, s, func(out *corpus) (err error) {
+	corpus, err := c.openCorpus(ctx, s, func(out *corpus) (err error) {
 		if report.Unread, err = out.readFolder(ctx, c.Folder, sync, c.readConfig); err != nil {
 			return err
 		}
@@ -108,8 +108,8 @@ func (c *evalReportCmd) Run(ctx context.Context, s surroundings) (err error) {
 	return c.report(ctx, corpus, questions, report, limits)
 }
 
-// searched opens a corpus, which is searched with the reranker if there is one.
-func (c *reportConfig) searched(ctx context.Context, s surroundings, fill func(*corpus) error) (*corpus, error) {
+// openCorpus opens a corpus, which is searched with the reranker if there is one.
+func (c *reportConfig) openCorpus(ctx context.Context, s surroundings, fill func(*corpus) error) (*corpus, error) {
 	options, err := c.index(c.endpointConfig, s.getenv)
 	if err != nil {
 		return nil, err
@@ -127,7 +127,7 @@ func (c *reportConfig) report(ctx context.Context, corpus *corpus, questions []e
 		return err
 	}
 	report.measure()
-	report.Missed = limits.missed(report.Figures)
+	report.Missed = limits.describeMissed(report.Figures)
 	if c.HTML != "" {
 		var page bytes.Buffer
 		if err := report.writeHTML(&page); err != nil {

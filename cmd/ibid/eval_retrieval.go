@@ -30,10 +30,10 @@ type evalRetrievalCmd struct {
 
 // A measuredSearch is a search whose results are measured.
 type measuredSearch struct {
-	name    string
-	options retrieve.Options
-	whole   bool        // with all chunks encoded in advance
-	values  [][]float64 // [metric][query]; nil before it is measured
+	name        string
+	options     retrieve.Options
+	encodeFirst bool        // with all chunks encoded in advance
+	values      [][]float64 // [metric][query]; nil before it is measured
 }
 
 // searches are the three built-in ones and, if there is one, those with an encoder. The
@@ -52,7 +52,7 @@ func (c *evalRetrievalCmd) searches() (_ []measuredSearch, closer func() error, 
 		}
 		closer = m.Close
 		all = append(all, measuredSearch{name: "encoded", options: retrieve.Options{Encoder: m}},
-			measuredSearch{name: "complete", options: retrieve.Options{Encoder: m}, whole: true})
+			measuredSearch{name: "complete", options: retrieve.Options{Encoder: m}, encodeFirst: true})
 	}
 	return all, closer, nil
 }
@@ -99,7 +99,7 @@ func (c *evalRetrievalCmd) Run(ctx context.Context, s surroundings) (err error) 
 	}
 	defer func() { err = errors.Join(err, corpus.close()) }()
 
-	queries := sample(set.Judged(), c.Sample)
+	queries := sample(set.JudgedQueries(), c.Sample)
 	if err := corpus.measure(ctx, searches, queries, set); err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func (c *evalRetrievalCmd) Run(ctx context.Context, s surroundings) (err error) 
 		return err
 	}
 	report := map[string]any{"queries": len(queries), "documents": len(set.Documents), "chunks": chunks, "compared": compared,
-		"skipped": len(set.Queries) - len(set.Judged()), // without a relevant document
+		"skipped": len(set.Queries) - len(set.JudgedQueries()), // without a relevant document
 		"space":   corpus.embedder.Space(), "judgements": set.Judgements}
 	text := fmt.Sprintf("%s: %d queries of %s; %d without a relevant document left out; %d documents in %d chunks; %s\n",
 		filepath.Base(c.Dir), len(queries), set.Judgements, report["skipped"], len(set.Documents), chunks, report["space"])
@@ -124,7 +124,7 @@ func (c *evalRetrievalCmd) Run(ctx context.Context, s surroundings) (err error) 
 		rows += fmt.Sprintf("%s - %s: %s %+.4f, p = %.2g (better on %d queries, worse on %d)\n",
 			p.A, p.B, p.Metric, p.Difference, p.P, p.Better, p.Worse)
 	}
-	return errors.Join(s.print(c.JSON, report, text+rows), missedError(limits.missed(figures)))
+	return errors.Join(s.print(c.JSON, report, text+rows), missedError(limits.describeMissed(figures)))
 }
 
 // showSearches adds the means of each search to a report, and returns them as rows and
@@ -192,14 +192,14 @@ func (c *corpus) measure(ctx context.Context, searches []measuredSearch, queries
 }
 
 func (c *corpus) indexOf(ctx context.Context, x measuredSearch) (*retrieve.Index, error) {
-	if !x.whole {
-		return c.With(ctx, c.embedder, x.options)
+	if !x.encodeFirst {
+		return c.NewIndex(ctx, c.embedder, x.options)
 	}
 	index, err := c.Encoded(ctx, c.embedder, x.options)
 	if err != nil {
 		return nil, err
 	}
-	return index, index.Encode(ctx, retrieve.Encoding{Workers: runtime.GOMAXPROCS(0), Progress: metered(c.stderr, "chunks encoded")})
+	return index, index.Encode(ctx, retrieve.Encoding{Workers: runtime.GOMAXPROCS(0), Progress: newProgress(c.stderr, "chunks encoded")})
 }
 
 func (c *evalRetrievalCmd) writeDetails(queries []eval.Query, searches []measuredSearch, metrics []eval.Metric) error {

@@ -68,7 +68,7 @@ func fetchFile(ctx context.Context, address, folder string, progress func(done, 
 		}
 	}
 	if err == nil {
-		_, err = keep(filepath.Join(folder, name), reply.Body, maxDownload, func(n int64) {
+		_, err = writeLimited(filepath.Join(folder, name), reply.Body, maxDownload, func(n int64) {
 			timer.Reset(stalled)
 			progress(int(n), int(max(0, reply.ContentLength)))
 		})
@@ -85,8 +85,8 @@ func fetchFile(ctx context.Context, address, folder string, progress func(done, 
 	return nil
 }
 
-// keep writes a stream to a file, at most limit bytes, and reports how many there are.
-func keep(to string, from io.Reader, limit int64, progress func(n int64)) (n int64, err error) {
+// writeLimited writes a stream to a file, at most limit bytes, and reports how many there are.
+func writeLimited(to string, from io.Reader, limit int64, progress func(n int64)) (n int64, err error) {
 	out, err := os.Create(to)
 	if err != nil {
 		return 0, err
@@ -109,35 +109,35 @@ func keep(to string, from io.Reader, limit int64, progress func(n int64)) (n int
 // A finder looks for files by their names, in a folder, in an archive, and in archives in
 // that. It unpacks a limited number of bytes.
 type finder struct {
-	wants   []string // in which "*" is any beginning
-	scratch string
-	left    int64             // how many bytes may still be unpacked
-	found   map[string]string // the paths, by the wanted names
+	patterns []string // in which "*" is any beginning
+	scratch  string
+	left     int64             // how many bytes may still be unpacked
+	found    map[string]string // the paths, by the wanted names
 
 	unpacked int // number of files
 }
 
-// look finds the files in a folder, without its subfolders, or in a file.
-func (f *finder) look(from string) error {
+// findFiles finds the files in a folder, without its subfolders, or in a file.
+func (f *finder) findFiles(from string) error {
 	info, err := os.Stat(from)
 	if err != nil {
 		return err
 	}
 	if !info.IsDir() {
-		return f.note(filepath.Base(from), from, 2)
+		return f.addFile(filepath.Base(from), from, 2)
 	}
 	entries, err := os.ReadDir(from)
 	for _, e := range entries {
 		if e.Type().IsRegular() {
-			err = errors.Join(err, f.note(e.Name(), filepath.Join(from, e.Name()), 2))
+			err = errors.Join(err, f.addFile(e.Name(), filepath.Join(from, e.Name()), 2))
 		}
 	}
 	return err
 }
 
-// use returns the wanted name that a file has; empty without one, or if another has it.
-func (f *finder) use(name string) string {
-	for _, want := range f.wants {
+// matchName returns the wanted name that a file has; empty without one, or if another has it.
+func (f *finder) matchName(name string) string {
+	for _, want := range f.patterns {
 		if matches, _ := path.Match(want, path.Base(name)); matches && f.found[want] == "" {
 			return want
 		}
@@ -145,10 +145,10 @@ func (f *finder) use(name string) string {
 	return ""
 }
 
-// note keeps a file if it is wanted, or unpacks the wanted files of an archive, and of
+// addFile keeps a file if it is wanted, or unpacks the wanted files of an archive, and of
 // archives in it to the given depth.
-func (f *finder) note(name, at string, depth int) error {
-	if use := f.use(name); use != "" {
+func (f *finder) addFile(name, at string, depth int) error {
+	if use := f.matchName(name); use != "" {
 		f.found[use] = at
 		return nil
 	}
@@ -159,16 +159,16 @@ func (f *finder) note(name, at string, depth int) error {
 		return nil
 	}
 	err := open(at, func(name string, from io.Reader) error {
-		if f.use(name) == "" && (depth == 1 || each[path.Ext(name)] == nil) {
+		if f.matchName(name) == "" && (depth == 1 || each[path.Ext(name)] == nil) {
 			return nil
 		}
 		f.unpacked++
 		to := filepath.Join(f.scratch, fmt.Sprintf("unpacked-%d", f.unpacked))
-		n, err := keep(to, from, f.left, func(int64) {})
+		n, err := writeLimited(to, from, f.left, func(int64) {})
 		if f.left -= n; err != nil {
 			return fmt.Errorf("unpacking %s: %w", name, err)
 		}
-		return f.note(name, to, depth-1)
+		return f.addFile(name, to, depth-1)
 	})
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)

@@ -31,7 +31,7 @@ type folder struct {
 
 	crawl     crawlConfig   // of a site
 	attempted time.Time     // when the site was last read
-	again     chan struct{} // asks for the site to be read before it is due
+	reread    chan struct{} // asks for the site to be read before it is due
 	onPage    func(done, total int)
 	onNotice  func(site.Notice) // about a site
 
@@ -125,7 +125,7 @@ func (f *folder) sync(ctx context.Context, each func(c ingest.Change, isNew bool
 			return err
 		}
 	}
-	return f.lib.follow(ctx) // so that the next question need not
+	return f.lib.followIndex(ctx) // so that the next question need not
 }
 
 // isNew records the outcome for a file, and reports whether it is new.
@@ -147,7 +147,7 @@ func (f *folder) isNew(c ingest.Change) bool {
 func claimRoot(ctx context.Context, l retrieve.Ledger, root string, onWait func(root, worker string, since time.Time)) (
 	_ context.Context, release func(), err error) {
 	job := "sync of " + root
-	claimed, release, err := retrieve.Hold(ctx, ctx, l, job, "sync", func(held *retrieve.HeldError) {
+	claimed, release, err := retrieve.HoldJob(ctx, ctx, l, job, "sync", func(held *retrieve.HeldError) {
 		if j, err := l.Job(ctx, job); err == nil {
 			onWait(root, held.Worker, j.Started)
 		}
@@ -247,7 +247,7 @@ func (p *syncProgress) syncFolder(ctx context.Context, f *folder, logger *slog.L
 	start := time.Now()
 	f.onWait = func(root, worker string, since time.Time) {
 		logger.Info("another process is reading the folder: its changes appear as they are stored",
-			"root", root, "by", retrieve.WhoIs(worker), "since", since)
+			"root", root, "by", retrieve.DescribeWorker(worker), "since", since)
 	}
 	err = f.sync(ctx, func(ch ingest.Change, isNew bool) error {
 		root = ch.Root

@@ -88,5 +88,5 @@ func getList(ctx context.Context, client *http.Client, url string, list any) boo
 // modelHint says how to use the models of a server.
 func modelHint(s web.ModelServer) string {
 	return fmt.Sprintf("Found %s with %s: ibid serve --base-url %s --model %s",
-		s.Name, counted(len(s.Models), "model"), s.BaseURL, printable(s.Models[0]))
+		s.Name, countOf(len(s.Models), "model"), s.BaseURL, printable(s.Models[0]))
 }

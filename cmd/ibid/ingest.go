@@ -63,10 +63,10 @@ func (c *ingestCmd) Run(ctx context.Context, s surroundings) (err error) {
 		return err
 	}
 	if total.Skipped > 0 && !c.JSON {
-		s.say("the reason is next to each skipped file; 'ibid ingest --help' lists the formats")
+		s.printMessage("the reason is next to each skipped file; 'ibid ingest --help' lists the formats")
 	}
 	if c.Encode {
-		work := retrieve.Encoding{Workers: c.workers(), Progress: metered(s.stderr, "chunks encoded")}
+		work := retrieve.Encoding{Workers: c.workers(), Progress: newProgress(s.stderr, "chunks encoded")}
 		if err := lib.Encode(ctx, work); err != nil {
 			return fmt.Errorf("encoding: %w", err)
 		}
@@ -84,7 +84,7 @@ func (c *ingestCmd) readOnce(ctx context.Context, folders []*folder, report *ing
 		f.syncer.Force = c.Force
 		f.onWait = func(root, worker string, since time.Time) {
 			fmt.Fprintf(messages, "ibid: %s has been reading %s since %s: waiting for it to finish; its changes appear as they are stored\n",
-				printable(retrieve.WhoIs(worker)), printable(root), since.Format(time.TimeOnly))
+				printable(retrieve.DescribeWorker(worker)), printable(root), since.Format(time.TimeOnly))
 		}
 		f.onPage = func(done, total int) {
 			if report.meter != nil {
@@ -108,7 +108,7 @@ func (c *ingestCmd) readOnce(ctx context.Context, folders []*folder, report *ing
 		}
 		if err != nil {
 			if errors.Is(err, context.Canceled) {
-				s.say("stopped after %s: the next run resumes there", counted(total.Seen, "file"))
+				s.printMessage("stopped after %s: the next run resumes there", countOf(total.Seen, "file"))
 			}
 			return total, err
 		}
@@ -148,7 +148,7 @@ func (t *tally) add(c ingest.Change) {
 
 func (t tally) String() string {
 	return fmt.Sprintf("%s: %d added, %d updated, %d unchanged, %d renamed, %d skipped, %d failed; %d removed",
-		counted(t.Seen, "file"), t.Added, t.Updated, t.Unchanged, t.Renamed, t.Skipped, t.Failed, t.Removed)
+		countOf(t.Seen, "file"), t.Added, t.Updated, t.Unchanged, t.Renamed, t.Skipped, t.Failed, t.Removed)
 }
 
 // An ingestReport prints the progress of an ingest: as JSON, as a line per file
@@ -216,14 +216,14 @@ func changeLine(c ingest.Change) string {
 	case c.CopyOf != "":
 		line += " (a copy of " + rewrite.VisibleName(c.Root+"/"+c.CopyOf) + ")"
 	case c.Pages > 0:
-		line += fmt.Sprintf(" (%s, %s)", counted(c.Pages, "page"), counted(c.Chunks, "chunk"))
+		line += fmt.Sprintf(" (%s, %s)", countOf(c.Pages, "page"), countOf(c.Chunks, "chunk"))
 	case c.Chunks > 0:
-		line += fmt.Sprintf(" (%s)", counted(c.Chunks, "chunk"))
+		line += fmt.Sprintf(" (%s)", countOf(c.Chunks, "chunk"))
 	}
 	return printable(line) + "\n"
 }
 
-func counted(n int, thing string) string {
+func countOf(n int, thing string) string {
 	if n != 1 {
 		thing += "s"
 	}

@@ -113,14 +113,14 @@ func (c placeConfig) withKeys(ctx context.Context, s surroundings, do func(*stat
 	})
 }
 
-// table prints lines as JSON, or for people as a table; none is what they see if
+// printTable prints lines as JSON, or for people as a table; none is what they see if
 // there is no line.
-func table[T any](s surroundings, asJSON bool, lines []T, none, header string, row func(T) string) error {
+func printTable[T any](s surroundings, asJSON bool, lines []T, none, header string, row func(T) string) error {
 	if asJSON {
 		return json.NewEncoder(s.stdout).Encode(lines)
 	}
 	if len(lines) == 0 {
-		s.say("%s", none)
+		s.printMessage("%s", none)
 		return nil
 	}
 	w := tabwriter.NewWriter(s.stdout, 0, 0, 2, ' ', 0)
@@ -165,16 +165,16 @@ type keysListCmd struct {
 
 // Run lists the keys.
 func (c *keysListCmd) Run(ctx context.Context, s surroundings) error {
-	return c.withKeys(ctx, s, func(_ *state.Store, ring retrieve.Ring) error { return c.show(s, ring) })
+	return c.withKeys(ctx, s, func(_ *state.Store, ring retrieve.Ring) error { return c.printKeys(s, ring) })
 }
 
-func (c *keysListCmd) show(s surroundings, ring retrieve.Ring) error {
+func (c *keysListCmd) printKeys(s surroundings, ring retrieve.Ring) error {
 	if ring.Damaged > 0 {
 		next := ": 'ibid verify' names them"
 		if c.remote() {
 			next = ""
 		}
-		s.say("%d keys or sessions are damaged and do not work%s", ring.Damaged, next)
+		s.printMessage("%d keys or sessions are damaged and do not work%s", ring.Damaged, next)
 	}
 	lines := make([]keyLine, len(ring.Keys))
 	for i, k := range ring.Keys {
@@ -187,9 +187,9 @@ func (c *keysListCmd) show(s surroundings, ring retrieve.Ring) error {
 		return t.Local().Format("2006-01-02 15:04")
 	}
 	none := fmt.Sprintf("there are no keys in %s: 'ibid keys make NAME' makes one", c.placeConfig)
-	return table(s, c.JSON, lines, none, "ID\tNAME\tSCOPE\tCOLLECTIONS\tMADE\tLAST USED\tEXPIRES\n", func(l keyLine) string {
+	return printTable(s, c.JSON, lines, none, "ID\tNAME\tSCOPE\tCOLLECTIONS\tMADE\tLAST USED\tEXPIRES\n", func(l keyLine) string {
 		expires := day(l.Expires, "never")
-		if expired(retrieve.Key{Expires: l.Expires}) {
+		if isExpired(retrieve.Key{Expires: l.Expires}) {
 			expires += " (expired)"
 		}
 		return strings.Join([]string{l.ID, printable(l.Name), l.Scope, printable(cmp.Or(strings.Join(l.Collections, ", "), "all")),
@@ -239,7 +239,7 @@ func (c *keysLogCmd) Run(ctx context.Context, s surroundings) error {
 		return fmt.Errorf("reading the records of the key: %w", err)
 	}
 	none := fmt.Sprintf("there is no record of the key %q in %s", c.Key, c.placeConfig)
-	return table(s, c.JSON, lines, none, "STARTED\tSECONDS\tKIND\tSTATE\tRUN\n", func(l askedLine) string {
+	return printTable(s, c.JSON, lines, none, "STARTED\tSECONDS\tKIND\tSTATE\tRUN\n", func(l askedLine) string {
 		return fmt.Sprintf("%s\t%.1f\t%s\t%s\t%s", l.Started.Local().Format("2006-01-02 15:04"), float64(l.Took)/1000, l.Kind, l.State, l.Run)
 	})
 }

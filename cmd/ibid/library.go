@@ -55,7 +55,7 @@ func openLibrary(ctx context.Context, c storeConfig, o retrieve.Options, s surro
 	if err != nil {
 		return nil, err
 	}
-	return c.over(ctx, store, embedder, o, s)
+	return c.openOver(ctx, store, embedder, o, s)
 }
 
 // openAnswerer opens the library, and returns what answers questions from it with the
@@ -74,7 +74,7 @@ func openAnswerer(ctx context.Context, c storeConfig, r rerankConfig, m modelCon
 		a, err = lib.answerer(ctx, m, e)
 	}
 	if err == nil {
-		err = lib.believe(ctx, a, m, e)
+		err = lib.applyTrial(ctx, a, m, e)
 	}
 	if err != nil {
 		return nil, nil, errors.Join(err, lib.close())
@@ -82,9 +82,9 @@ func openAnswerer(ctx context.Context, c storeConfig, r rerankConfig, m modelCon
 	return lib, a, nil
 }
 
-// over returns the library of an open store, with the encoder if there is one. Its
+// openOver returns the library of an open store, with the encoder if there is one. Its
 // close closes both. If it fails, the store is closed.
-func (c storeConfig) over(ctx context.Context, store *state.Store, embedder retrieve.Embedder, o retrieve.Options, s surroundings) (
+func (c storeConfig) openOver(ctx context.Context, store *state.Store, embedder retrieve.Embedder, o retrieve.Options, s surroundings) (
 	*openedLibrary, error) {
 	l := &openedLibrary{place: c.place(), embedder: embedder, surroundings: s}
 	encoder, err := c.encoder()
@@ -94,24 +94,24 @@ func (c storeConfig) over(ctx context.Context, store *state.Store, embedder retr
 		err = fmt.Errorf("searching without the encoder: %w", err)
 	}
 	if err != nil {
-		s.say("%v", err)
+		s.printMessage("%v", err)
 	}
-	o.Rebuilding = metered(s.stderr, "documents in the search index")
-	o.Damaged = func(err error) { s.say("%v; it is built again from the library", err) }
-	o.Unwritten = func(err error) { s.say("%v; the next search builds the rest again", err) }
+	o.Rebuilding = newProgress(s.stderr, "documents in the search index")
+	o.Damaged = func(err error) { s.printMessage("%v; it is built again from the library", err) }
+	o.Unwritten = func(err error) { s.printMessage("%v; the next search builds the rest again", err) }
 	o.Feeding = func(err error) {
 		if err == nil {
-			s.say("the search index at %s is brought up to date again", l.place.index.Index)
+			s.printMessage("the search index at %s is brought up to date again", l.place.index.Index)
 			return
 		}
-		s.say("the search index at %s lags, and storing goes on: %v", l.place.index.Index, err)
+		s.printMessage("the search index at %s lags, and storing goes on: %v", l.place.index.Index, err)
 	}
 	at, err := l.place.open(s)
 	if err == nil {
 		l.damaged, err = store.Damaged(ctx)
 	}
 	if err == nil {
-		if l.Library, err = library.Over(ctx, at, store, embedder, o); err != nil {
+		if l.Library, err = library.OpenWithState(ctx, at, store, embedder, o); err != nil {
 			err = fmt.Errorf("opening %s: %w", l.place, err)
 		}
 	}
@@ -146,8 +146,8 @@ func (l *openedLibrary) closeEncoders() (err error) {
 	return err
 }
 
-// metered shows how far something is done, unless that is at once.
-func metered(stderr io.Writer, what string) func(done, total int) {
+// newProgress shows how far something is done, unless that is at once.
+func newProgress(stderr io.Writer, what string) func(done, total int) {
 	var shown *meter
 	return func(done, total int) {
 		if shown == nil && done >= total {
@@ -173,14 +173,14 @@ func (l *openedLibrary) writers() int {
 	return 1
 }
 
-// follow brings the search index up to date, so that the next question need not. An
+// followIndex brings the search index up to date, so that the next question need not. An
 // index in a cluster may lag: what is stored is stored.
-func (l *openedLibrary) follow(ctx context.Context) error {
+func (l *openedLibrary) followIndex(ctx context.Context) error {
 	err := l.Follow(ctx)
 	if err == nil || ctx.Err() != nil || l.place.index.Index.cluster == nil {
 		return err
 	}
-	l.say("%v: the next server or command goes on", err)
+	l.printMessage("%v: the next server or command goes on", err)
 	return nil
 }
 
@@ -227,7 +227,7 @@ func folderBytes(dir string) (bytes int64) {
 	return bytes
 }
 
-func (l *openedLibrary) reachable(ctx context.Context) error {
+func (l *openedLibrary) checkReachable(ctx context.Context) error {
 	_, _, err := l.State.Revision(ctx)
 	if err == nil && l.place.Data != "" {
 		err = cmp.Or(l.State.CheckRoom(), checkSpace(l.place.Data))
@@ -262,7 +262,7 @@ func (l *openedLibrary) nameDamage() error {
 	found, err := l.State.Damaged(context.Background())
 	for _, d := range found {
 		if !slices.Contains(l.damaged, d) {
-			l.say("damage in %s: %s", l.place, damageLine(d))
+			l.printMessage("damage in %s: %s", l.place, damageLine(d))
 		}
 	}
 	return err
@@ -338,7 +338,7 @@ func (l *openedLibrary) answerer(ctx context.Context, c modelConfig, e endpointC
 		return nil, err
 	}
 	a.Retriever, a.Embedder, a.Encoder = l.Index, l.embedder, l.Encoder
-	return a, l.remember(ctx, a, c, e)
+	return a, l.rememberAbilities(ctx, a, c, e)
 }
 
 func newAnswerer(c modelConfig, e endpointConfig, getenv func(string) string) (*answer.Answerer, error) {
@@ -468,7 +468,7 @@ func (o *originals) DrawPage(ctx context.Context, doc *ingest.Document, page int
 
 // Original returns the file that a document was read from.
 func (o *originals) Original(ctx context.Context, doc *ingest.Document) ([]byte, error) {
-	if data, err := o.stored(ctx, doc); !errors.Is(err, fs.ErrNotExist) {
+	if data, err := o.storedFile(ctx, doc); !errors.Is(err, fs.ErrNotExist) {
 		return data, err
 	}
 	files, closer, err := o.folder(ctx, doc)
@@ -483,8 +483,8 @@ func (o *originals) Original(ctx context.Context, doc *ingest.Document) ([]byte,
 	return data, err
 }
 
-// stored returns the file of a document in a store that has uploaded files.
-func (o *originals) stored(ctx context.Context, doc *ingest.Document) ([]byte, error) {
+// storedFile returns the file of a document in a store that has uploaded files.
+func (o *originals) storedFile(ctx context.Context, doc *ingest.Document) ([]byte, error) {
 	id, err := o.find(ctx, doc)
 	if err != nil {
 		return nil, err

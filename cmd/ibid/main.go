@@ -96,8 +96,8 @@ func version() string {
 	return "ibid development"
 }
 
-// built adds the release of Go, the system and the build tags.
-func built() string {
+// buildInfo names the release of Go, the system and the build tags.
+func buildInfo() string {
 	v := fmt.Sprintf("%s, %s %s/%s", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {

@@ -34,7 +34,7 @@ func (c *mcpCmd) Run(ctx context.Context, s surroundings) (err error) {
 	}
 	return web.ServeMCP(ctx, web.Options{
 		Asker: answerer, Summarizer: answerer,
-		Searcher: lib.Index, Library: lib.Index, Citing: c.citing(), PublicURL: c.PublicURL, Version: version(),
+		Searcher: lib.Index, Library: lib.Index, Citing: c.options(), PublicURL: c.PublicURL, Version: version(),
 		Logger: newLogger(s.stderr, c.LogLevel, false),
 	}, c.Collection, io.NopCloser(s.stdin), unclosed{s.stdout})
 }

@@ -76,11 +76,11 @@ func (m *meter) end() {
 	m.clear()
 	if m.done == m.total && m.total > 0 {
 		took := time.Since(m.start)
-		fmt.Fprintf(m.out, "%d %s in %s (%s)\n", m.done, m.what, short(took), m.rate(took))
+		fmt.Fprintf(m.out, "%d %s in %s (%s)\n", m.done, m.what, shortDuration(took), m.rate(took))
 	}
 }
 
-func short(d time.Duration) string {
+func shortDuration(d time.Duration) string {
 	if d < time.Second {
 		return d.Round(time.Millisecond).String()
 	}

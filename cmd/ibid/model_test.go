@@ -218,14 +218,14 @@ func TestSelfTestBreaksOff(t *testing.T) {
 				return calls - before
 			}
 			for i := range tt.questions {
-				if made := ask(); (made > 0) != (i < mostTries) || test.unfinished() == nil {
-					t.Errorf("%d calls after question %d, unfinished: %v", made, i+1, test.unfinished())
+				if made := ask(); (made > 0) != (i < mostTries) || test.brokenError() == nil {
+					t.Errorf("%d calls after question %d, unfinished: %v", made, i+1, test.brokenError())
 				}
 			}
 			fails = 0
 			ask()
-			if done := test.unfinished() == nil; done != (tt.kept == 1) || test.trust.Distrust == "" == done {
-				t.Errorf("after %d tries that broke off: %+v, unfinished: %v", tt.questions, test.trust, test.unfinished())
+			if done := test.brokenError() == nil; done != (tt.kept == 1) || test.trust.Distrust == "" == done {
+				t.Errorf("after %d tries that broke off: %+v, unfinished: %v", tt.questions, test.trust, test.brokenError())
 			}
 			if kept != tt.kept {
 				t.Errorf("%d results kept", kept)

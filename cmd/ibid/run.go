@@ -63,8 +63,8 @@ func (s surroundings) print(asJSON bool, v any, text string) error {
 	return err
 }
 
-// say prints a message about the run.
-func (s surroundings) say(format string, args ...any) {
+// printMessage prints a message about the run.
+func (s surroundings) printMessage(format string, args ...any) {
 	fmt.Fprintf(s.stderr, "ibid: %s\n", printable(fmt.Sprintf(format, args...)))
 }
 
@@ -159,7 +159,7 @@ func newParser(c any, getenv func(string) string, options ...kong.Option) (*kong
 			"if the documents do not answer a question, Ibid says so."),
 		kong.UsageOnError(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
-		kong.Vars{"strategies": strings.Join(answer.Strategies(), ", "), "version": built(), "data": defaultDataDir(getenv),
+		kong.Vars{"strategies": strings.Join(answer.Strategies(), ", "), "version": buildInfo(), "data": defaultDataDir(getenv),
 			"stores": exampleStore, "default_collection": ingest.DefaultCollection, "confidence": fmt.Sprint(answer.DefaultConfidence),
 			"max_pages": strconv.Itoa(site.DefaultPages), "max_depth": strconv.Itoa(site.DefaultDepth),
 			"first": openai.DefaultFirstToken.String(), "idle": openai.DefaultIdle.String(), "total": openai.DefaultTotal.String()},

@@ -24,29 +24,29 @@ func trialNote(c modelConfig, e endpointConfig) string {
 	return "self-test " + hex.EncodeToString(sum[:8])
 }
 
-// tried returns the result of the models' trial; false if there was none.
-func (l *openedLibrary) tried(ctx context.Context, c modelConfig, e endpointConfig) (r trial.Result, known bool, err error) {
+// trialResult returns the result of the models' trial; false if there was none.
+func (l *openedLibrary) trialResult(ctx context.Context, c modelConfig, e endpointConfig) (r trial.Result, known bool, err error) {
 	known, err = readNote(ctx, l.State, trialNote(c, e), "the result of the model's self-test", &r)
 	return r, known, err
 }
 
-// writer returns the model that writes answers; empty if they are quoted, as they are
+// writerModel returns the model that writes answers; empty if they are quoted, as they are
 // where the model did not pass its self-test.
-func (srv *server) writer(ctx context.Context) string {
-	if r, _ := srv.tested(ctx); r.Trust().Distrust != "" {
+func (srv *server) writerModel(ctx context.Context) string {
+	if r, _ := srv.testResult(ctx); r.Trust().Distrust != "" {
 		return ""
 	}
-	return srv.now(ctx).model.Model
+	return srv.currentModels(ctx).model.Model
 }
 
-// tested returns the result of the self-test of the model in use; false if one is still to
+// testResult returns the result of the self-test of the model in use; false if one is still to
 // come.
-func (srv *server) tested(ctx context.Context) (r trial.Result, known bool) {
-	m := srv.now(ctx)
+func (srv *server) testResult(ctx context.Context) (r trial.Result, known bool) {
+	m := srv.currentModels(ctx)
 	if m.model.Model == "" || m.model.NoSelfTest {
 		return r, true
 	}
-	r, known, err := srv.lib.tried(ctx, m.model, m.endpoint)
+	r, known, err := srv.lib.trialResult(ctx, m.model, m.endpoint)
 	if err != nil && ctx.Err() == nil {
 		srv.logger.Warn("the result of the model's self-test is unknown: the model is shown as the writer", "error", err)
 	}
@@ -58,7 +58,7 @@ const unmeasured = "the model is believed until its self-test has ended, which b
 
 // selfTest says what /readyz tells about the self-test.
 func (srv *server) selfTest(ctx context.Context) string {
-	r, known := srv.tested(ctx)
+	r, known := srv.testResult(ctx)
 	switch why := r.Trust().Distrust; {
 	case !known:
 		return unmeasured
@@ -85,9 +85,9 @@ func (c modelConfig) servers(a *answer.Answerer, e endpointConfig) iter.Seq2[str
 	}
 }
 
-// remember has the models of an answerer begin with what was found out about their
+// rememberAbilities has the models of an answerer begin with what was found out about their
 // servers, and stores what is found out from now on.
-func (l *openedLibrary) remember(ctx context.Context, a *answer.Answerer, c modelConfig, e endpointConfig) error {
+func (l *openedLibrary) rememberAbilities(ctx context.Context, a *answer.Answerer, c modelConfig, e endpointConfig) error {
 	for note, client := range c.servers(a, e) {
 		var known openai.Abilities
 		if _, err := readNote(ctx, l.State, note, "what the server of the model "+c.Model+" can do", &known); err != nil {
@@ -97,19 +97,19 @@ func (l *openedLibrary) remember(ctx context.Context, a *answer.Answerer, c mode
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storing)
 			defer cancel()
 			if err := storeNote(ctx, l.State, note, known); err != nil && !errors.Is(err, retrieve.ErrReadOnly) {
-				l.say("what the model's server can do is not stored, so it is tried again after the next start: %v", err)
+				l.printMessage("what the model's server can do is not stored, so it is tried again after the next start: %v", err)
 			}
 		})
 	}
 	return nil
 }
 
-// believe has an answerer believe its models as far as they were found to work.
-func (l *openedLibrary) believe(ctx context.Context, a *answer.Answerer, c modelConfig, e endpointConfig) error {
+// applyTrial makes an answerer trust its models as far as they were found to work.
+func (l *openedLibrary) applyTrial(ctx context.Context, a *answer.Answerer, c modelConfig, e endpointConfig) error {
 	if c.Model == "" || c.NoSelfTest {
 		return nil
 	}
-	r, known, err := l.tried(ctx, c, e)
+	r, known, err := l.trialResult(ctx, c, e)
 	if known {
 		a.Trust = func() (answer.Trust, func()) { return r.Trust(), func() {} }
 	}
@@ -145,7 +145,7 @@ func (srv *server) newSelfTest(ctx context.Context, m *models) (*selfTest, error
 	if m.model.Model == "" || m.model.NoSelfTest {
 		return nil, nil
 	}
-	r, known, err := srv.lib.tried(ctx, m.model, m.endpoint)
+	r, known, err := srv.lib.trialResult(ctx, m.model, m.endpoint)
 	if err != nil {
 		return nil, err
 	}
@@ -197,8 +197,8 @@ func (t *selfTest) turn(ctx context.Context) error {
 	}
 }
 
-// unfinished is why the test is not finished; nil if it has not broken off.
-func (t *selfTest) unfinished() error {
+// brokenError is why the test is not finished; nil if it has not broken off.
+func (t *selfTest) brokenError() error {
 	if t == nil {
 		return nil
 	}

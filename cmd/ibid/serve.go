@@ -128,11 +128,11 @@ type server struct {
 	hook    *webhook // nil: nothing is called
 
 	surroundings
-	lib      *openedLibrary
-	search   web.CountingSearcher
-	using    atomic.Pointer[models]
-	changing sync.Mutex   // held while the models in use are replaced
-	looked   atomic.Int64 // for changed settings, in Unix nanoseconds
+	lib         *openedLibrary
+	search      web.CountingSearcher
+	modelsInUse atomic.Pointer[models]
+	changing    sync.Mutex   // held while the models in use are replaced
+	looked      atomic.Int64 // for changed settings, in Unix nanoseconds
 	// background runs a function until the server stops; nil until it serves.
 	background func(func(context.Context))
 	keys       retrieve.Keyring // nil if none are required
@@ -159,7 +159,7 @@ func (srv *server) open(ctx context.Context, s surroundings) error {
 	if err != nil {
 		return err
 	}
-	if err := srv.use(ctx, c); err != nil {
+	if err := srv.useModels(ctx, c); err != nil {
 		return err
 	}
 	if srv.keys, err = srv.requiredKeys(ctx, srv.lib.State.Keyring()); err != nil {
@@ -194,7 +194,7 @@ const requestWait = 10 * time.Second
 // openUploads opens the folder of the uploads in the data directory; it returns
 // nil if uploads are off.
 func (srv *server) openUploads(ctx context.Context) (*ingest.Uploads, error) {
-	if srv.Uploads == "off" || srv.Uploads == "auto" && srv.keys == nil && (!srv.local() || srv.PublicURL != "") {
+	if srv.Uploads == "off" || srv.Uploads == "auto" && srv.keys == nil && (!srv.isLocal() || srv.PublicURL != "") {
 		return nil, nil
 	}
 	if srv.Data == "" {
@@ -246,16 +246,16 @@ func (srv *server) handler() (http.Handler, error) {
 		Asker: srv, Summarizer: srv, Searcher: srv.search, Library: srv.lib.Index, Logger: srv.logger,
 		Ledger: srv.lib.State.Ledger(), Answers: &srv.answers, KeepAnswers: time.Duration(srv.KeepDays) * 24 * time.Hour,
 		Upstream: upstream{srv}, Relay: srv.Relay, NoLinks: !srv.Links,
-		Indexing: srv.progress.indexing, Troubles: srv.progress.listFailures, Reachable: srv.lib.reachable,
+		Indexing: srv.progress.indexing, Troubles: srv.progress.listFailures, Reachable: srv.lib.checkReachable,
 		Keys: srv.keys, KeyRate: srv.Rate, UserRate: srv.UserRate, TrustProxies: proxies, SignIn: signIn,
-		Addr: srv.Addr, PublicURL: srv.PublicURL, AllowHosts: srv.AllowHost, Origins: srv.CORSOrigin, Version: version(), Citing: srv.citing(),
-		Model: srv.writer, SelfTest: srv.selfTest,
+		Addr: srv.Addr, PublicURL: srv.PublicURL, AllowHosts: srv.AllowHost, Origins: srv.CORSOrigin, Version: version(), Citing: srv.options(),
+		Model: srv.writerModel, SelfTest: srv.selfTest,
 		Suggest: func(ctx context.Context, passages []retrieve.Passage, n int) ([]string, error) {
-			return srv.now(ctx).answerer.Suggest(ctx, passages, n)
+			return srv.currentModels(ctx).answerer.Suggest(ctx, passages, n)
 		},
 		Settings: settings, SettingsCode: code, MaxAsks: srv.MaxAsks, Metrics: srv.metrics, Figures: srv.lib.figures,
 		Encoded:  srv.lib.encodedChunks,
-		RunEnded: srv.hook.runEnded,
+		RunEnded: srv.hook.sendEnded,
 	}
 	if srv.uploads != nil {
 		o.UploadFolders, o.UploadCollection, o.Sample, o.Sites = srv, srv.uploads.Root.Collection, data.Library(), srv
@@ -292,7 +292,7 @@ func (srv *server) serve(ctx context.Context, handler http.Handler, listener net
 		if err != nil {
 			state = "failed"
 		}
-		srv.hook.send("sync.ended", map[string]any{"root": root, "state": state, "files": all})
+		srv.hook.sendEvent("sync.ended", map[string]any{"root": root, "state": state, "files": all})
 	}
 	srv.background = func(f func(context.Context)) { background.Go(func() { f(ctx) }) }
 	srv.startSelfTest()
@@ -331,7 +331,7 @@ func (srv *server) startBackground(addr string) {
 	srv.background(srv.followParts)
 	srv.background(func(ctx context.Context) { srv.encode(ctx, srv.lib, srv.logger) })
 
-	if srv.using.Load().model.Model == "" {
+	if srv.modelsInUse.Load().model.Model == "" {
 		srv.background(func(ctx context.Context) {
 			for _, s := range findModels(ctx, usualServers, addr) {
 				srv.logger.Info(modelHint(s))
@@ -372,7 +372,7 @@ func (srv *server) logContents(ctx context.Context) error {
 // requiredKeys returns the keys that clients of the server need, or nil if they
 // need none. A server that other machines can reach must have a key.
 func (c *serveCmd) requiredKeys(ctx context.Context, keyring retrieve.Keyring) (retrieve.Keyring, error) {
-	if c.NoAuth || c.Auth == "off" || c.Auth == "auto" && !c.reached() && c.AuthHeader == "" {
+	if c.NoAuth || c.Auth == "off" || c.Auth == "auto" && !c.isReachable() && c.AuthHeader == "" {
 		return nil, nil
 	}
 	if c.AuthHeader != "" {
@@ -382,36 +382,36 @@ func (c *serveCmd) requiredKeys(ctx context.Context, keyring retrieve.Keyring) (
 	if err != nil {
 		return nil, fmt.Errorf("looking for keys: %w", err)
 	}
-	if slices.ContainsFunc(ring.Keys, func(k retrieve.Key) bool { return !expired(k) }) {
+	if slices.ContainsFunc(ring.Keys, func(k retrieve.Key) bool { return !isExpired(k) }) {
 		return keyring, nil
 	}
 	next := fmt.Sprintf("make one with 'ibid keys make NAME' for the library in %s", c.placeConfig)
 	if len(ring.Keys) > 0 {
 		next = "all existing keys have expired: " + next
 	}
-	if !c.reached() {
+	if !c.isReachable() {
 		return nil, usageError("--auth on needs a key: %s", next)
 	}
 	where := "--addr " + c.Addr
-	if c.local() {
+	if c.isLocal() {
 		where = "--public-url " + c.PublicURL
 	}
 	return nil, usageError("%s lets other machines reach the server, and there is no key: %s; or use --no-auth if everyone "+
 		"who reaches the server may read every document", where, next)
 }
 
-// reached reports whether other machines can reach the server: by its address,
+// isReachable reports whether other machines can reach the server: by its address,
 // or through a proxy.
-func (c *serveCmd) reached() bool {
-	if !c.local() {
+func (c *serveCmd) isReachable() bool {
+	if !c.isLocal() {
 		return true
 	}
 	u, err := url.Parse(c.PublicURL)
 	return c.PublicURL != "" && (err != nil || !isLoopback(u.Hostname()))
 }
 
-// local reports whether only this machine can reach the address itself.
-func (c *serveCmd) local() bool {
+// isLocal reports whether only this machine can reach the address itself.
+func (c *serveCmd) isLocal() bool {
 	host, _, err := net.SplitHostPort(c.Addr)
 	return err == nil && isLoopback(host)
 }

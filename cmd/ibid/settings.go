@@ -60,10 +60,10 @@ func storeNote(ctx context.Context, store *state.Store, name string, v any) erro
 // are set. They overrule the choices made on the page.
 type given map[string]bool
 
-// fixed returns the settings that cannot be chosen on the page, by their JSON names, each
+// fixedSettings returns the settings that cannot be chosen on the page, by their JSON names, each
 // with the flag that fixes it. An endpoint and its model are chosen together: a model's
 // flag fixes both.
-func (g given) fixed() map[string]string {
+func (g given) fixedSettings() map[string]string {
 	fixed := map[string]string{}
 	for setting, flag := range map[string]string{"base_url": "base-url", "model": "model", "confidence": "confidence",
 		"language": "answer-language", "style": "answer-style"} {
@@ -81,7 +81,7 @@ func (g given) fixed() map[string]string {
 // variables come first, then the choices, then the defaults. The keys of
 // endpoints chosen on the page are in the data directory.
 func (s surroundings) choose(c web.Choices, data string, m modelConfig, e endpointConfig) (modelConfig, endpointConfig) {
-	fixed := s.given.fixed()
+	fixed := s.given.fixedSettings()
 	e.BaseURL = strings.TrimRight(e.BaseURL, "/")
 	if fixed["base_url"] == "" && c.BaseURL != "" && c.BaseURL != e.BaseURL {
 		e.BaseURL, e.APIKeyFile, e.NoVariable = c.BaseURL, "", true // a key on the command line is for the other endpoint

@@ -25,7 +25,7 @@ type partsPanel struct {
 	failed  map[string]string
 }
 
-func (p *partsPanel) show() []web.Part {
+func (p *partsPanel) list() []web.Part {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var parts []web.Part
@@ -39,7 +39,7 @@ func (p *partsPanel) show() []web.Part {
 		switch {
 		case p.getting == name:
 			part.State, part.Done = "getting", min(treeBytes(p.folder), known.pkg.bytes)
-		case p.uses(known):
+		case p.isUsed(known):
 			part.State = "used"
 			if known.name != pdfiumPart {
 				part.Encoded, part.Chunks = p.srv.lib.encodedChunks()
@@ -54,8 +54,8 @@ func (p *partsPanel) show() []web.Part {
 	return parts
 }
 
-// uses reports whether the server uses a part now.
-func (p *partsPanel) uses(known optional) bool {
+// isUsed reports whether the server uses a part now.
+func (p *partsPanel) isUsed(known optional) bool {
 	if known.name == pdfiumPart {
 		from, _ := p.srv.lib.reader.PDFium()
 		return from != ""
@@ -66,7 +66,7 @@ func (p *partsPanel) uses(known optional) bool {
 
 // isReady reports whether a part is there, while another is used.
 func isReady(data string, known optional) bool {
-	_, err := known.there(data) // errors are logged when parts are opened
+	_, err := known.findInstalled(data) // errors are logged when parts are opened
 	return err == nil
 }
 
@@ -103,18 +103,18 @@ func (p *partsPanel) begin(name string) error {
 	}
 	p.getting = name
 	delete(p.failed, name)
-	p.srv.background(func(ctx context.Context) { p.get(ctx, known) })
+	p.srv.background(func(ctx context.Context) { p.install(ctx, known) })
 	return nil
 }
 
-func (p *partsPanel) get(ctx context.Context, known optional) {
+func (p *partsPanel) install(ctx context.Context, known optional) {
 	var said bytes.Buffer
 	c := setupCmd{Data: p.srv.Data, Yes: true, watch: func(folder string) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.folder = folder
 	}}
-	err := c.get(ctx, known, surroundings{getenv: p.srv.getenv, stdin: strings.NewReader(""), stdout: new(bytes.Buffer), stderr: &said})
+	err := c.install(ctx, known, surroundings{getenv: p.srv.getenv, stdin: strings.NewReader(""), stdout: new(bytes.Buffer), stderr: &said})
 	if err == nil {
 		p.srv.logger.Info("part got", "part", known.name)
 		p.srv.changeEncoder(ctx)

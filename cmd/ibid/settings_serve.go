@@ -31,8 +31,8 @@ type models struct {
 // settingsFresh is how soon a server notices settings that another process changed.
 const settingsFresh = 2 * time.Second
 
-// use makes the models that were chosen, and answers with them from now on.
-func (srv *server) use(ctx context.Context, c chosen) error {
+// useModels makes the models that were chosen, and answers with them from now on.
+func (srv *server) useModels(ctx context.Context, c chosen) error {
 	m := &models{chosen: c}
 	m.model, m.endpoint = srv.chooseModels(c)
 	var err error
@@ -55,7 +55,7 @@ func (srv *server) use(ctx context.Context, c chosen) error {
 	if m.test, err = srv.newSelfTest(ctx, m); err != nil {
 		return err
 	}
-	if old := srv.using.Swap(m); old != nil && old.test != nil {
+	if old := srv.modelsInUse.Swap(m); old != nil && old.test != nil {
 		old.test.replaced.Store(true)
 	}
 	return nil
@@ -76,21 +76,21 @@ func (srv *server) chooseModels(c chosen) (modelConfig, endpointConfig) {
 
 // startSelfTest has the models tried in the background, unless that was done before.
 func (srv *server) startSelfTest() {
-	m := srv.using.Load()
+	m := srv.modelsInUse.Load()
 	if m.test != nil && srv.background != nil {
 		srv.background(m.test.run)
 	}
 }
 
-// now returns the models in use, with the settings that another process may have
+// currentModels returns the models in use, with the settings that another process may have
 // changed meanwhile.
-func (srv *server) now(ctx context.Context) *models {
+func (srv *server) currentModels(ctx context.Context) *models {
 	if time.Since(time.Unix(0, srv.looked.Load())) > settingsFresh && srv.changing.TryLock() {
 		defer srv.changing.Unlock()
 		srv.looked.Store(time.Now().UnixNano())
 		c, err := readChosen(ctx, srv.lib.State)
-		if err == nil && !c.Changed.Equal(srv.using.Load().chosen.Changed) {
-			if err = srv.use(ctx, c); err == nil {
+		if err == nil && !c.Changed.Equal(srv.modelsInUse.Load().chosen.Changed) {
+			if err = srv.useModels(ctx, c); err == nil {
 				srv.startSelfTest()
 			}
 		}
@@ -98,28 +98,28 @@ func (srv *server) now(ctx context.Context) *models {
 			srv.logger.Warn("the settings were not read: the earlier ones are used", "error", err)
 		}
 	}
-	return srv.using.Load()
+	return srv.modelsInUse.Load()
 }
 
 // Ask answers a question with the models in use.
 func (srv *server) Ask(ctx context.Context, q answer.Question) iter.Seq2[answer.Event, error] {
-	return srv.now(ctx).answerer.Ask(ctx, q)
+	return srv.currentModels(ctx).answerer.Ask(ctx, q)
 }
 
 // Summarize summarizes with the models in use.
 func (srv *server) Summarize(ctx context.Context, s answer.Summary) iter.Seq2[answer.Event, error] {
-	return srv.now(ctx).answerer.Summarize(ctx, s)
+	return srv.currentModels(ctx).answerer.Summarize(ctx, s)
 }
 
 // An upstream is the model that a server uses, for clients that use it without documents.
 type upstream struct{ srv *server }
 
 // Model is the name of the model in use; empty for none.
-func (u upstream) Model() string { return u.srv.using.Load().model.Model }
+func (u upstream) Model() string { return u.srv.modelsInUse.Load().model.Model }
 
 // Chat passes a chat request on to the model in use.
 func (u upstream) Chat(ctx context.Context, body []byte) (*openai.Relayed, error) {
-	m := u.srv.now(ctx)
+	m := u.srv.currentModels(ctx)
 	if m.relay == nil {
 		return nil, errors.New("there is no model: it was deselected under Settings")
 	}
@@ -150,20 +150,20 @@ func (p *settingsPanel) checkReaders() []web.Finding {
 // allowsSettings reports whether the page has settings: for keys with the scope, and
 // where only this machine reaches the server.
 func (srv *server) allowsSettings() bool {
-	return srv.keys != nil || srv.local() && srv.PublicURL == "" && len(srv.AllowHost) == 0
+	return srv.keys != nil || srv.isLocal() && srv.PublicURL == "" && len(srv.AllowHost) == 0
 }
 
 // Current returns the settings in use.
 func (p *settingsPanel) Current(ctx context.Context) web.Choices {
-	m := p.now(ctx)
+	m := p.currentModels(ctx)
 	return web.Choices{BaseURL: m.endpoint.BaseURL, Model: m.model.Model, Confidence: &m.model.Confidence,
 		Language: m.model.AnswerLanguage, Style: m.model.AnswerStyle}
 }
 
 // Show returns the settings in use, and the choices.
 func (p *settingsPanel) Show(ctx context.Context) (web.ShownSettings, error) {
-	m := p.now(ctx)
-	shown := web.ShownSettings{Choices: p.Current(ctx), Fixed: p.given.fixed(), Key: "none", Parts: p.parts.show(),
+	m := p.currentModels(ctx)
+	shown := web.ShownSettings{Choices: p.Current(ctx), Fixed: p.given.fixedSettings(), Key: "none", Parts: p.parts.list(),
 		Reader: p.checkReaders(), Found: findModels(ctx, usualServers, p.Addr)}
 	switch file := keyFile(p.Data, m.endpoint.BaseURL); {
 	case m.endpoint.APIKeyFile == file:
@@ -174,14 +174,14 @@ func (p *settingsPanel) Show(ctx context.Context) (web.ShownSettings, error) {
 	if m.model.Model == "" || m.model.NoSelfTest {
 		return shown, nil
 	}
-	r, known, err := p.lib.tried(ctx, m.model, m.endpoint)
+	r, known, err := p.lib.trialResult(ctx, m.model, m.endpoint)
 	if known {
-		shown.SelfTest = new(onPage(writerFinding(r)))
-	} else if why := m.test.unfinished(); why != nil {
-		shown.SelfTest = new(onPage(warning("self-test", "not finished: "+why.Error(),
+		shown.SelfTest = new(pageFinding(writerFinding(r)))
+	} else if why := m.test.brokenError(); why != nil {
+		shown.SelfTest = new(pageFinding(warning("self-test", "not finished: "+why.Error(),
 			"the model is believed until it has been tried: after the next question, or when the server is started again")))
 	} else {
-		shown.SelfTest = new(onPage(ok("self-test", "%s", unmeasured)))
+		shown.SelfTest = new(pageFinding(ok("self-test", "%s", unmeasured)))
 	}
 	return shown, err
 }
@@ -190,7 +190,7 @@ func (p *settingsPanel) Show(ctx context.Context) (web.ShownSettings, error) {
 func (p *settingsPanel) Change(ctx context.Context, next web.Choices, key *string) error {
 	p.changing.Lock()
 	defer p.changing.Unlock()
-	before := p.using.Load()
+	before := p.modelsInUse.Load()
 	c, err := p.change(before, next)
 	if err != nil {
 		return err
@@ -212,7 +212,7 @@ func (p *settingsPanel) Change(ctx context.Context, next web.Choices, key *strin
 	} else if err != nil {
 		return fmt.Errorf("storing the settings: %w", err)
 	}
-	if err := p.use(ctx, c); err != nil {
+	if err := p.useModels(ctx, c); err != nil {
 		return err
 	}
 	p.startSelfTest()
@@ -225,7 +225,7 @@ func (p *settingsPanel) Change(ctx context.Context, next web.Choices, key *strin
 func (p *settingsPanel) change(before *models, next web.Choices) (c chosen, err error) {
 	c = before.chosen
 	c.Changed = time.Now()
-	fixed := p.given.fixed()
+	fixed := p.given.fixedSettings()
 	for _, s := range []struct {
 		name    string
 		differs bool
@@ -260,7 +260,7 @@ func (p *settingsPanel) check(c chosen) error {
 
 // Test tries an endpoint and its model as 'ibid doctor' does, without the self-test.
 func (p *settingsPanel) Test(ctx context.Context, next web.Choices, key *string) ([]web.Finding, error) {
-	c, err := p.change(p.now(ctx), next)
+	c, err := p.change(p.currentModels(ctx), next)
 	if err != nil {
 		return nil, err
 	}
@@ -282,7 +282,7 @@ func (p *settingsPanel) Test(ctx context.Context, next web.Choices, key *string)
 		return nil, web.BadSetting("base_url", "%s", pageWords.Replace(err.Error()))
 	}
 	for i := range up.findings {
-		up.findings[i] = onPage(up.findings[i])
+		up.findings[i] = pageFinding(up.findings[i])
 	}
 	return up.findings, nil
 }
@@ -295,8 +295,8 @@ var pageWords = strings.NewReplacer(
 	"select another --model, or believe it with --no-self-test", "choose another model",
 	"check --api-key-file", "check the file of the key")
 
-// onPage is a finding of 'ibid doctor' in the page's words.
-func onPage(f web.Finding) web.Finding {
+// pageFinding is a finding of 'ibid doctor' in the page's words.
+func pageFinding(f web.Finding) web.Finding {
 	f.Detail, f.Next = pageWords.Replace(f.Detail), pageWords.Replace(f.Next)
 	return f
 }
@@ -312,7 +312,7 @@ func (srv *server) newSettings() (web.Settings, string) {
 	}
 	p := &settingsPanel{server: srv, parts: &partsPanel{srv: srv, failed: map[string]string{}}}
 	needed := srv.Gate == "model" || srv.Gate == "both" || srv.GateModel+srv.RefineModel != ""
-	if srv.now(context.Background()).model.Model == "" && needed {
+	if srv.currentModels(context.Background()).model.Model == "" && needed {
 		fmt.Fprintln(srv.stderr, "ibid: there is no model for --gate, --gate-model and --refine-model yet: "+
 			"give --model, or choose one under Settings on the page")
 	}

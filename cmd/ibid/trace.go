@@ -74,9 +74,9 @@ func (t *tracer) record(events iter.Seq2[answer.Event, error]) iter.Seq2[answer.
 	}
 }
 
-// show explains an answer: what the searches found, what the model read and made of it,
+// printTrace explains an answer: what the searches found, what the model read and made of it,
 // and the check of its statements.
-func (t *tracer) show(w io.Writer, a cite.Answer) error {
+func (t *tracer) printTrace(w io.Writer, a cite.Answer) error {
 	var b strings.Builder
 	b.WriteByte('\n')
 	if t.searched != "" {
@@ -89,7 +89,7 @@ func (t *tracer) show(w io.Writer, a cite.Answer) error {
 		b.WriteString("The search found 0 passages.\n")
 	default:
 		fmt.Fprintf(&b, "The search found %s. Before each is the chance that it is about the question, below it why.\n",
-			counted(t.first, "passage"))
+			countOf(t.first, "passage"))
 	}
 	unread := unreadPassages(a)
 	for i, p := range t.passages {
@@ -114,7 +114,7 @@ func (t *tracer) show(w io.Writer, a cite.Answer) error {
 			judged = fmt.Sprintf(", %d of them to judge", u.JudgeCalls)
 		}
 		fmt.Fprintf(&b, "\nAll in all %s to the model%s, with %d tokens in and %d out.\n",
-			counted(u.Calls, "call"), judged, u.PromptTokens, u.CompletionTokens)
+			countOf(u.Calls, "call"), judged, u.PromptTokens, u.CompletionTokens)
 	}
 	_, err := io.WriteString(w, printable(b.String()))
 	return err
@@ -205,9 +205,9 @@ func stepsText(a cite.Answer) string {
 	for i, l := range looksOf(a) {
 		b.WriteString([]string{"\nThe model read ", "Then it looked again, at "}[min(i, 1)])
 		if l.left > 0 {
-			fmt.Fprintf(&b, "%d of %s; %s.\n", len(l.read), counted(len(l.read)+l.left, "passage"), l.leftSays)
+			fmt.Fprintf(&b, "%d of %s; %s.\n", len(l.read), countOf(len(l.read)+l.left, "passage"), l.leftSays)
 		} else {
-			b.WriteString(counted(len(l.read), "passage") + ".\n")
+			b.WriteString(countOf(len(l.read), "passage") + ".\n")
 		}
 		for _, s := range l.steps {
 			fmt.Fprintf(&b, "%2d. %s: %s\n", s.Step, stepTask(s), stepOutcome(s))
@@ -221,7 +221,7 @@ func stepsText(a cite.Answer) string {
 
 // stepTask says what the model was asked for in a step.
 func stepTask(s answer.Stepped) string {
-	switch passages := counted(len(s.Passages), "passage"); s.Role {
+	switch passages := countOf(len(s.Passages), "passage"); s.Role {
 	case answer.RoleRefine:
 		return "improved with " + passages
 	case answer.RoleCollapse:
@@ -268,7 +268,7 @@ func stepOutcome(s answer.Stepped) string {
 
 // verifiedOutcome returns the result of the check of a statement.
 func verifiedOutcome(v check) string {
-	out, calls := "shown: ", "in "+counted(v.Calls, "call")
+	out, calls := "shown: ", "in "+countOf(v.Calls, "call")
 	if v.Calls == 0 {
 		calls = "when it was asked about the same statement"
 	}

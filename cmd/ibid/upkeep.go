@@ -41,8 +41,8 @@ func (c upkeepConfig) explain(err error) error {
 	return err
 }
 
-// located returns the data directory, or the address of the store.
-func (c upkeepConfig) located(s surroundings) (string, error) {
+// location returns the data directory, or the address of the store.
+func (c upkeepConfig) location(s surroundings) (string, error) {
 	place, err := c.open(s)
 	return cmp.Or(place.URL, place.Data), err
 }
@@ -60,7 +60,7 @@ func (c *verifyCmd) Run(ctx context.Context, s surroundings) error {
 		}
 		return c.withStore(ctx, s, func(store *state.Store) error { return c.checkIndex(ctx, s, store) })
 	}
-	address, err := c.located(s)
+	address, err := c.location(s)
 	if err != nil {
 		return err
 	}
@@ -73,11 +73,11 @@ func (c *verifyCmd) Run(ctx context.Context, s surroundings) error {
 	if err != nil {
 		return c.explain(err)
 	}
-	return c.show(s, r, "", "no damage in "+c.String())
+	return c.printReport(s, r, "", "no damage in "+c.String())
 }
 
 func (c *verifyCmd) checkIndex(ctx context.Context, s surroundings, store *state.Store) error {
-	place, repair, err := c.indexed(ctx, s, store)
+	place, repair, err := c.findIndex(ctx, s, store)
 	if err != nil {
 		return err
 	}
@@ -92,12 +92,12 @@ func (c *verifyCmd) checkIndex(ctx context.Context, s surroundings, store *state
 		return err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "the search index of %s: %s compared, %s\n", c.placeConfig, counted(r.Documents, "document"), counted(r.Chunks, "chunk"))
+	fmt.Fprintf(&b, "the search index of %s: %s compared, %s\n", c.placeConfig, countOf(r.Documents, "document"), countOf(r.Chunks, "chunk"))
 	for _, d := range r.Differing {
 		fmt.Fprintf(&b, "differs  %s: %s\n", d.Document, d.Reason)
 	}
 	if r.Extra > 0 {
-		fmt.Fprintf(&b, "differs  it has %s that the library does not have\n", counted(r.Extra, "chunk"))
+		fmt.Fprintf(&b, "differs  it has %s that the library does not have\n", countOf(r.Extra, "chunk"))
 	}
 	differs := len(r.Differing) > 0 || r.Extra > 0
 	if differs {
@@ -113,9 +113,9 @@ func (c *verifyCmd) checkIndex(ctx context.Context, s surroundings, store *state
 	return &exitError{code: exitDamage}
 }
 
-// indexed returns where the library and its search index are, and how the index is
+// findIndex returns where the library and its search index are, and how the index is
 // repaired.
-func (c *verifyCmd) indexed(ctx context.Context, s surroundings, store *state.Store) (place library.Place, repair string, err error) {
+func (c *verifyCmd) findIndex(ctx context.Context, s surroundings, store *state.Store) (place library.Place, repair string, err error) {
 	var index indexConfig
 	if err := index.Index.UnmarshalText([]byte(s.getenv("IBID_INDEX"))); err != nil {
 		return place, "", usageError("$IBID_INDEX: %w", err)
@@ -148,7 +148,7 @@ type backupCmd struct {
 
 // Run copies a library into one file.
 func (c *backupCmd) Run(ctx context.Context, s surroundings) error {
-	address, err := c.located(s)
+	address, err := c.location(s)
 	if err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ func (c *backupCmd) Run(ctx context.Context, s surroundings) error {
 	case err != nil:
 		return c.explain(err)
 	}
-	return c.show(s, r, c.File, "backed up to "+c.File)
+	return c.printReport(s, r, c.File, "backed up to "+c.File)
 }
 
 type compactCmd struct {
@@ -195,9 +195,9 @@ func (c *compactCmd) Run(ctx context.Context, s surroundings) error {
 	}{c.Data, before, after}, fmt.Sprintf("%s: %s, was %s\n", filepath.Join(c.Data, state.FileName), megabytes(after), megabytes(before)))
 }
 
-// show prints the outcome of a check of the library, or of a copy in file. The
+// printReport prints the outcome of a check of the library, or of a copy in file. The
 // exit code is 4 if there is damage.
-func (c upkeepConfig) show(s surroundings, r state.Report, file, done string) error {
+func (c upkeepConfig) printReport(s surroundings, r state.Report, file, done string) error {
 	lines := ""
 	for _, d := range r.Damaged {
 		lines += "damaged  " + damageLine(d) + "\n"
@@ -211,7 +211,7 @@ func (c upkeepConfig) show(s surroundings, r state.Report, file, done string) er
 		File string `json:"file,omitempty"`
 		state.Report
 	}{c.String(), file, r}, fmt.Sprintf("%s: %s intact, %s, %s\n%s",
-		done, counted(r.Documents, "document"), counted(r.Chunks, "chunk"), megabytes(r.Bytes), lines))
+		done, countOf(r.Documents, "document"), countOf(r.Chunks, "chunk"), megabytes(r.Bytes), lines))
 	if err == nil && lines != "" {
 		return &exitError{code: exitDamage}
 	}
@@ -258,7 +258,7 @@ func (c *forgetCmd) Run(ctx context.Context, s surroundings) (err error) {
 	case err != nil:
 		return fmt.Errorf("removing the folder %q: %w", c.Root, err)
 	}
-	return s.print(false, nil, fmt.Sprintf("removed %s with %s\n", c.Root, counted(n, "document")))
+	return s.print(false, nil, fmt.Sprintf("removed %s with %s\n", c.Root, countOf(n, "document")))
 }
 
 // purgeIndex removes every trace of deleted documents from the search index.
@@ -296,12 +296,12 @@ func (c *reembedCmd) Run(ctx context.Context, s surroundings) (err error) {
 		err = errors.Join(err, store.Close())
 		return fmt.Errorf("embedding %s with %s: %w; run the same command to resume", c.placeConfig, embedder.Space(), err)
 	}
-	lib, err := c.over(ctx, store, embedder, retrieve.Options{}, s)
+	lib, err := c.openOver(ctx, store, embedder, retrieve.Options{}, s)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, lib.close()) }()
-	if err := lib.follow(ctx); err != nil {
+	if err := lib.followIndex(ctx); err != nil {
 		return err
 	}
 	return s.print(false, nil, fmt.Sprintf("everything in %s is embedded with %s\n", c.placeConfig, embedder.Space()))

@@ -68,8 +68,8 @@ func (c webhookConfig) webhook(getenv func(string) string, logger *slog.Logger) 
 	return &webhook{c.Webhook, key, logger, make(chan []byte, webhookQueue), webhookPause}, nil
 }
 
-// send queues a call. A nil webhook sends nothing.
-func (w *webhook) send(kind string, members map[string]any) {
+// sendEvent queues a call. A nil webhook sends nothing.
+func (w *webhook) sendEvent(kind string, members map[string]any) {
 	if w == nil {
 		return
 	}
@@ -85,9 +85,9 @@ func (w *webhook) send(kind string, members map[string]any) {
 	}
 }
 
-// runEnded sends how an answer or a summary ended, without its words.
-func (w *webhook) runEnded(run, kind, state string) {
-	w.send("run.ended", map[string]any{"run": run, "kind": kind, "state": state})
+// sendEnded sends how an answer or a summary ended, without its words.
+func (w *webhook) sendEnded(run, kind, state string) {
+	w.sendEvent("run.ended", map[string]any{"run": run, "kind": kind, "state": state})
 }
 
 // run makes the calls until ctx is done.

@@ -73,14 +73,14 @@ func parse(data []byte) (*Model, error) {
 		out[0], out[1] = p[0], p[1]
 		out = out[2:]
 	}
-	if err := m.name(b[rows*dims/2:], rows, words); err != nil {
+	if err := m.fillMaps(b[rows*dims/2:], rows, words); err != nil {
 		return nil, err
 	}
 	return m, nil
 }
 
-// name fills the maps of words and pieces.
-func (m *Model) name(packed []byte, rows, words int) error {
+// fillMaps fills the maps of words and pieces.
+func (m *Model) fillMaps(packed []byte, rows, words int) error {
 	zip, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {
 		return fmt.Errorf("%w (its words: %v)", errTable, err)

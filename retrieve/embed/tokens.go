@@ -74,7 +74,7 @@ func (m *Model) features(text string, row func(uint32), hashed func(hash uint64,
 	c := cutter{model: m, row: row, hashed: hashed}
 	for at := 0; at < len(text); {
 		if text[at] < utf8.RuneSelf {
-			c.rune(rune(text[at]))
+			c.addRune(rune(text[at]))
 			at++
 			continue
 		}
@@ -89,7 +89,7 @@ func (m *Model) features(text string, row func(uint32), hashed func(hash uint64,
 			for segment := it.Next(); len(segment) > 0; {
 				r, size := utf8.DecodeRune(segment)
 				segment = segment[size:]
-				c.rune(r)
+				c.addRune(r)
 			}
 		}
 		at = end
@@ -110,7 +110,7 @@ type cutter struct {
 	last  rune   // the ideograph just before, or 0
 }
 
-func (c *cutter) rune(r rune) {
+func (c *cutter) addRune(r rune) {
 	kind := classify(r)
 	if kind == dropped {
 		return
@@ -150,23 +150,23 @@ func (c *cutter) flush() {
 		// The lower-case form may differ in length, so it is cut at the same rune.
 		low := c.low
 		for run := c.run; len(run) > 0; {
-			end, runes := hump(run)
+			end, runes := firstHump(run)
 			run = run[end:]
 			cut := 0
 			for range runes {
 				_, size := utf8.DecodeRune(low[cut:])
 				cut += size
 			}
-			c.part(low[:cut])
+			c.addWord(low[:cut])
 			low = low[cut:]
 		}
 	}
 	c.runes, c.run, c.low = 0, c.run[:0], c.low[:0]
 }
 
-// hump returns the length of the first hump of camelCase or HTTPServer, in bytes and in runes. A
+// firstHump returns the length of the first hump of camelCase or HTTPServer, in bytes and in runes. A
 // word without humps is one hump.
-func hump(word []byte) (bytes, runes int) {
+func firstHump(word []byte) (bytes, runes int) {
 	before, size := utf8.DecodeRune(word)
 	at, runes := size, 1
 	for at < len(word) {
@@ -184,10 +184,10 @@ func hump(word []byte) (bytes, runes int) {
 	return at, runes
 }
 
-// part adds the features of one word in lower case: its row; or the longest pieces from the left
+// addWord adds the features of one word in lower case: its row; or the longest pieces from the left
 // together with a hash of the whole word, so that equal unknown words match; or, in other scripts,
 // its runs of four runes.
-func (c *cutter) part(word []byte) {
+func (c *cutter) addWord(word []byte) {
 	m := c.model
 	if row, ok := m.words[string(word)]; ok {
 		c.row(row)

@@ -110,7 +110,7 @@ func merged(parts []part) *content {
 	var all []origin
 	for i := range parts {
 		p := &parts[i]
-		for _, document := range p.where(func(int) bool { return true }) {
+		for _, document := range p.selectDocuments(func(int) bool { return true }) {
 			all = append(all, origin{i, document, p.number(document)})
 		}
 	}

@@ -53,9 +53,9 @@ func (s *segment) collect(ctx context.Context, f *filtered) (*collection, error)
 	return c, nil
 }
 
-// around calls f with the chosen chunks, nearest to a unit vector first, until below returns true
+// eachNear calls f with the chosen chunks, nearest to a unit vector first, until below returns true
 // for the cosine.
-func (s *segment) around(ctx context.Context, only *chosen, unit []float32, below func(cosine float64) bool, f func(slot int32)) error {
+func (s *segment) eachNear(ctx context.Context, only *chosen, unit []float32, below func(cosine float64) bool, f func(slot int32)) error {
 	c, err := s.collect(ctx, only.filtered)
 	if err != nil {
 		return err

@@ -274,7 +274,7 @@ func useDamaged(t *testing.T, data []byte, h *history) {
 		x.fault.Store(nil)
 	}
 	_ = guard(func() error {
-		parts := kill([]part{{segment: s}}, []death{{3, 1000}, {5, 1000}, {8, 1000}})
+		parts := applyDeletions([]part{{segment: s}}, []deletion{{3, 1000}, {5, 1000}, {8, 1000}})
 		if c := merged(parts); c != nil {
 			_, err = c.segment()
 		}

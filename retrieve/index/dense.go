@@ -15,7 +15,7 @@ func (x *Index) Dense(ctx context.Context, vector []float32, k int, f retrieve.F
 	err = x.read(ctx, func(v *snapshot) error {
 		t := newTop(k, v)
 		err := v.nearest(ctx, t, vector, f, x.sieve)
-		hits = t.ranked()
+		hits = t.rankedHits()
 		return err
 	})
 	return hits, err
@@ -53,14 +53,14 @@ func (v *snapshot) nearest(ctx context.Context, t *top, vector []float32, f retr
 		switch {
 		case chosen[i].count == 0:
 		case all <= min(few, sieve.above):
-			err = s.around(ctx, &chosen[i], unit, t.below, func(slot int32) { exact(int32(i), slot) })
+			err = s.eachNear(ctx, &chosen[i], unit, t.isBelow, func(slot int32) { exact(int32(i), slot) })
 		default:
 			err = c.scan(ctx, int32(i), s, &chosen[i])
 		}
 	}
 	sortScored(c.found)
 	for _, n := range c.found {
-		if n.score < c.least || t.below(float64(n.score)*c.perUnit) {
+		if n.score < c.least || t.isBelow(float64(n.score)*c.perUnit) {
 			break // later chunks are no nearer
 		}
 		exact(n.part, n.slot)

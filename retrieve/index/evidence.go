@@ -49,7 +49,7 @@ func (x *Index) Evidence(ctx context.Context, hits []retrieve.Hit, terms []strin
 func (v *snapshot) locate(h retrieve.Hit) (part int, slot int32, ok bool) {
 	for i := range v.parts {
 		p := &v.parts[i]
-		if document, ok := p.find(h.Document); ok && p.generation(document) == h.Generation && p.alive(document) {
+		if document, ok := p.find(h.Document); ok && p.generation(document) == h.Generation && p.isLive(document) {
 			first, end := p.chunksOf(document)
 			return i, first + int32(h.Ordinal) - 1, h.Ordinal >= 1 && h.Ordinal <= int(end-first)
 		}

@@ -60,9 +60,9 @@ type Index struct {
 	options  Options
 	sieve    sieve
 
-	current atomic.Pointer[snapshot]
-	fault   atomic.Pointer[damage]      // kept until Reset
-	seen    atomic.Pointer[fs.FileInfo] // the manifest that was last read
+	current      atomic.Pointer[snapshot]
+	fault        atomic.Pointer[damage]      // kept until Reset
+	lastManifest atomic.Pointer[fs.FileInfo] // the manifest that was last read
 
 	// mu must be held to change the fields below and current, but not to search.
 	mu   sync.Mutex
@@ -70,8 +70,8 @@ type Index struct {
 		position
 		files []part
 	}
-	recent []death // deletions by the changes after base.revision
-	memory []part  // with the documents of those changes
+	recent []deletion // deletions by the changes after base.revision
+	memory []part     // with the documents of those changes
 	lock   *os.File
 	closed bool
 	worker
@@ -91,7 +91,7 @@ func Open(dir string, o Options) *Index {
 	x.next = o.Flush
 	x.current.Store(new(snapshot))
 	if err := os.MkdirAll(dir, 0o700); err == nil || disk.IsReadOnly(err) {
-		_ = x.note(guard(x.follow)) // the methods return the error
+		_ = x.recordFault(guard(x.follow)) // the methods return the error
 	} else {
 		x.failed = err // everything remains in memory
 	}
@@ -100,8 +100,8 @@ func Open(dir string, o Options) *Index {
 
 var errClosed = errors.New("the search index is closed")
 
-// note records an error that reports damage.
-func (x *Index) note(err error) error {
+// recordFault records an error that reports damage.
+func (x *Index) recordFault(err error) error {
 	if d := (*damage)(nil); errors.As(err, &d) {
 		x.fault.CompareAndSwap(nil, d)
 		err = fmt.Errorf("the search index in %s: %w", x.dir, d)
@@ -113,7 +113,7 @@ func (x *Index) note(err error) error {
 // process.
 func (x *Index) read(ctx context.Context, f func(s *snapshot) error) error {
 	if d := x.fault.Load(); d != nil {
-		return x.note(d)
+		return x.recordFault(d)
 	}
 	if err := cmp.Or(ctx.Err(), x.refresh()); err != nil {
 		return err
@@ -123,7 +123,7 @@ func (x *Index) read(ctx context.Context, f func(s *snapshot) error) error {
 		return errClosed
 	}
 	defer runtime.KeepAlive(s) // its memory is unmapped once it is unreachable
-	return x.note(guard(func() error { return f(s) }))
+	return x.recordFault(guard(func() error { return f(s) }))
 }
 
 // refresh reads the manifest if another process has replaced it.
@@ -132,7 +132,7 @@ func (x *Index) refresh() error {
 	if err != nil {
 		return nil // the manifest that was read remains valid
 	}
-	if last := x.seen.Load(); last != nil && os.SameFile(*last, info) && (*last).ModTime().Equal(info.ModTime()) &&
+	if last := x.lastManifest.Load(); last != nil && os.SameFile(*last, info) && (*last).ModTime().Equal(info.ModTime()) &&
 		(*last).Size() == info.Size() {
 		return nil
 	}
@@ -143,7 +143,7 @@ func (x *Index) refresh() error {
 	if x.closed || x.lock != nil {
 		return nil
 	}
-	return x.note(guard(x.follow))
+	return x.recordFault(guard(x.follow))
 }
 
 // follow reads the manifest and adopts its segments, unless it belongs to another index or is older
@@ -152,7 +152,7 @@ func (x *Index) follow() error {
 	for attempt := 0; ; attempt++ {
 		m, info, err := readManifest(x.dir)
 		if info != nil {
-			x.seen.Store(&info)
+			x.lastManifest.Store(&info)
 		}
 		if err != nil {
 			return unreadable(manifestName, err)
@@ -180,11 +180,11 @@ func (x *Index) follow() error {
 // adopt makes files, which contain the changes up to a position, the base of the index, and keeps
 // later changes in memory. The caller must hold x.mu.
 func (x *Index) adopt(at position, files []part) {
-	recent := slices.DeleteFunc(slices.Clone(x.recent), func(d death) bool { return d.revision <= at.Revision })
+	recent := slices.DeleteFunc(slices.Clone(x.recent), func(d deletion) bool { return d.revision <= at.Revision })
 	var memory []part
 	for _, p := range x.memory {
-		p = p.without(p.where(func(document int) bool { return p.generation(document) <= at.Revision }))
-		if p.live() > 0 {
+		p = p.withoutDocuments(p.selectDocuments(func(document int) bool { return p.generation(document) <= at.Revision }))
+		if p.liveChunks() > 0 {
 			memory = append(memory, p)
 		}
 	}
@@ -192,7 +192,7 @@ func (x *Index) adopt(at position, files []part) {
 	if latest.Revision < at.Revision {
 		latest = at
 	}
-	next := newSnapshot(latest, kill(files, recent), memory)
+	next := newSnapshot(latest, applyDeletions(files, recent), memory)
 	x.base.position, x.base.files, x.recent, x.memory = at, files, recent, memory
 	x.current.Store(next)
 }
@@ -230,10 +230,10 @@ func (x *Index) Apply(ctx context.Context, changes []retrieve.Change) error {
 	}
 	all, err := prepare(ctx, changes)
 	if err == nil {
-		err = x.room(ctx)
+		err = x.waitForRoom(ctx)
 	}
 	if err == nil {
-		err = x.note(guard(func() error { return x.apply(all) }))
+		err = x.recordFault(guard(func() error { return x.apply(all) }))
 	}
 	return err
 }
@@ -248,7 +248,7 @@ func (x *Index) apply(changes []prepared) error {
 	s := x.current.Load()
 	at := s.position
 	latest := make(map[int64]int)
-	var deaths []death
+	var deaths []deletion
 	for i, c := range changes {
 		if c.Revision <= s.Revision {
 			continue // a manifest has brought the change meanwhile
@@ -258,7 +258,7 @@ func (x *Index) apply(changes []prepared) error {
 		}
 		if c.Document != 0 {
 			latest[c.Document] = i
-			deaths = append(deaths, death{c.Document, c.Revision})
+			deaths = append(deaths, deletion{c.Document, c.Revision})
 		}
 	}
 	var documents []prepared
@@ -271,7 +271,7 @@ func (x *Index) apply(changes []prepared) error {
 			documents = append(documents, c)
 		}
 	}
-	memory, err := kill(x.memory, deaths), error(nil)
+	memory, err := applyDeletions(x.memory, deaths), error(nil)
 	if len(documents) > 0 {
 		fresh, err := build(documents)
 		if err != nil {
@@ -288,7 +288,7 @@ func (x *Index) apply(changes []prepared) error {
 			files = append(files, p)
 		}
 	}
-	next := newSnapshot(at, kill(files, deaths), memory)
+	next := newSnapshot(at, applyDeletions(files, deaths), memory)
 	x.memory, x.recent = memory, append(x.recent, deaths...)
 	x.current.Store(next)
 	x.startWork()
@@ -301,7 +301,7 @@ const maxMerged = 1 << 15
 // mergeMemory merges segments in memory until no merge is due.
 func mergeMemory(memory []part) ([]part, error) {
 	for {
-		from, rest := pick(memory, due(memory, maxMerged))
+		from, rest := splitParts(memory, partsToMerge(memory, maxMerged))
 		if from == nil {
 			return memory, nil
 		}
@@ -330,7 +330,7 @@ func (x *Index) Reset(ctx context.Context) error {
 	x.next, x.failed = x.options.Flush, nil
 	x.current.Store(new(snapshot))
 	if info, err := os.Stat(filepath.Join(x.dir, manifestName)); err == nil {
-		x.seen.Store(&info)
+		x.lastManifest.Store(&info)
 	}
 	if x.lockForWriting(false) {
 		x.failed = x.publish(position{}, nil) // after an error everything remains in memory

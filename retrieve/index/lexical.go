@@ -29,7 +29,7 @@ func (x *Index) Lexical(ctx context.Context, terms []string, k int, f retrieve.F
 		}
 		chosen, _ := v.choose(f)
 		err := newSearch(v, terms, t.k).run(ctx, chosen, t)
-		hits = t.ranked()
+		hits = t.rankedHits()
 		return err
 	})
 	return hits, err
@@ -112,11 +112,11 @@ func (x *search) window(part int32, cursors []cursor, only *chosen, first, end i
 	order, below := x.order[:len(cursors)], x.below[:len(cursors)]
 	for i := range cursors {
 		c := &cursors[i]
-		c.enter(first, end, x)
+		c.enterWindow(first, end, x)
 		all += c.most
 		order[i] = scored[float32]{slot: int32(i), score: c.most}
 	}
-	if all < x.least || only.slots != nil && !only.slots.some(first, end) {
+	if all < x.least || only.slots != nil && !only.slots.containsAny(first, end) {
 		return
 	}
 	slices.SortFunc(order, func(a, b scored[float32]) int { return cmp.Compare(a.score, b.score) })
@@ -158,7 +158,7 @@ func (x *search) scan(c *cursor, need float32, n uint) uint {
 	weight, base, slope := c.weight, x.base, x.slope
 	needed := uint64(math.Float32bits(need)) // positive floats are ordered like their bits
 	for b := c.first; b < c.last; b++ {
-		slots, counts := c.within(b)
+		slots, counts := c.windowPostings(b)
 		counts = counts[:len(slots)]
 		for j, slot := range slots {
 			i := uint32(slot) % windowSlots
@@ -177,7 +177,7 @@ func (x *search) scan(c *cursor, need float32, n uint) uint {
 func (x *search) rank(t *top) {
 	sortScored(x.found)
 	for _, f := range x.found {
-		if t.below(float64(f.score * (1 + x.rounding))) {
+		if t.isBelow(float64(f.score * (1 + x.rounding))) {
 			break // later chunks are no better
 		}
 		score, length := 0., x.snapshot.parts[f.part].length(f.slot)
@@ -204,9 +204,9 @@ type cursor struct {
 	most        float32
 }
 
-// enter moves to the window of the slots from from up to but not including to, which must not begin
+// enterWindow moves to the window of the slots from from up to but not including to, which must not begin
 // before the previous window.
-func (c *cursor) enter(from, to int32, x *search) {
+func (c *cursor) enterWindow(from, to int32, x *search) {
 	c.from, c.to = from, to
 	for c.first+1 < len(c.skips) && int32(c.skips[c.first+1].First) <= from {
 		c.first++
@@ -221,7 +221,7 @@ func (c *cursor) enter(from, to int32, x *search) {
 	// Most windows have no posting of a rare term even if the term occurs both before and after
 	// them.
 	if c.last-c.first == 1 {
-		if slots, _ := c.within(c.first); len(slots) == 0 {
+		if slots, _ := c.windowPostings(c.first); len(slots) == 0 {
 			c.last, c.most = c.first, 0
 		}
 	}
@@ -237,8 +237,8 @@ func (c *cursor) load(i int) (slots, counts []int32) {
 	return c.slots[:c.postings.n], c.counts[:c.postings.n]
 }
 
-// within returns the postings of a skip that are in the window.
-func (c *cursor) within(i int) (slots, counts []int32) {
+// windowPostings returns the postings of a skip that are in the window.
+func (c *cursor) windowPostings(i int) (slots, counts []int32) {
 	slots, counts = c.load(i)
 	if slots[0] < c.from {
 		at, _ := slices.BinarySearch(slots, c.from)

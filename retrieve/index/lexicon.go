@@ -128,7 +128,7 @@ func (l *list) decode(skips []skip, i int, out *postings) {
 	}
 	body := uint64(len(skips) * skipSize)
 	if skips[i].End <= from || body+uint64(skips[i].End) > uint64(l.size) {
-		l.segment.fail("a posting list is malformed")
+		l.segment.panicDamaged("a posting list is malformed")
 	}
 	b := l.segment.view(secPostings, l.start+body+uint64(from), int(skips[i].End-from))
 	slot := int32(skips[i].First)
@@ -144,7 +144,7 @@ func (l *list) decode(skips []skip, i int, out *postings) {
 		out.slots[j], out.counts[j] = slot, int32(count)
 	}
 	if slot < 0 || slot >= int32(l.segment.Chunks) {
-		l.segment.fail("a posting list is malformed")
+		l.segment.panicDamaged("a posting list is malformed")
 	}
 }
 
@@ -202,7 +202,7 @@ func (d *dictionary) next() bool {
 	d.term = d.terms.bytes()
 	n, size := d.terms.number(), d.terms.number()
 	if n == 0 || n > uint64(s.Chunks) || size > math.MaxUint32 || d.offset%4 != 0 {
-		s.fail("a posting list is malformed")
+		s.panicDamaged("a posting list is malformed")
 	}
 	d.n, d.size, d.start = int(n), int(size), d.offset
 	d.offset += size

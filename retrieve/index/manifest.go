@@ -68,7 +68,7 @@ func (e *entry) open(dir string, known []part) (p part, err error) {
 	if slices.ContainsFunc(e.Deleted, func(d int) bool { return d < 0 || d >= int(p.Documents) }) {
 		return p, &damage{file: manifestName, what: "it names a document that is not in its segment"}
 	}
-	return p.without(e.Deleted), nil
+	return p.withoutDocuments(e.Deleted), nil
 }
 
 // readManifest reads the manifest of a directory, and describes its file. Both results are nil if

@@ -137,7 +137,7 @@ func newSegment(file string, data []byte) (*segment, error) {
 func (s *segment) view(section int, start uint64, n int) []byte {
 	from, to := s.Starts[section], s.Starts[section+1]
 	if start > to-from || n < 0 || uint64(n) > to-from-start {
-		s.fail("an offset is out of range")
+		s.panicDamaged("an offset is out of range")
 	}
 	from += start
 	to = from + uint64(n)
@@ -155,7 +155,7 @@ func (s *segment) view(section int, start uint64, n int) []byte {
 func (s *segment) check(block uint64) {
 	end := min((block+1)*blockSize, s.Starts[sections])
 	if crc32.Checksum(s.data[block*blockSize:end], castagnoli) != s.sums[block] {
-		s.fail(fmt.Sprintf("its bytes %d to %d have the wrong checksum", block*blockSize, end))
+		s.panicDamaged(fmt.Sprintf("its bytes %d to %d have the wrong checksum", block*blockSize, end))
 	}
 	if s.checked != nil {
 		s.checked[block/32].Or(1 << (block % 32))
@@ -173,7 +173,7 @@ func (s *segment) checkAll(ctx context.Context) error {
 	return nil
 }
 
-func (s *segment) fail(what string) { panic(&damage{file: s.file, what: what}) }
+func (s *segment) panicDamaged(what string) { panic(&damage{file: s.file, what: what}) }
 
 // rows returns the bytes of n slots in a section of rows.
 func (s *segment) rows(section int, first int32, n int) []byte {
@@ -199,7 +199,7 @@ func (s *segment) signsAt() uint64 {
 func (s *segment) chunksOf(document int) (first, end int32) {
 	pair := cast[uint32](s.view(secFirsts, 4*uint64(document), 8))
 	if pair[0] >= pair[1] || pair[1] > s.Chunks {
-		s.fail("a document has impossible chunks")
+		s.panicDamaged("a document has impossible chunks")
 	}
 	return int32(pair[0]), int32(pair[1])
 }
@@ -228,7 +228,7 @@ func (s *segment) info(document int) []byte {
 	}
 	end := item[uint64](s, secInfoEnds, document)
 	if end < start || end-start > math.MaxInt32 {
-		s.fail("a document's record has an impossible size")
+		s.panicDamaged("a document's record has an impossible size")
 	}
 	return s.view(secInfo, start, int(end-start))
 }

@@ -25,8 +25,8 @@ func (s selection) set(first, end int32) {
 
 func (s selection) has(slot int32) bool { return s[slot/64]>>(slot%64)&1 != 0 }
 
-// some reports whether a slot from first up to but not including end may be selected.
-func (s selection) some(first, end int32) bool {
+// containsAny reports whether a slot from first up to but not including end may be selected.
+func (s selection) containsAny(first, end int32) bool {
 	return slices.ContainsFunc(s[first/64:(end+63)/64], func(w uint64) bool { return w != 0 })
 }
 
@@ -43,7 +43,7 @@ type chosen struct {
 func (v *snapshot) choose(f retrieve.Filter) (parts []chosen, all int) {
 	parts = make([]chosen, len(v.parts))
 	for i, p := range v.parts {
-		parts[i] = chosen{filtered: p.selected(f), chunks: int(p.Chunks)}
+		parts[i] = chosen{filtered: p.selectChunks(f), chunks: int(p.Chunks)}
 		if p.deaths != nil {
 			parts[i].deleted = p.deaths.slots
 		}
@@ -97,8 +97,8 @@ const (
 	maxCollections = 4
 )
 
-// selected returns the chunks that the filter selects.
-func (s *segment) selected(f retrieve.Filter) *filtered {
+// selectChunks returns the chunks that the filter selects.
+func (s *segment) selectChunks(f retrieve.Filter) *filtered {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := fmt.Sprintf("%q", f)

@@ -45,7 +45,7 @@ func (s sieve) narrow(ctx context.Context, parts []part, chosen []chosen, unit [
 				return err
 			}
 			end := min(first+sieveRows, int32(only.chunks))
-			if only.slots != nil && !only.slots.some(first, end) {
+			if only.slots != nil && !only.slots.containsAny(first, end) {
 				continue
 			}
 			rows := estimates[:end-first]

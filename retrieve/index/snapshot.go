@@ -18,12 +18,12 @@ type snapshot struct {
 func newSnapshot(at position, files, memory []part) *snapshot {
 	s := &snapshot{position: at}
 	for _, p := range slices.Concat(files, memory) {
-		if p.live() == 0 {
+		if p.liveChunks() == 0 {
 			continue
 		}
 		s.parts = append(s.parts, p)
 		s.dims = int(p.Dims)
-		s.chunks += p.live()
+		s.chunks += p.liveChunks()
 		s.words += p.Words
 		if p.deaths != nil {
 			s.words -= p.deaths.words
@@ -38,11 +38,11 @@ func (s *snapshot) mean() float64 { return float64(s.words) / float64(max(1, s.c
 // A part is a segment without the chunks that were deleted since it was written.
 type part struct {
 	*segment
-	deaths *deaths // nil if no chunk was deleted
+	deaths *deletions // nil if no chunk was deleted
 }
 
-// deaths are the deleted documents of a segment.
-type deaths struct {
+// deletions are the deleted documents of a segment.
+type deletions struct {
 	slots  selection // the slots of their chunks
 	chunks int
 	words  int64
@@ -50,16 +50,16 @@ type deaths struct {
 	frequencies sync.Map // number of deleted chunks with a term, by the start of the term's list
 }
 
-// live returns the number of chunks that are not deleted.
-func (p *part) live() int {
+// liveChunks returns the number of chunks that are not deleted.
+func (p *part) liveChunks() int {
 	if p.deaths == nil {
 		return int(p.Chunks)
 	}
 	return int(p.Chunks) - p.deaths.chunks
 }
 
-// alive reports whether a document is not deleted.
-func (p *part) alive(document int) bool {
+// isLive reports whether a document is not deleted.
+func (p *part) isLive(document int) bool {
 	if p.deaths == nil {
 		return true
 	}
@@ -67,19 +67,19 @@ func (p *part) alive(document int) bool {
 	return !p.deaths.slots.has(first)
 }
 
-// without returns the part without the given documents.
-func (p part) without(documents []int) part {
+// withoutDocuments returns the part without the given documents.
+func (p part) withoutDocuments(documents []int) part {
 	if len(documents) == 0 {
 		return p
 	}
-	d := &deaths{slots: newSelection(int(p.Chunks))}
+	d := &deletions{slots: newSelection(int(p.Chunks))}
 	if p.deaths != nil {
 		copy(d.slots, p.deaths.slots)
 		d.chunks, d.words = p.deaths.chunks, p.deaths.words
 	}
 	p.deaths = d
 	for _, document := range documents {
-		if first, end := p.chunksOf(document); p.alive(document) {
+		if first, end := p.chunksOf(document); p.isLive(document) {
 			d.slots.set(first, end)
 			d.chunks += int(end - first)
 			for slot := first; slot < end; slot++ {
@@ -90,30 +90,30 @@ func (p part) without(documents []int) part {
 	return p
 }
 
-// where returns the documents that are not deleted and for which f returns true.
-func (p *part) where(f func(document int) bool) (documents []int) {
+// selectDocuments returns the documents that are not deleted and for which f returns true.
+func (p *part) selectDocuments(f func(document int) bool) (documents []int) {
 	for document := range int(p.Documents) {
-		if p.alive(document) && f(document) {
+		if p.isLive(document) && f(document) {
 			documents = append(documents, document)
 		}
 	}
 	return documents
 }
 
-// A death is a change to a document, which deletes its earlier generations.
-type death struct{ document, revision int64 }
+// A deletion is a change to a document, which deletes its earlier generations.
+type deletion struct{ document, revision int64 }
 
-// kill returns the parts without the chunks that the deaths delete.
-func kill(parts []part, all []death) []part {
+// applyDeletions returns the parts without the chunks that the deletions remove.
+func applyDeletions(parts []part, all []deletion) []part {
 	parts = slices.Clone(parts)
 	for i, p := range parts {
 		var dead []int
 		for _, d := range all {
-			if document, ok := p.find(d.document); ok && p.generation(document) < d.revision && p.alive(document) {
+			if document, ok := p.find(d.document); ok && p.generation(document) < d.revision && p.isLive(document) {
 				dead = append(dead, document)
 			}
 		}
-		parts[i] = p.without(dead)
+		parts[i] = p.withoutDocuments(dead)
 	}
 	return parts
 }
@@ -147,7 +147,7 @@ func (p *part) frequency(l *list) int {
 		if i+1 < len(skips) {
 			end = skips[i+1].First
 		}
-		if p.deaths.slots.some(int32(skips[i].First), int32(end)) {
+		if p.deaths.slots.containsAny(int32(skips[i].First), int32(end)) {
 			l.decode(skips, i, &decoded)
 			for _, slot := range decoded.slots[:decoded.n] {
 				if p.deaths.slots.has(slot) {
@@ -163,13 +163,13 @@ func (p *part) frequency(l *list) int {
 // fanout is the number of parts of similar size that are merged into one.
 const fanout = 4
 
-// due returns the indexes of the parts to merge now: a single part of which a quarter is deleted,
+// partsToMerge returns the indexes of the parts to merge now: a single part of which a quarter is deleted,
 // or at least fanout parts of similar size, the smallest first. Together they have at most the
 // given number of chunks.
-func due(parts []part, most int) []int {
+func partsToMerge(parts []part, most int) []int {
 	sizes := make(map[int][]int)
 	for i := range parts {
-		n := parts[i].live()
+		n := parts[i].liveChunks()
 		if 4*n < 3*int(parts[i].Chunks) {
 			return []int{i}
 		}
@@ -182,7 +182,7 @@ func due(parts []part, most int) []int {
 	for size := range 16 {
 		n := 0
 		for j, i := range sizes[size] {
-			if n += parts[i].live(); n > most {
+			if n += parts[i].liveChunks(); n > most {
 				sizes[size] = sizes[size][:j]
 				break
 			}
@@ -194,8 +194,8 @@ func due(parts []part, most int) []int {
 	return nil
 }
 
-// pick splits parts into the parts at the given indexes and all other parts.
-func pick(parts []part, places []int) (picked, rest []part) {
+// splitParts splits parts into the parts at the given indexes and all other parts.
+func splitParts(parts []part, places []int) (picked, rest []part) {
 	for i, p := range parts {
 		if slices.Contains(places, i) {
 			picked = append(picked, p)

@@ -64,11 +64,11 @@ func (t *top) compare(a, b scored[float64]) int {
 	return t.snapshot.compareIDs(a, b)
 }
 
-// below reports whether no chunk with a score of at most upper can be among the k best.
-func (t *top) below(upper float64) bool { return len(t.heap) == t.k && upper < t.heap[0].score }
+// isBelow reports whether no chunk with a score of at most upper can be among the k best.
+func (t *top) isBelow(upper float64) bool { return len(t.heap) == t.k && upper < t.heap[0].score }
 
-// ranked returns the hits, best first.
-func (t *top) ranked() []retrieve.Hit {
+// rankedHits returns the hits, best first.
+func (t *top) rankedHits() []retrieve.Hit {
 	slices.SortFunc(t.heap, t.compare)
 	out := make([]retrieve.Hit, len(t.heap))
 	for i, h := range t.heap {

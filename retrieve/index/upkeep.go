@@ -52,7 +52,7 @@ func (x *Index) resume() {
 func (x *Index) unwritten() int {
 	n := len(x.recent)
 	for i := range x.memory {
-		n += x.memory[i].live()
+		n += x.memory[i].liveChunks()
 	}
 	return n
 }
@@ -64,19 +64,19 @@ func (x *Index) startWork() {
 	}
 	// Taking the lock may bring a manifest that already has these changes.
 	if x.flushing == nil && x.unwritten() >= x.next && x.lockForWriting(true) && x.unwritten() >= x.next {
-		x.start(&x.flushing, nil)
+		x.startCompact(&x.flushing, nil)
 	}
-	if x.merging == nil && x.lock != nil && x.failed == nil && due(x.base.files, maxChunks) != nil {
-		x.start(&x.merging, func(files []part) []int { return due(files, maxChunks) })
+	if x.merging == nil && x.lock != nil && x.failed == nil && partsToMerge(x.base.files, maxChunks) != nil {
+		x.startCompact(&x.merging, func(files []part) []int { return partsToMerge(files, maxChunks) })
 	}
 }
 
-// start calls compact in the background. The caller must hold x.mu.
-func (x *Index) start(busy *chan struct{}, choose func(files []part) []int) {
+// startCompact calls compact in the background. The caller must hold x.mu.
+func (x *Index) startCompact(busy *chan struct{}, choose func(files []part) []int) {
 	done, ctx := make(chan struct{}), x.ctx
 	*busy = done
 	x.running.Go(func() {
-		err := x.note(guard(func() error { return x.compact(ctx, choose) }))
+		err := x.recordFault(guard(func() error { return x.compact(ctx, choose) }))
 		x.mu.Lock()
 		defer x.mu.Unlock()
 		if x.failed, x.next = err, x.options.Flush; err != nil {
@@ -88,8 +88,8 @@ func (x *Index) start(busy *chan struct{}, choose func(files []part) []int) {
 	})
 }
 
-// room waits while too much is in memory and is being written.
-func (x *Index) room(ctx context.Context) error {
+// waitForRoom waits while too much is in memory and is being written.
+func (x *Index) waitForRoom(ctx context.Context) error {
 	for {
 		x.mu.Lock()
 		wait, full := x.flushing, x.unwritten() >= 4*x.options.Flush
@@ -124,7 +124,7 @@ func (x *Index) lockForWriting(adopt bool) bool {
 		err = nil
 	}
 	if locked && adopt {
-		err = x.note(guard(x.follow))
+		err = x.recordFault(guard(x.follow))
 		for i := range x.base.files {
 			if err == nil {
 				_, err = os.Stat(filepath.Join(x.dir, x.base.files[i].file))
@@ -154,7 +154,7 @@ func (x *Index) Purge(ctx context.Context) error {
 	if !owned || files == 0 {
 		return nil
 	}
-	err := x.note(guard(func() error {
+	err := x.recordFault(guard(func() error {
 		err := x.compact(ctx, nil)
 		for rest := true; rest && err == nil; {
 			err = x.compact(ctx, func(files []part) []int {
@@ -179,7 +179,7 @@ func (x *Index) compact(ctx context.Context, choose func(files []part) []int) er
 	x.mu.Lock()
 	from, at := x.memory, x.current.Load().position
 	if choose != nil {
-		from, _ = pick(x.base.files, choose(x.base.files))
+		from, _ = splitParts(x.base.files, choose(x.base.files))
 	}
 	x.mu.Unlock()
 	temp, sum, err := "", uint32(0), error(nil)
@@ -199,20 +199,20 @@ func (x *Index) compact(ctx context.Context, choose func(files []part) []int) er
 	if choose != nil {
 		at = x.base.position // a flush may also have ended meanwhile
 	}
-	until := slices.IndexFunc(x.recent, func(d death) bool { return d.revision > at.Revision })
+	until := slices.IndexFunc(x.recent, func(d deletion) bool { return d.revision > at.Revision })
 	if until < 0 {
 		until = len(x.recent)
 	}
 	var files []part
-	var gone []death // deletions meanwhile
-	for _, p := range kill(x.base.files, x.recent[:until]) {
+	var gone []deletion // deletions meanwhile
+	for _, p := range applyDeletions(x.base.files, x.recent[:until]) {
 		at := slices.IndexFunc(from, func(q part) bool { return p.segment == q.segment })
 		if at < 0 {
 			files = append(files, p)
 			continue
 		}
-		for _, document := range from[at].where(func(document int) bool { return !p.alive(document) }) {
-			gone = append(gone, death{p.number(document), math.MaxInt64})
+		for _, document := range from[at].selectDocuments(func(document int) bool { return !p.isLive(document) }) {
+			gone = append(gone, deletion{p.number(document), math.MaxInt64})
 		}
 	}
 	if temp != "" {
@@ -228,7 +228,7 @@ func (x *Index) compact(ctx context.Context, choose func(files []part) []int) er
 		if err != nil {
 			return err
 		}
-		files = append(files, kill([]part{{segment: s}}, gone)...)
+		files = append(files, applyDeletions([]part{{segment: s}}, gone)...)
 	}
 	return x.publish(at, files)
 }
@@ -237,20 +237,20 @@ func (x *Index) compact(ctx context.Context, choose func(files []part) []int) er
 // the base of the index. The caller must hold x.mu and the lock of the directory.
 func (x *Index) publish(at position, files []part) error {
 	m := manifest{identity: x.identity, position: at}
-	slices.SortFunc(files, func(a, b part) int { return b.live() - a.live() })
+	slices.SortFunc(files, func(a, b part) int { return b.liveChunks() - a.liveChunks() })
 	for _, p := range files {
-		if p.live() == 0 {
+		if p.liveChunks() == 0 {
 			continue // it remains in files, because it may be being merged
 		}
 		all := part{segment: p.segment}
 		m.Segments = append(m.Segments, entry{File: p.file, Bytes: int64(len(p.data)), Sum: p.Sum,
-			Deleted: all.where(func(document int) bool { return !p.alive(document) })})
+			Deleted: all.selectDocuments(func(document int) bool { return !p.isLive(document) })})
 	}
 	if err := writeManifest(x.dir, &m); err != nil {
 		return err
 	}
 	if info, err := os.Stat(filepath.Join(x.dir, manifestName)); err == nil {
-		x.seen.Store(&info)
+		x.lastManifest.Store(&info)
 	}
 	x.adopt(at, files)
 	return nil

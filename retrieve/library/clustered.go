@@ -56,7 +56,7 @@ func (c *Clustered) Searchable(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, building, err := c.built(ctx)
+	_, building, err := c.currentIndex(ctx)
 	if building != nil {
 		err = building
 	}
@@ -70,10 +70,10 @@ const (
 	buildWait = 10 * time.Second
 )
 
-// serving is like built, except that it waits for an index that will be built soon.
-func (c *Clustered) serving(ctx context.Context) (x *weaviate.Index, building *retrieve.BuildingError, err error) {
+// awaitIndex is like currentIndex, except that it waits for an index that will be built soon.
+func (c *Clustered) awaitIndex(ctx context.Context) (x *weaviate.Index, building *retrieve.BuildingError, err error) {
 	for began := time.Now(); ; {
-		x, building, err = c.built(ctx)
+		x, building, err = c.currentIndex(ctx)
 		missing := (*retrieve.BuildingError)(nil)
 		if !errors.As(err, &missing) || missing.Total > soonBuilt || time.Since(began) > buildWait {
 			return x, building, err
@@ -86,8 +86,8 @@ func (c *Clustered) serving(ctx context.Context) (x *weaviate.Index, building *r
 	}
 }
 
-// built returns the index that searches use now. If that is an earlier index, building is not nil.
-func (c *Clustered) built(ctx context.Context) (x *weaviate.Index, building *retrieve.BuildingError, err error) {
+// currentIndex returns the index that searches use now. If that is an earlier index, building is not nil.
+func (c *Clustered) currentIndex(ctx context.Context) (x *weaviate.Index, building *retrieve.BuildingError, err error) {
 	if _, err = c.Index.Stats(ctx, nil); !errors.As(err, &building) {
 		return c.Index, nil, err
 	}
@@ -115,11 +115,11 @@ func (c *Clustered) built(ctx context.Context) (x *weaviate.Index, building *ret
 	return x, building, nil
 }
 
-// by calls f with the index that searches use now. If that is an earlier index which is deleted
+// callSearched calls f with the index that searches use now. If that is an earlier index which is deleted
 // meanwhile because a later one has been built, it calls f again with the later index.
-func by[T any](ctx context.Context, c *Clustered, f func(*weaviate.Index) (T, error)) (out T, err error) {
+func callSearched[T any](ctx context.Context, c *Clustered, f func(*weaviate.Index) (T, error)) (out T, err error) {
 	for last := (*weaviate.Index)(nil); ; {
-		x, _, missing := c.serving(ctx)
+		x, _, missing := c.awaitIndex(ctx)
 		if missing != nil || x == last {
 			return out, cmp.Or(missing, err)
 		}
@@ -138,7 +138,7 @@ func (c *Clustered) Revision(ctx context.Context) (revision, era int64, err erro
 	if revision, era, err = c.Index.Revision(ctx); err != nil {
 		return 0, 0, err
 	}
-	if x, building, _ := c.serving(ctx); building != nil {
+	if x, building, _ := c.awaitIndex(ctx); building != nil {
 		return x.Revision(ctx)
 	}
 	return revision, era, nil
@@ -146,7 +146,7 @@ func (c *Clustered) Revision(ctx context.Context) (revision, era int64, err erro
 
 // Reset implements [retrieve.Searcher].
 func (c *Clustered) Reset(ctx context.Context) error {
-	x, _, err := c.serving(ctx)
+	x, _, err := c.awaitIndex(ctx)
 	if err != nil {
 		return err
 	}
@@ -155,20 +155,20 @@ func (c *Clustered) Reset(ctx context.Context) error {
 
 // Dense implements [retrieve.Searcher].
 func (c *Clustered) Dense(ctx context.Context, vector []float32, k int, f retrieve.Filter) ([]retrieve.Hit, error) {
-	return by(ctx, c, func(x *weaviate.Index) ([]retrieve.Hit, error) { return x.Dense(ctx, vector, k, f) })
+	return callSearched(ctx, c, func(x *weaviate.Index) ([]retrieve.Hit, error) { return x.Dense(ctx, vector, k, f) })
 }
 
 // Lexical implements [retrieve.Searcher].
 func (c *Clustered) Lexical(ctx context.Context, terms []string, k int, f retrieve.Filter) ([]retrieve.Hit, error) {
-	return by(ctx, c, func(x *weaviate.Index) ([]retrieve.Hit, error) { return x.Lexical(ctx, terms, k, f) })
+	return callSearched(ctx, c, func(x *weaviate.Index) ([]retrieve.Hit, error) { return x.Lexical(ctx, terms, k, f) })
 }
 
 // Evidence implements [retrieve.Searcher].
 func (c *Clustered) Evidence(ctx context.Context, hits []retrieve.Hit, terms []string) ([]retrieve.Evidence, error) {
-	return by(ctx, c, func(x *weaviate.Index) ([]retrieve.Evidence, error) { return x.Evidence(ctx, hits, terms) })
+	return callSearched(ctx, c, func(x *weaviate.Index) ([]retrieve.Evidence, error) { return x.Evidence(ctx, hits, terms) })
 }
 
 // Stats implements [retrieve.Searcher].
 func (c *Clustered) Stats(ctx context.Context, terms []string) (retrieve.Stats, error) {
-	return by(ctx, c, func(x *weaviate.Index) (retrieve.Stats, error) { return x.Stats(ctx, terms) })
+	return callSearched(ctx, c, func(x *weaviate.Index) (retrieve.Stats, error) { return x.Stats(ctx, terms) })
 }

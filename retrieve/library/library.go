@@ -54,7 +54,7 @@ func Open(ctx context.Context, place Place, m retrieve.Embedder, opts Options) (
 	if err != nil {
 		return nil, err
 	}
-	l, err := Over(ctx, place, s, m, opts.Search)
+	l, err := OpenWithState(ctx, place, s, m, opts.Search)
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -69,8 +69,8 @@ func OpenState(ctx context.Context, place Place, opts state.Options) (*state.Sto
 	return state.Open(ctx, place.Data, opts)
 }
 
-// Over opens the library of an open state, which the library's Close closes.
-func Over(ctx context.Context, place Place, s *state.Store, m retrieve.Embedder, opts retrieve.Options) (*Library, error) {
+// OpenWithState opens the library of an open state, which the library's Close closes.
+func OpenWithState(ctx context.Context, place Place, s *state.Store, m retrieve.Embedder, opts retrieve.Options) (*Library, error) {
 	if err := retrieve.CheckSpace(ctx, s, m); err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func Over(ctx context.Context, place Place, s *state.Store, m retrieve.Embedder,
 	if err != nil {
 		return nil, err
 	}
-	if l.Index, err = l.With(ctx, m, opts); err == nil && opts.Encoder != nil {
+	if l.Index, err = l.NewIndex(ctx, m, opts); err == nil && opts.Encoder != nil {
 		err = l.ChangeEncoder(ctx, opts.Encoder)
 	}
 	if err != nil {
@@ -109,12 +109,12 @@ func Build(ctx context.Context, place Place, s *state.Store, space string) error
 	if place.Cluster == nil {
 		return nil
 	}
-	return followed(ctx, place, s, space, retrieve.Options{}, func(retrieve.Searcher) error { return nil })
+	return withIndex(ctx, place, s, space, retrieve.Options{}, func(retrieve.Searcher) error { return nil })
 }
 
-// followed calls f with the search index of a state. An index in a cluster is brought up to date
+// withIndex calls f with the search index of a state. An index in a cluster is brought up to date
 // first.
-func followed(ctx context.Context, place Place, s *state.Store, space string, o retrieve.Options, f func(retrieve.Searcher) error) error {
+func withIndex(ctx context.Context, place Place, s *state.Store, space string, o retrieve.Options, f func(retrieve.Searcher) error) error {
 	l := &Library{State: s}
 	err := l.openSearcher(ctx, place, space, o)
 	if err != nil {
@@ -194,7 +194,7 @@ func (l *Library) Encoded(ctx context.Context, m retrieve.Embedder, opts retriev
 	if opts.Encoded, err = l.openEncoded(ctx, opts.Encoder); err != nil {
 		return nil, err
 	}
-	return l.With(ctx, m, opts)
+	return l.NewIndex(ctx, m, opts)
 }
 
 // ChangeEncoder changes the encoder of the library's index, which may be in use.
@@ -229,7 +229,7 @@ func CheckIndex(ctx context.Context, place Place, s *state.Store, progress func(
 		return r, err
 	}
 	// The index need not be written: the disk may be full.
-	err = followed(ctx, place, s, space, retrieve.Options{Unwritten: func(error) {}}, func(x retrieve.Searcher) (err error) {
+	err = withIndex(ctx, place, s, space, retrieve.Options{Unwritten: func(error) {}}, func(x retrieve.Searcher) (err error) {
 		r, err = retrieve.CheckSearcher(ctx, s, x, progress)
 		return err
 	})
@@ -271,8 +271,8 @@ func CheckWritable(ctx context.Context, place Place, s *state.Store) error {
 	return err
 }
 
-// With returns an index over the same state and searcher with other options.
-func (l *Library) With(ctx context.Context, m retrieve.Embedder, opts retrieve.Options) (*retrieve.Index, error) {
+// NewIndex returns an index over the same state and searcher with other options.
+func (l *Library) NewIndex(ctx context.Context, m retrieve.Embedder, opts retrieve.Options) (*retrieve.Index, error) {
 	if l.Clustered != nil {
 		opts.Wait = followWait
 		return retrieve.NewIndex(ctx, l.State, l.Clustered, m, opts)
@@ -315,7 +315,7 @@ func Purge(ctx context.Context, place Place, s *state.Store) error {
 	if err != nil {
 		return err
 	}
-	return followed(ctx, place, s, space, retrieve.Options{}, func(x retrieve.Searcher) error {
+	return withIndex(ctx, place, s, space, retrieve.Options{}, func(x retrieve.Searcher) error {
 		embedded, ok := x.(*index.Index)
 		if !ok {
 			return nil

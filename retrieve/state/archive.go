@@ -103,7 +103,7 @@ func (t *tx) renameInRecords(from, to string) {
 // scanRecord reads a row of the columns recordColumns and sum.
 func scanRecord(row scanner) (r retrieve.Record, err error) {
 	var started, ended, expires, size int64
-	err = checked(row, &r.ID, &r.Kind, &r.By, &r.Shared, &r.State, &started, &ended, &expires, &size, &r.Spec)
+	err = scanChecked(row, &r.ID, &r.Kind, &r.By, &r.Shared, &r.State, &started, &ended, &expires, &size, &r.Spec)
 	r.Started, r.Ended, r.Expires = time.UnixMicro(started), time.UnixMicro(ended), time.UnixMicro(expires)
 	return r, err
 }
@@ -114,12 +114,12 @@ func (l ledger) Record(ctx context.Context, id string) (r retrieve.Record, err e
 		var documents int
 		r, err = scanRecord(t.row(`SELECT `+recordColumns+`, sum FROM ibid.records WHERE id = ?`, id))
 		whole := err == nil &&
-			checked(t.row(`SELECT `+eventColumns+`, sum FROM ibid.events WHERE record = ?`, id), &of, &documents, &r.Events) == nil
+			scanChecked(t.row(`SELECT `+eventColumns+`, sum FROM ibid.events WHERE record = ?`, id), &of, &documents, &r.Events) == nil
 		for row := range t.rows(`SELECT `+quoteColumns+`, sum FROM ibid.quoted WHERE record = ? ORDER BY document`, id) {
 			var number int64
 			var key []byte
 			var document string
-			whole = checked(row, &of, &number, &key, &document) == nil && whole
+			whole = scanChecked(row, &of, &number, &key, &document) == nil && whole
 			r.Documents = append(r.Documents, document)
 		}
 		// A record that lacks one of its documents would outlive that document.
@@ -183,7 +183,7 @@ func (l ledger) Feedback(ctx context.Context, after int64, n int) (list []retrie
 
 func scanFeedback(row scanner) (f retrieve.Feedback, err error) {
 	var at int64
-	err = checked(row, &f.Key, &f.Run, &f.By, &f.Citation, &f.Rating, &at, &f.Comment)
+	err = scanChecked(row, &f.Key, &f.Run, &f.By, &f.Citation, &f.Rating, &at, &f.Comment)
 	f.At = time.UnixMicro(at)
 	return f, err
 }

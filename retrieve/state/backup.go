@@ -38,8 +38,8 @@ func (s *Store) backup(ctx context.Context, file string, progress func(done, tot
 		return r, err
 	}
 	if s.dir != "" && s.read == nil {
-		if err := errors.Join(s.filled(), s.connect()); err != nil {
-			return r, s.beyondCopying(err)
+		if err := errors.Join(s.checkFilled(), s.connect()); err != nil {
+			return r, s.copyError(err)
 		}
 	}
 	// SQLite would create a file that everyone may read.
@@ -56,23 +56,23 @@ func (s *Store) backup(ctx context.Context, file string, progress func(done, tot
 		copyAll = s.copyRows
 	}
 	if err := copyAll(ctx, partial.Name()); isDamage(err) {
-		return r, s.beyondCopying(err)
+		return r, s.copyError(err)
 	} else if err != nil {
-		return r, s.noRoom(err, file)
+		return r, s.roomError(err, file)
 	}
 	copied := fileStore(partial.Name(), Options{Wait: s.wait})
 	r, err = copied.verify(ctx, progress)
 	if err == nil && copied.read != nil {
-		err = copied.withoutLog()
+		err = copied.dropLog()
 	}
 	if err := errors.Join(err, copied.disconnect()); err != nil {
-		return r, s.noRoom(copied.explain(err), file)
+		return r, s.roomError(copied.explain(err), file)
 	}
 	return r, publish(partial.Name(), file)
 }
 
-// withoutLog merges the log of the copy into its file.
-func (s *Store) withoutLog() error {
+// dropLog merges the log of the copy into its file.
+func (s *Store) dropLog() error {
 	if err := s.read.Close(); err != nil {
 		return err
 	}
@@ -103,8 +103,8 @@ func (s *Store) refuseTarget(file string) error {
 	return nil
 }
 
-// beyondCopying adds to the error of a database that SQLite cannot read how to recover it.
-func (s *Store) beyondCopying(err error) error {
+// copyError adds to the error of a database that SQLite cannot read how to recover it.
+func (s *Store) copyError(err error) error {
 	if !isDamage(err) {
 		return err
 	}
@@ -112,8 +112,8 @@ func (s *Store) beyondCopying(err error) error {
 		"sets the damaged file aside and saves its undamaged rows; then run the backup again", err, s.dir)
 }
 
-// noRoom adds to the error of a copy how much space it needs.
-func (s *Store) noRoom(err error, file string) error {
+// roomError adds to the error of a copy how much space it needs.
+func (s *Store) roomError(err error, file string) error {
 	n, unknown := s.size(context.Background())
 	if unknown != nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -121,7 +121,7 @@ func (s *Store) noRoom(err error, file string) error {
 	megabytes := math.Ceil(float64(n)/1e5) / 10
 	if s.dir != "" && errors.Is(err, syscall.ENOSPC) { // SQLite does not say which file's disk is full
 		what := fmt.Sprintf("the disk of %s is full: the copy needs %.1f MB of free space there", filepath.Dir(file), megabytes)
-		return &failure{what: what, full: true, err: err}
+		return &failure{message: what, full: true, err: err}
 	}
 	return fmt.Errorf("writing the copy failed; it needs %.1f MB of free space in %s: %w", megabytes, filepath.Dir(file), err)
 }
@@ -148,14 +148,14 @@ func (s *Store) copyPages(ctx context.Context, to string) error {
 
 // copyRows copies every row of a library on a server into an empty file.
 func (s *Store) copyRows(ctx context.Context, to string) error {
-	fresh, err := s.laidOut(ctx, to)
+	fresh, err := s.layOutFile(ctx, to)
 	if err != nil {
 		return err
 	}
 	err = s.view(ctx, func(t *tx) {
 		for _, of := range tables() {
 			check(fresh.update(ctx, func(to *tx) { to.exec(`DELETE FROM ibid.` + of.name) }))
-			t.batches(&of, func(rows [][]any) {
+			t.eachBatch(&of, func(rows [][]any) {
 				check(fresh.update(ctx, func(to *tx) { to.insertSummed(of.name, strings.Join(of.columns, ", "), "", rows) }))
 			})
 		}
@@ -260,25 +260,25 @@ func (t *tx) copyFrom(from *tx) {
 	t.lock("layout")
 	own := []string{"settings", "settings_copy", "changes", "eras"} // an empty library has rows in these
 	for _, of := range tables() {
-		if !slices.Contains(own, of.name) && t.any(of.name) {
+		if !slices.Contains(own, of.name) && t.hasRows(of.name) {
 			check(fmt.Errorf("%w: the schema of %s has a library: name another one with search_path", ErrTarget, t.s.place))
 		}
 		t.exec(`DELETE FROM ibid.` + of.name)
-		from.batches(&of, func(rows [][]any) {
-			rows = slices.DeleteFunc(rows, func(row []any) bool { return of.sum >= 0 && !of.intact(row) })
+		from.eachBatch(&of, func(rows [][]any) {
+			rows = slices.DeleteFunc(rows, func(row []any) bool { return of.sum >= 0 && !of.isIntact(row) })
 			t.insertSummed(of.name, strings.Join(of.columns, ", "), "", rows)
 		})
 	}
 	// The copy gets its own name, so that no search index is used for both libraries.
-	t.found()
+	t.fillLayout()
 	t.exec(`UPDATE ibid.clock SET revision = (SELECT coalesce(max(revision), 0) FROM ibid.changes)`)
 	t.exec(`SELECT setval('` + strings.ReplaceAll(t.s.dialect.schema, "'", "''") + `numbers', greatest(1,
 		(SELECT max(number) FROM ibid.documents), (SELECT max(document) FROM ibid.changes)))`)
-	t.changed(change{})
+	t.recordChanges(change{})
 }
 
-// batches calls f with the rows of a table, in batches that one transaction can copy.
-func (t *tx) batches(of *table, f func(rows [][]any)) {
+// eachBatch calls f with the rows of a table, in batches that one transaction can copy.
+func (t *tx) eachBatch(of *table, f func(rows [][]any)) {
 	var rows [][]any
 	bytes := 0
 	for r := range t.rows(`SELECT ` + strings.Join(of.columns, ", ") + ` FROM ibid.` + of.name) {

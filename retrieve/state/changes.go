@@ -27,14 +27,14 @@ const changeColumns = "document, revision, deleted, id"
 func (c *change) dest() []any { return []any{&c.document, &c.revision, &c.deleted, &c.id} }
 
 func scanChange(r scanner) (c change, err error) {
-	err = checked(r, c.dest()...)
+	err = scanChecked(r, c.dest()...)
 	return c, err
 }
 
-// changed writes the changes of a transaction. It must be the last step before the commit: in
+// recordChanges writes the changes of a transaction. It must be the last step before the commit: in
 // PostgreSQL other transactions with changes wait from here until the commit, so that a follower
 // never misses a revision that becomes visible after a higher one.
-func (t *tx) changed(changes ...change) {
+func (t *tx) recordChanges(changes ...change) {
 	if len(changes) == 0 {
 		return
 	}
@@ -149,7 +149,7 @@ func (s *Store) listChanges(ctx context.Context, space string, after int64) (lis
 			t.markDamaged(c.document, damagedChange)
 		}
 		if after > 0 && slices.ContainsFunc(list, func(c change) bool { return c.revision <= after }) {
-			check(s.requestRepair(&failure{what: fmt.Sprintf("%v: the index of the changes of %s contradicts their table", ErrDamaged, s.place),
+			check(s.requestRepair(&failure{message: fmt.Sprintf("%v: the index of the changes of %s contradicts their table", ErrDamaged, s.place),
 				damaged: true}))
 		}
 		eras := t.eras(`ORDER BY first DESC`)
@@ -174,7 +174,7 @@ func (s *Store) listChanges(ctx context.Context, space string, after int64) (lis
 // and documents are stored in another space, the error is a [*retrieve.SpaceError].
 func (t *tx) spaceOf(name string) (of space, used bool) {
 	all := t.spaces()
-	if of = all.named(name); of.Number == 0 {
+	if of = all.byName(name); of.Number == 0 {
 		if stored := t.spaceOfDocuments(); stored != "" {
 			check(&retrieve.SpaceError{Stored: stored, Wanted: name})
 		}
@@ -190,7 +190,7 @@ func (s *Store) readChanges(ctx context.Context, space string, list []change) (c
 		of, used := t.spaceOf(space)
 		changes, n = t.readChanges(of.Number, list[:min(len(list), changesAtOnce)], func(d *documentRow, c *chunkRow) {
 			if used {
-				t.damaged = append(t.damaged, withoutVector(d, c.Ordinal))
+				t.damaged = append(t.damaged, vectorError(d, c.Ordinal))
 			}
 		})
 	})
@@ -228,7 +228,7 @@ func (t *tx) readChanges(space int64, list []change, lacks func(*documentRow, *c
 	rows, vectors := t.contents(space, whole)
 	for i := range changes {
 		if d, ok := documents[changes[i].Document]; ok {
-			t.fill(&changes[i], &d, rows[d.Number], vectors, lacks)
+			t.fillChange(&changes[i], &d, rows[d.Number], vectors, lacks)
 		}
 	}
 	return changes, n
@@ -244,7 +244,7 @@ const (
 // documents returns up to maxList documents by number, if they are stored and undamaged.
 func (t *tx) documents(numbers []int64) map[int64]documentRow {
 	documents := make(map[int64]documentRow)
-	list, args := in(numbers)
+	list, args := inList(numbers)
 	found, bad := rowsOf(t, scanDocument, `SELECT `+documentColumns+` FROM ibid.documents WHERE number IN `+list+` AND `+whole, args...)
 	for _, d := range found {
 		documents[d.Number] = d
@@ -279,7 +279,7 @@ func (t *tx) contents(space int64, numbers []int64) (rows map[int64]documentChun
 // latest returns the latest changes to up to maxList documents, if their rows are undamaged.
 func (t *tx) latest(numbers []int64) map[int64]change {
 	latest := make(map[int64]change, len(numbers))
-	list, args := in(numbers)
+	list, args := inList(numbers)
 	for r := range t.rows(`SELECT `+changeColumns+`, sum, EXISTS (SELECT 1 FROM ibid.damage WHERE damage.document = changes.document)
 		FROM ibid.changes WHERE document IN `+list, args...) {
 		var c change
@@ -294,10 +294,10 @@ func (t *tx) latest(numbers []int64) map[int64]change {
 	return latest
 }
 
-// fill adds the document's data for searchers to a change. A damaged document becomes a deletion.
-func (t *tx) fill(c *retrieve.Change, d *documentRow, chunks documentChunks, vectors map[string][]float32,
+// fillChange adds the document's data for searchers to a change. A damaged document becomes a deletion.
+func (t *tx) fillChange(c *retrieve.Change, d *documentRow, chunks documentChunks, vectors map[string][]float32,
 	lacks func(*documentRow, *chunkRow)) {
-	if damaged := chunks.damaged(d); damaged != nil {
+	if damaged := chunks.damage(d); damaged != nil {
 		c.Deleted = true
 		t.damaged = append(t.damaged, damaged)
 		return

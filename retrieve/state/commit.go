@@ -35,7 +35,7 @@ func (u *unknownCommit) Unwrap() error { return u.err }
 // commitServer adds the transaction's row and commits, in one round trip.
 func commitServer(t *tx) error {
 	if rand.N(pruneEvery) == 0 {
-		if err := caught(func() { prune(t, commitsKept) }); err != nil {
+		if err := catch(func() { prune(t, commitsKept) }); err != nil {
 			_ = t.rollback()
 			return err
 		}
@@ -51,7 +51,7 @@ func commitServer(t *tx) error {
 	if err == nil {
 		return nil
 	}
-	if answer := (*pgconn.PgError)(nil); errors.As(err, &answer) && !broken(answer) {
+	if answer := (*pgconn.PgError)(nil); errors.As(err, &answer) && !isBroken(answer) {
 		_ = t.rollback()
 		return t.s.explain(err)
 	}
@@ -95,7 +95,7 @@ func (s *Store) resolveCommit(ctx context.Context, err error) error {
 	case asking == nil:
 		return nil
 	case errors.Is(asking, errAborted):
-		return &failure{what: s.place + ": the connection broke before the change was made", unavailable: true, err: u.err}
+		return &failure{message: s.place + ": the connection broke before the change was made", unavailable: true, err: u.err}
 	}
 	return fmt.Errorf("it is not known whether the change was made: the connection to %s broke meanwhile, and then it stayed unreachable: "+
 		"check the result when it is back", s.place)

@@ -74,7 +74,7 @@ func (s *Store) setAside(ctx context.Context, found ...*damagedError) error {
 		for _, d := range found {
 			changes = append(changes, t.setAside(d)...)
 		}
-		t.changed(changes...)
+		t.recordChanges(changes...)
 	}, "setting a damaged document aside")
 }
 
@@ -114,7 +114,7 @@ func (s *Store) Damaged(ctx context.Context) (all []Damage, err error) {
 	err = s.view(ctx, func(t *tx) {
 		whole, damaged := rowsOf(t, func(r scanner) (d Damage, err error) {
 			var document int64
-			err = checked(r, &document, &d.Document, &d.Reason)
+			err = scanChecked(r, &document, &d.Document, &d.Reason)
 			return d, err
 		}, `SELECT document, id, reason, sum FROM ibid.damage`)
 		all = append(append(all, whole...), damaged...)

@@ -271,7 +271,7 @@ func TestInterruptedRepair(t *testing.T) {
 		_, err = fresh.salvage(t.Context(), s.place)
 		must(t, err)
 		must(t, fresh.merge(t.Context()))
-		must(t, s.mark(filepath.Base(fresh.place)+"\n"+filepath.Base(aside)+"\n"))
+		must(t, s.writeMarker(filepath.Base(fresh.place)+"\n"+filepath.Base(aside)+"\n"))
 		for i, step := range []func() error{
 			func() error { return os.Rename(s.place+"-wal", aside+"-wal") },
 			func() error { return os.Link(s.place, aside) },

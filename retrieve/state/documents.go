@@ -44,7 +44,7 @@ func (d *documentRow) dest() []any {
 }
 
 func scanDocument(r scanner) (d documentRow, err error) {
-	if err = checked(r, d.dest()...); err == nil {
+	if err = scanChecked(r, d.dest()...); err == nil {
 		err = d.decode()
 	}
 	return d, err
@@ -82,7 +82,7 @@ func (c *chunkRow) scan(r scanner) error {
 	if err := r.Scan(append(c.dest(), &c.sum)...); err != nil {
 		return err
 	}
-	c.at()
+	c.decodePlace()
 	if rowSum(c.dest()...) != c.sum {
 		return errRow
 	}
@@ -93,21 +93,21 @@ func (c *chunkRow) dest() []any {
 	return []any{&c.key, &c.digest, &c.Start, &c.End, &c.place, &c.Tokens, &c.Heading, &c.Anchor, &c.Text}
 }
 
-// at sets the ordinal, and the page or line, from the columns.
-func (c *chunkRow) at() {
+// decodePlace sets the ordinal, and the page or line, from the columns.
+func (c *chunkRow) decodePlace() {
 	c.Page, c.Line, c.Ordinal = max(0, c.place), max(0, -c.place), int(c.key&maxChunks)
 }
 
-// placed sets the columns from the ordinal, and from the page or line.
-func (c *chunkRow) placed(document int64) {
+// encodePlace sets the columns from the ordinal, and from the page or line.
+func (c *chunkRow) encodePlace(document int64) {
 	c.key, c.place = chunkKey(document, c.Ordinal), c.Page
 	if c.Page == 0 {
 		c.place = -c.Line
 	}
 }
 
-// of returns the chunk with its id and its document's.
-func (c *chunkRow) of(document string) *ingest.Chunk {
+// chunkOf returns the chunk with its id and its document's.
+func (c *chunkRow) chunkOf(document string) *ingest.Chunk {
 	c.Document, c.ID = document, retrieve.ChunkID(document, c.Ordinal)
 	return &c.Chunk
 }
@@ -137,7 +137,7 @@ func rowSum(columns ...any) int64 {
 		sum = crc32.Update(sum, castagnoli, buffer[:])
 	}
 	for _, c := range columns {
-		switch c := plain(c).(type) {
+		switch c := plainValue(c).(type) {
 		case int64:
 			number(c)
 		case []byte:
@@ -151,9 +151,9 @@ func rowSum(columns ...any) int64 {
 	return int64(sum)
 }
 
-// plain returns the value of a column, or of a pointer to a column, as an int64, a string or bytes.
+// plainValue returns the value of a column, or of a pointer to a column, as an int64, a string or bytes.
 // It panics for any other type.
-func plain(v any) any {
+func plainValue(v any) any {
 	switch v := v.(type) {
 	case int64, string, []byte:
 		return v
@@ -177,7 +177,7 @@ func plain(v any) any {
 	case *int:
 		return int64(*v)
 	case *bool:
-		return plain(*v)
+		return plainValue(*v)
 	}
 	panic(fmt.Sprintf("a column of type %T", v))
 }
@@ -185,9 +185,9 @@ func plain(v any) any {
 // A scanner is a row of a result.
 type scanner interface{ Scan(dest ...any) error }
 
-// checked scans a row whose last column is the checksum over the preceding columns, which are
+// scanChecked scans a row whose last column is the checksum over the preceding columns, which are
 // scanned into dest in order. If the checksum differs, the error wraps errRow.
-func checked(r scanner, dest ...any) error {
+func scanChecked(r scanner, dest ...any) error {
 	var sum int64
 	if err := r.Scan(append(dest[:len(dest):len(dest)], &sum)...); err != nil {
 		return err

@@ -20,7 +20,7 @@ var (
 
 // A failure is an error of the database in plain words.
 type failure struct {
-	what string // the whole message
+	message string // the whole message
 	// unavailable means that the database was unreachable, busy that another process held it. In
 	// both cases nothing was changed, and the operation may be tried again.
 	unavailable, busy bool
@@ -29,7 +29,7 @@ type failure struct {
 	err               error // of the driver, for errors.As
 }
 
-func (f *failure) Error() string { return f.what }
+func (f *failure) Error() string { return f.message }
 func (f *failure) Unwrap() error { return f.err }
 
 func (f *failure) Is(target error) bool {
@@ -59,7 +59,7 @@ func (s *Store) explainRow(err error) error {
 		return err
 	}
 	what := fmt.Sprintf("%v: %s has a row that does not match its checksum", ErrDamaged, s.place)
-	return s.requestRepair(&failure{what: what, damaged: true, err: err})
+	return s.requestRepair(&failure{message: what, damaged: true, err: err})
 }
 
 // isDamage reports whether an error means that stored data is lost or changed. Failures of the

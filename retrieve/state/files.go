@@ -35,7 +35,7 @@ func (s *Store) shareLock(ctx context.Context) error {
 	err = s.retry(ctx, s.wait, func() error {
 		err := disk.Lock(f, false)
 		if errors.Is(err, disk.ErrLocked) {
-			return &failure{what: path + ": another process repairs the library", busy: true, err: err}
+			return &failure{message: path + ": another process repairs the library", busy: true, err: err}
 		}
 		return err
 	})

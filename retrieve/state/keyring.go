@@ -34,12 +34,12 @@ func (k keyring) change(ctx context.Context, f func(*tx)) error {
 	return k.s.update(ctx, func(t *tx) {
 		t.lock(ringLock)
 		f(t)
-		t.ringChanged()
+		t.advanceRing()
 	})
 }
 
-// ringChanged increments the keyring's revision.
-func (t *tx) ringChanged() { t.set(settingRing, fmt.Sprint(t.ringRevision()+1)) }
+// advanceRing increments the keyring's revision.
+func (t *tx) advanceRing() { t.set(settingRing, fmt.Sprint(t.ringRevision()+1)) }
 
 func (k keyring) Revision(ctx context.Context) (revision int64, err error) {
 	err = within(ctx, k.s.view, func(t *tx) { revision = t.ringRevision() }, "looking for new keys")
@@ -51,19 +51,19 @@ const (
 	sessionColumns = "digest, key, started"
 )
 
-// permits returns the permissions in the order of the bits of the column write.
-func permits(key *retrieve.Key) [4]*bool {
+// permissions returns the permissions in the order of the bits of the column write.
+func permissions(key *retrieve.Key) [4]*bool {
 	return [4]*bool{&key.Write, &key.Relay, &key.Settings, &key.Public}
 }
 
 func scanKey(row scanner) (key retrieve.Key, err error) {
 	var digest, collections []byte
 	var bits, created, expires, used int64
-	err = checked(row, &key.ID, &key.Name, &digest, &bits, &collections, &created, &expires, &used)
+	err = scanChecked(row, &key.ID, &key.Name, &digest, &bits, &collections, &created, &expires, &used)
 	if err == nil && (copy(key.Digest[:], digest) != len(key.Digest) || json.Unmarshal(collections, &key.Collections) != nil) {
 		err = errRow
 	}
-	for i, permit := range permits(&key) {
+	for i, permit := range permissions(&key) {
 		*permit = bits>>i&1 != 0
 	}
 	key.Created, key.Expires, key.Used = retrieve.AtSeconds(created), retrieve.AtSeconds(expires), retrieve.AtSeconds(used)
@@ -73,7 +73,7 @@ func scanKey(row scanner) (key retrieve.Key, err error) {
 func scanSession(row scanner) (x retrieve.Session, err error) {
 	var digest []byte
 	var started int64
-	err = checked(row, &digest, &x.Key, &started)
+	err = scanChecked(row, &digest, &x.Key, &started)
 	if err == nil && copy(x.Digest[:], digest) != len(x.Digest) {
 		err = errRow
 	}
@@ -104,7 +104,7 @@ func (t *tx) insertKey(key retrieve.Key) {
 	collections, err := json.Marshal(key.Collections)
 	check(err)
 	bits := 0
-	for i, permit := range permits(&key) {
+	for i, permit := range permissions(&key) {
 		if *permit {
 			bits |= 1 << i
 		}
@@ -136,7 +136,7 @@ func (k keyring) Revoke(ctx context.Context, id string) error {
 func (k keyring) Begin(ctx context.Context, x retrieve.Session) error {
 	return k.change(ctx, func(t *tx) {
 		var n int
-		check(sought(t.row(`SELECT 1 FROM ibid.keys WHERE id = ?`, x.Key).Scan(&n)))
+		check(notFoundError(t.row(`SELECT 1 FROM ibid.keys WHERE id = ?`, x.Key).Scan(&n)))
 		// SQLite has no OFFSET without a LIMIT.
 		t.exec(`DELETE FROM ibid.sessions WHERE started < ? OR digest = ? OR digest IN (
 			SELECT digest FROM ibid.sessions WHERE key = ? AND digest <> ? ORDER BY started DESC, digest LIMIT 1000000 OFFSET ?)`,

@@ -31,7 +31,7 @@ func checkLayout(number int) error {
 func (t *tx) layOut() {
 	t.exec(t.s.dialect.ddl(schema))
 	t.s.setLayout(t, layoutNumber)
-	t.found()
+	t.fillLayout()
 }
 
 // A table is the definition of a table in the schema.
@@ -74,8 +74,8 @@ func tables() (all []table) {
 	return all
 }
 
-// intact reports whether the values of a row have the table's types and match its checksum.
-func (t *table) intact(values []any) bool {
+// isIntact reports whether the values of a row have the table's types and match its checksum.
+func (t *table) isIntact(values []any) bool {
 	if t.sum < 0 || len(values) != len(t.columns) {
 		return false
 	}

@@ -28,8 +28,8 @@ const (
 	replyColumns = "job, key, size, reply"
 )
 
-// sought replaces the error of a missing row by [retrieve.ErrNotFound].
-func sought(err error) error {
+// notFoundError replaces the error of a missing row by [retrieve.ErrNotFound].
+func notFoundError(err error) error {
 	if errors.Is(err, sql.ErrNoRows) {
 		return retrieve.ErrNotFound
 	}
@@ -113,7 +113,7 @@ func (l ledger) Job(ctx context.Context, id string) (j retrieve.Job, err error) 
 func (t *tx) job(id string) (j retrieve.Job, err error) {
 	var started int64
 	row := t.row(`SELECT `+specColumns+`, sum FROM ibid.specs WHERE job = ?`, id)
-	if err := sought(checked(row, &j.ID, &j.Kind, &started, &j.Secret, &j.Spec)); err != nil {
+	if err := notFoundError(scanChecked(row, &j.ID, &j.Kind, &started, &j.Secret, &j.Spec)); err != nil {
 		if errors.Is(err, errRow) {
 			err = fmt.Errorf("it is damaged, start it again: %w", err)
 		}
@@ -131,7 +131,7 @@ func (l ledger) Reply(ctx context.Context, job, key string) (reply []byte, ok bo
 		var ofJob, ofKey string
 		var size int64
 		row := t.row(`SELECT `+replyColumns+`, sum FROM ibid.replies WHERE job = ? AND key = ?`, job, key)
-		if ok = checked(row, &ofJob, &ofKey, &size, &reply) == nil; !ok {
+		if ok = scanChecked(row, &ofJob, &ofKey, &size, &reply) == nil; !ok {
 			reply = nil
 		}
 	}, "reading a reply of the run %s", job)
@@ -168,7 +168,7 @@ func (l ledger) End(ctx context.Context, id string) error {
 // claim expires, or 0 if the claim has expired or the worker has died.
 func (t *tx) claim(job string) (worker string, left time.Duration) {
 	var micros int64
-	check(sought(t.row(`SELECT worker, until - `+t.s.dialect.now+` FROM ibid.jobs WHERE id = ?`, job).Scan(&worker, &micros)))
+	check(notFoundError(t.row(`SELECT worker, until - `+t.s.dialect.now+` FROM ibid.jobs WHERE id = ?`, job).Scan(&worker, &micros)))
 	left = time.Duration(micros) * time.Microsecond
 	// A claim that lasts longer is damaged, or was made before the clock was set back.
 	if left < 0 || left > retrieve.MaxClaim || worker == "" || retrieve.HasDied(worker) {

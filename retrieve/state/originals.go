@@ -48,7 +48,7 @@ func (t *tx) layOutOriginals() {
 // Hold waits until no other process holds the id, and holds it until release is called. The
 // returned context ends early only if the hold is lost.
 func (o *Originals) Hold(ctx context.Context, id string) (_ context.Context, release func(), err error) {
-	return retrieve.Hold(ctx, context.WithoutCancel(ctx), o.s.Ledger(), "upload "+id, "upload", nil)
+	return retrieve.HoldJob(ctx, context.WithoutCancel(ctx), o.s.Ledger(), "upload "+id, "upload", nil)
 }
 
 // Put stores a received file durably. An earlier file with the same id remains until Settle.

@@ -19,9 +19,9 @@ type pageReader struct{ *os.File }
 // sqliteHeader is the size of the header of an SQLite file in bytes.
 const sqliteHeader = 100
 
-// withLog copies a damaged file with its log and makes SQLite move the log into the copy. SQLite
+// copyWithLog copies a damaged file with its log and makes SQLite move the log into the copy. SQLite
 // does not read a file with a damaged header, so the copy gets the header of an undamaged file.
-func withLog(ctx context.Context, damaged, whole, to string) error {
+func copyWithLog(ctx context.Context, damaged, whole, to string) error {
 	for _, name := range []string{"", "-wal"} {
 		if err := copyFile(damaged+name, to+name); err != nil {
 			return err

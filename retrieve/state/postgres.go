@@ -130,9 +130,9 @@ func (s *Store) layOutServer(ctx context.Context) error {
 			return
 		}
 		t.exec(`CREATE TABLE ibid.migrations (number int PRIMARY KEY, applied timestamptz NOT NULL DEFAULT now())`)
-		err := caught(t.layOut)
+		err := catch(t.layOut)
 		if answer := (*pgconn.PgError)(nil); errors.As(err, &answer) && answer.Code == "42P07" { // duplicate_table
-			err = s.foreign(answer.Message)
+			err = s.foreignError(answer.Message)
 		}
 		check(err)
 		t.layOutOriginals()
@@ -141,18 +141,18 @@ func (s *Store) layOutServer(ctx context.Context) error {
 
 func (s *Store) serverLayout(t *tx) (number int) {
 	// Other programs may have a table migrations with other columns.
-	err := caught(func() {
+	err := catch(func() {
 		number = value[int](t, `SELECT coalesce(max(number), 0) FROM (SELECT number, applied FROM ibid.migrations) AS own`)
 	})
 	if answer := (*pgconn.PgError)(nil); errors.As(err, &answer) && answer.Code == "42703" { // undefined_column
-		err = s.foreign("its table migrations")
+		err = s.foreignError("its table migrations")
 	}
 	check(err)
 	return number
 }
 
-// foreign reports that the schema belongs to another program.
-func (s *Store) foreign(why string) error {
+// foreignError reports that the schema belongs to another program.
+func (s *Store) foreignError(why string) error {
 	return fmt.Errorf("%s: the schema %q has tables of another program (%s): name another schema with search_path", s.place, s.schema, why)
 }
 
@@ -162,18 +162,18 @@ func (s *Store) classifyPostgres(err error) *failure {
 	says := func(text string) string { return s.place + ": " + strings.Join(strings.Fields(text), " ") }
 	answer := (*pgconn.PgError)(nil)
 	if !errors.As(err, &answer) {
-		if what := encryption(err); what != "" && s.encrypted {
-			return &failure{what: s.place + what}
+		if what := encryptionReason(err); what != "" && s.encrypted {
+			return &failure{message: s.place + what}
 		}
-		if unreachable(err) {
-			return &failure{what: s.place + " is unreachable: check that the server runs and can be reached from here", unavailable: true}
+		if isUnreachable(err) {
+			return &failure{message: s.place + " is unreachable: check that the server runs and can be reached from here", unavailable: true}
 		}
 		if errors.Is(err, sql.ErrConnDone) || errors.Is(err, sql.ErrTxDone) {
-			return &failure{what: s.place + ": the connection was closed", unavailable: true}
+			return &failure{message: s.place + ": the connection was closed", unavailable: true}
 		}
 		return nil
 	}
-	f := &failure{what: says(answer.Message)}
+	f := &failure{message: says(answer.Message)}
 	switch {
 	case answer.Code == "40001", answer.Code == "40P01", answer.Code == "55P03": // serialization, deadlock, lock
 		f.busy = true
@@ -182,37 +182,37 @@ func (s *Store) classifyPostgres(err error) *failure {
 		s.planned.Store(true)
 	case answer.Code == "53300": // too_many_connections
 		f.unavailable = true
-		f.what += ": raise max_connections of the server, or lower pool_max_conns in the address"
-	case broken(answer):
+		f.message += ": raise max_connections of the server, or lower pool_max_conns in the address"
+	case isBroken(answer):
 		f.unavailable = true
-		f.what += ": check that the server runs"
+		f.message += ": check that the server runs"
 	case answer.Code == "53100": // disk_full
-		f.what, f.full = s.place+": the disk of the server is full: free space on it", true
+		f.message, f.full = s.place+": the disk of the server is full: free space on it", true
 	case strings.HasPrefix(answer.Code, "53"):
-		f.what += ": the server has run out of memory or another resource"
+		f.message += ": the server has run out of memory or another resource"
 	case strings.HasPrefix(answer.Code, "28"):
-		f.what += ": check the user and the password of the store"
+		f.message += ": check the user and the password of the store"
 	case answer.Code == "3D000":
-		f.what += ": create the database, or name another one"
+		f.message += ": create the database, or name another one"
 	case answer.Code == "42501":
-		f.what += ": the user of the store needs more rights; its administrator can grant them"
+		f.message += ": the user of the store needs more rights; its administrator can grant them"
 	case answer.Code == "25006":
-		f.what += ": the server is a standby or read-only; name the one that accepts writes"
+		f.message += ": the server is a standby or read-only; name the one that accepts writes"
 	case strings.HasPrefix(answer.Code, "XX"):
 		f.damaged = true
-		f.what = fmt.Sprintf("%v: %s", ErrDamaged, f.what)
+		f.message = fmt.Sprintf("%v: %s", ErrDamaged, f.message)
 	}
 	return f
 }
 
-// broken reports whether the server announced that it ends the connection.
-func broken(answer *pgconn.PgError) bool {
+// isBroken reports whether the server announced that it ends the connection.
+func isBroken(answer *pgconn.PgError) bool {
 	return strings.HasPrefix(answer.Code, "57P0") || strings.HasPrefix(answer.Code, "08")
 }
 
-// encryption describes why encryption failed. It returns "" if the connection to any of the hosts
+// encryptionReason describes why encryption failed. It returns "" if the connection to any of the hosts
 // failed for another reason.
-func encryption(err error) string {
+func encryptionReason(err error) string {
 	var network net.Error
 	switch text := err.Error(); {
 	case errors.As(err, &network):
@@ -224,8 +224,8 @@ func encryption(err error) string {
 	return ""
 }
 
-// unreachable reports whether a connection failed or could not be made.
-func unreachable(err error) bool {
+// isUnreachable reports whether a connection failed or could not be made.
+func isUnreachable(err error) bool {
 	var network net.Error
 	var connecting *pgconn.ConnectError
 	return errors.As(err, &connecting) || errors.As(err, &network) || errors.Is(err, driver.ErrBadConn) || errors.Is(err, io.EOF) ||

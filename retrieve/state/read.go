@@ -98,9 +98,9 @@ func (s *Store) Excerpts(ctx context.Context, spans []retrieve.Span) ([]retrieve
 	return found, nil
 }
 
-// where returns a condition that holds for every document that the filter matches. If exact is
+// filterCondition returns a condition that holds for every document that the filter matches. If exact is
 // true, it holds for no other document.
-func where(f retrieve.Filter) (condition string, args []any, exact bool) {
+func filterCondition(f retrieve.Filter) (condition string, args []any, exact bool) {
 	parts := []string{whole}
 	add := func(part string, values ...any) {
 		parts, args = append(parts, part), append(args, values...)
@@ -114,7 +114,7 @@ func where(f retrieve.Filter) (condition string, args []any, exact bool) {
 		add("key = ?", retrieve.DigestOf(f.Document))
 	}
 	if n := len(f.Digests); 0 < n && n <= maxList {
-		list, values := in(f.Digests)
+		list, values := inList(f.Digests)
 		add("digest IN "+list, values...)
 	}
 	exact = len(f.Digests) <= maxList && len(f.Tags)+len(f.Documents) == 0 &&
@@ -122,7 +122,7 @@ func where(f retrieve.Filter) (condition string, args []any, exact bool) {
 	if n := len(f.Collections); n > maxList {
 		exact = false
 	} else if n > 0 {
-		list, values := in(f.Collections)
+		list, values := inList(f.Collections)
 		add("collection IN "+list, values...)
 	}
 	return strings.Join(parts, " AND "), args, exact
@@ -130,7 +130,7 @@ func where(f retrieve.Filter) (condition string, args []any, exact bool) {
 
 // eachDocument calls f for each undamaged document that the filter matches.
 func (t *tx) eachDocument(filter retrieve.Filter, f func(*retrieve.DocumentInfo)) {
-	condition, args, exact := where(filter)
+	condition, args, exact := filterCondition(filter)
 	for r := range t.rows(`SELECT `+documentColumns+` FROM ibid.documents WHERE `+condition, args...) {
 		d, err := scanDocument(r)
 		if err != nil {
@@ -155,16 +155,16 @@ func (s *Store) Documents(ctx context.Context, f retrieve.Filter) (list []retrie
 	slices.SortFunc(list, func(a, b retrieve.DocumentInfo) int { return strings.Compare(a.ID, b.ID) })
 	for i := 1; i < len(list); i++ {
 		if list[i].ID == list[i-1].ID {
-			return nil, s.unfound(list[i].ID)
+			return nil, s.unfoundError(list[i].ID)
 		}
 	}
 	return list, nil
 }
 
-// unfound reports a document that is listed but was not found by its key: the file's index is
+// unfoundError reports a document that is listed but was not found by its key: the file's index is
 // damaged.
-func (s *Store) unfound(id string) error {
-	return s.requestRepair(&failure{what: fmt.Sprintf("%v: %s is stored and cannot be found by its key", ErrDamaged, id), damaged: true})
+func (s *Store) unfoundError(id string) error {
+	return s.requestRepair(&failure{message: fmt.Sprintf("%v: %s is stored and cannot be found by its key", ErrDamaged, id), damaged: true})
 }
 
 // Holds reports whether Documents would list any document.
@@ -175,7 +175,7 @@ func (s *Store) Holds(ctx context.Context, f retrieve.Filter) (bool, error) {
 
 // Count returns the number of documents that Documents would list, and of their chunks.
 func (s *Store) Count(ctx context.Context, f retrieve.Filter) (documents, chunks int, err error) {
-	condition, args, exact := where(f)
+	condition, args, exact := filterCondition(f)
 	err = s.view(ctx, func(t *tx) {
 		documents, chunks = 0, 0
 		if exact {
@@ -198,15 +198,15 @@ func (s *Store) DocumentChunks(ctx context.Context, id string) (chunks []ingest.
 		for i := range rows {
 			v := found[string(rows[i].digest)]
 			if v == nil {
-				check(withoutVector(d, i+1))
+				check(vectorError(d, i+1))
 			}
-			chunks, vectors = append(chunks, *rows[i].of(id)), append(vectors, v)
+			chunks, vectors = append(chunks, *rows[i].chunkOf(id)), append(vectors, v)
 		}
 	}, "reading the chunks of the document %q", id)
 	return chunks, vectors, err
 }
 
-func withoutVector(d *documentRow, ordinal int) *damagedError {
+func vectorError(d *documentRow, ordinal int) *damagedError {
 	return &damagedError{d.Number, d.ID, fmt.Sprintf("the vector of its chunk %d is damaged or missing", ordinal)}
 }
 
@@ -222,7 +222,7 @@ func digestsOf(rows []chunkRow) []string {
 // not set.
 func (t *tx) chunks(d *documentRow) []chunkRow {
 	found := t.chunksBetween(d.Number, d.Number)[d.Number]
-	if damaged := found.damaged(d); damaged != nil {
+	if damaged := found.damage(d); damaged != nil {
 		check(damaged)
 	}
 	return found.rows
@@ -230,17 +230,17 @@ func (t *tx) chunks(d *documentRow) []chunkRow {
 
 // documentChunks are the chunks of a document as read from the table.
 type documentChunks struct {
-	rows []chunkRow
-	bad  bool // a chunk is damaged
+	rows      []chunkRow
+	isDamaged bool // a chunk is damaged
 }
 
-// damaged describes the damage of a document's chunks, or returns nil.
-func (c documentChunks) damaged(d *documentRow) *damagedError {
+// damage describes the damage of a document's chunks, or returns nil.
+func (c documentChunks) damage(d *documentRow) *damagedError {
 	sums := make([]int64, len(c.rows))
 	for i := range c.rows {
 		sums[i] = c.rows[i].sum
 	}
-	if c.bad || len(c.rows) != d.Chunks || sumOf(sums) != d.chunkSum {
+	if c.isDamaged || len(c.rows) != d.Chunks || sumOf(sums) != d.chunkSum {
 		return &damagedError{d.Number, d.ID, "its chunks are damaged"}
 	}
 	return nil
@@ -255,7 +255,7 @@ func (t *tx) chunksBetween(first, last int64) map[int64]documentChunks {
 		var c chunkRow
 		err := c.scan(r)
 		of := found[c.key>>ordinalBits]
-		of.bad = of.bad || err != nil
+		of.isDamaged = of.isDamaged || err != nil
 		of.rows = append(of.rows, c)
 		found[c.key>>ordinalBits] = of
 	}
@@ -266,13 +266,13 @@ func (t *tx) chunksBetween(first, last int64) map[int64]documentChunks {
 func (t *tx) vectors(space int64, digests []string) map[string][]float32 {
 	found := make(map[string][]float32, len(digests))
 	for part := range slices.Chunk(digests, maxList) {
-		list, args := in(part)
+		list, args := inList(part)
 		for r := range t.rows(`SELECT space, digest, vector, sum FROM ibid.vectors WHERE digest IN `+list+` AND space = ?`,
 			append(args, space)...) {
 			var of int64
 			var digest string
 			var vector []byte
-			if checked(r, &of, &digest, &vector) == nil {
+			if scanChecked(r, &of, &digest, &vector) == nil {
 				found[digest] = retrieve.UnpackVector(vector)
 			}
 		}
@@ -289,7 +289,7 @@ func (s *Store) Vectors(ctx context.Context, name string, digests []retrieve.Dig
 	}
 	err := s.view(ctx, func(t *tx) {
 		all := t.spaces()
-		of := all.named(name)
+		of := all.byName(name)
 		if of.Number == 0 {
 			return
 		}
@@ -322,12 +322,12 @@ func (s *Store) Chunks(ctx context.Context, hits []retrieve.Hit) ([]retrieve.Can
 	if len(lacking) == 0 {
 		return found, nil
 	}
-	err := within(ctx, s.view, func(t *tx) { t.vanished(lacking) }, "looking for missing chunks")
+	err := within(ctx, s.view, func(t *tx) { t.checkVanished(lacking) }, "looking for missing chunks")
 	return found, err
 }
 
-// qualified prefixes columns with the name of their table.
-func qualified(table, columns string) string {
+// qualifyColumns prefixes columns with the name of their table.
+func qualifyColumns(table, columns string) string {
 	return table + "." + strings.ReplaceAll(columns, ", ", ", "+table+".")
 }
 
@@ -337,9 +337,9 @@ func (t *tx) candidates(hits []retrieve.Hit, into map[retrieve.Hit]retrieve.Cand
 	for i, h := range hits {
 		keys[i] = chunkKey(h.Document, h.Ordinal)
 	}
-	list, args := in(keys)
-	for r := range t.rows(`SELECT `+qualified("documents", documentColumns)+`, `+qualified("chunks", chunkColumns)+`, 
-		`+qualified("changes", changeColumns)+`, changes.sum
+	list, args := inList(keys)
+	for r := range t.rows(`SELECT `+qualifyColumns("documents", documentColumns)+`, `+qualifyColumns("chunks", chunkColumns)+`, 
+		`+qualifyColumns("changes", changeColumns)+`, changes.sum
 		FROM ibid.chunks JOIN ibid.documents ON documents.number = chunks.key >> 20 JOIN ibid.changes ON changes.document = documents.number
 		WHERE chunks.key IN `+list+` AND `+whole, args...) {
 		var d documentRow
@@ -351,15 +351,15 @@ func (t *tx) candidates(hits []retrieve.Hit, into map[retrieve.Hit]retrieve.Cand
 			t.markDamaged(d.Number, "its rows are damaged")
 			continue
 		}
-		c.at()
+		c.decodePlace()
 		hit := retrieve.Hit{Document: d.Number, Generation: ch.revision, Ordinal: c.Ordinal}
-		into[hit] = retrieve.Candidate{Hit: hit, Chunk: *c.of(d.ID), Root: d.Root, Path: d.Path, Title: d.Title,
+		into[hit] = retrieve.Candidate{Hit: hit, Chunk: *c.chunkOf(d.ID), Root: d.Root, Path: d.Path, Title: d.Title,
 			Format: d.Format, Digest: d.Digest, Meta: d.Meta}
 	}
 }
 
-// vanished marks documents that should be stored but lack a row as damaged.
-func (t *tx) vanished(hits []retrieve.Hit) {
+// checkVanished marks documents that should be stored but lack a row as damaged.
+func (t *tx) checkVanished(hits []retrieve.Hit) {
 	for part := range slices.Chunk(hits, maxList) {
 		numbers := make([]int64, len(part))
 		for i, h := range part {

@@ -20,7 +20,7 @@ import (
 // is moved.
 const marker = "ibid.damaged"
 
-func (s *Store) marked() bool {
+func (s *Store) isMarked() bool {
 	_, err := os.Stat(filepath.Join(s.dir, marker))
 	return s.dir != "" && err == nil
 }
@@ -31,16 +31,16 @@ func (s *Store) requestRepair(f *failure) *failure {
 	if !f.damaged || !s.started || s.readOnly {
 		return f
 	}
-	f.what += ": close ibid and start it again to have it repaired"
-	if err := s.mark(""); err != nil {
-		f.what += fmt.Sprintf(" (%v)", err)
+	f.message += ": close ibid and start it again to have it repaired"
+	if err := s.writeMarker(""); err != nil {
+		f.message += fmt.Sprintf(" (%v)", err)
 	}
 	return f
 }
 
-// mark makes the next start repair the file, or finish an interrupted repair.
-func (s *Store) mark(names string) error {
-	if names == "" && s.marked() {
+// writeMarker makes the next start repair the file, or finish an interrupted repair.
+func (s *Store) writeMarker(names string) error {
+	if names == "" && s.isMarked() {
 		return nil
 	}
 	file := filepath.Join(s.dir, marker)
@@ -59,16 +59,16 @@ func (s *Store) finishRepair() error {
 	if err := disk.Lock(s.lock, true); err != nil {
 		return fmt.Errorf("its repair was interrupted and other processes use it: stop them, and start again: %w", err)
 	}
-	if err := errors.Join(s.exchange(), disk.Lock(s.lock, false)); err != nil {
+	if err := errors.Join(s.replaceDamaged(), disk.Lock(s.lock, false)); err != nil {
 		return err
 	}
 	s.addLost(Damage{Reason: rebuilt})
 	return nil
 }
 
-// exchange replaces the damaged file with the new one, as the marker says. It can resume after an
+// replaceDamaged replaces the damaged file with the new one, as the marker says. It can resume after an
 // interruption.
-func (s *Store) exchange() error {
+func (s *Store) replaceDamaged() error {
 	text, err := os.ReadFile(filepath.Join(s.dir, marker))
 	names := strings.Split(string(text), "\n")
 	if err != nil || len(names) != 3 {
@@ -140,10 +140,10 @@ func (s *Store) rebuild(ctx context.Context) (lost []Damage, aside string, err e
 	if err != nil {
 		return nil, "", errors.Join(err, fresh.disconnect(), removeDatabase(fresh.place))
 	}
-	if err := s.mark(filepath.Base(fresh.place) + "\n" + filepath.Base(aside) + "\n"); err != nil {
+	if err := s.writeMarker(filepath.Base(fresh.place) + "\n" + filepath.Base(aside) + "\n"); err != nil {
 		return nil, "", err
 	}
-	return lost, aside, s.exchange()
+	return lost, aside, s.replaceDamaged()
 }
 
 // The most rows and bytes that one transaction of a salvage moves.
@@ -175,7 +175,7 @@ func (s *Store) salvage(ctx context.Context, from string) (lost []Damage, err er
 	if log, failed := os.Stat(from + "-wal"); failed == nil && log.Size() > 0 {
 		to := s.place + ".log"
 		defer func() { err = errors.Join(err, removeDatabase(to)) }()
-		if err := withLog(ctx, from, s.place, to); err != nil {
+		if err := copyWithLog(ctx, from, s.place, to); err != nil {
 			return nil, fmt.Errorf("reading the log of %s: %w", from, s.explain(err))
 		}
 		from = to
@@ -199,13 +199,13 @@ func (s *Store) salvage(ctx context.Context, from string) (lost []Damage, err er
 		})
 	}
 	err = pageReader{f}.rows(func(number int64, values []any) error {
-		i := slices.IndexFunc(all, func(t table) bool { return t.intact(t.of(number, values)) })
+		i := slices.IndexFunc(all, func(t table) bool { return t.isIntact(t.orderValues(number, values)) })
 		if i < 0 {
 			other++
 			return nil
 		}
 		whole++
-		rows = append(rows, savedRow{&all[i], all[i].of(number, values)})
+		rows = append(rows, savedRow{&all[i], all[i].orderValues(number, values)})
 		if bytes += sizeOf(values); len(rows) < salvageBatch && bytes < salvageBytes {
 			return nil
 		}
@@ -230,9 +230,9 @@ type savedRow struct {
 	values []any
 }
 
-// of returns the values of a row's columns in order. SQLite does not store columns that equal the
+// orderValues returns the values of a row's columns in order. SQLite does not store columns that equal the
 // number of the row a second time.
-func (t *table) of(number int64, values []any) []any {
+func (t *table) orderValues(number int64, values []any) []any {
 	if t.serial && len(values) > 0 && values[0] == nil {
 		return values[1:]
 	}
@@ -252,10 +252,10 @@ func (t *tx) repairRows() (lost []Damage) {
 	// Rows of both tables of settings were restored to the first table.
 	t.exec(`INSERT OR REPLACE INTO settings_copy SELECT * FROM settings`)
 	var all spaces
-	if err := caught(func() { all = t.spaces() }); !isDamage(err) {
+	if err := catch(func() { all = t.spaces() }); !isDamage(err) {
 		check(err)
 	}
-	if all.Used == 0 && t.any("documents") {
+	if all.Used == 0 && t.hasRows("documents") {
 		// Vectors of an unknown space cannot be compared.
 		lost = append(lost, Damage{Reason: "the embedding model of the stored documents can no longer be read, and they are lost: " +
 			"ingest the folders again"})
@@ -286,11 +286,11 @@ func (t *tx) repairRows() (lost []Damage) {
 		lost = append(lost, Damage{Reason: fmt.Sprintf("the path of the root %q is lost: ingest its folder again", name)})
 	}
 	t.mendLedger()
-	t.found()
-	t.changed(changes...)
+	t.fillLayout()
+	t.recordChanges(changes...)
 	return append(lost, Damage{Reason: rebuilt})
 }
 
-func (t *tx) any(table string) bool {
+func (t *tx) hasRows(table string) bool {
 	return value[bool](t, `SELECT EXISTS (SELECT 1 FROM ibid.`+table+`)`)
 }

@@ -42,7 +42,7 @@ func (s *Store) AddRoot(ctx context.Context, path, collection string) (root inge
 			t.exec(`DELETE FROM ibid.roots WHERE name = ?`, r.Name)
 		}
 		t.insert("roots", rootColumns, "", []any{root.Name, root.Path, root.Collection})
-		t.changed(change{})
+		t.recordChanges(change{})
 	})
 	return root, err
 }
@@ -53,7 +53,7 @@ func (t *tx) roots() (roots, damaged []ingest.Root) {
 }
 
 func scanRoot(row scanner) (r ingest.Root, err error) {
-	err = checked(row, &r.Name, &r.Path, &r.Collection)
+	err = scanChecked(row, &r.Name, &r.Path, &r.Collection)
 	return r, err
 }
 
@@ -100,7 +100,7 @@ func (s *Store) DeleteRoot(ctx context.Context, name string, keepRecords bool) (
 			changes = append(changes, change{document: number, deleted: true})
 		}
 		documents = len(numbers)
-		t.changed(changes...)
+		t.recordChanges(changes...)
 	})
 	if err != nil {
 		return 0, err
@@ -166,7 +166,7 @@ func (t *tx) renameInKeys(from, to string) {
 			t.exec(`DELETE FROM ibid.sessions WHERE key = ?`, key.ID)
 		}
 	}
-	t.ringChanged()
+	t.advanceRing()
 }
 
 // moveDocuments moves the documents of a collection to another. Documents with a damaged row
@@ -179,7 +179,7 @@ func (t *tx) moveDocuments(from, to string) {
 		t.replaceRow(&d)
 		changes = append(changes, change{document: d.Number, id: d.ID})
 	}
-	t.changed(changes...)
+	t.recordChanges(changes...)
 }
 
 // replaceRow stores the row of a document in place of the row with the same number.

@@ -14,8 +14,8 @@ const (
 	settingSpaces  = "spaces"  // see space
 )
 
-// found initialises an empty layout.
-func (t *tx) found() { t.set(settingLibrary, crand.Text()) }
+// fillLayout initialises an empty layout.
+func (t *tx) fillLayout() { t.set(settingLibrary, crand.Text()) }
 
 // set stores a setting and its copy.
 func (t *tx) set(name, value string) {
@@ -25,13 +25,13 @@ func (t *tx) set(name, value string) {
 }
 
 // setting returns a setting, from the copy if the original is damaged, or "" if it is not set.
-func (t *tx) setting(name string) string { return t.kept("settings", "?", name) }
+func (t *tx) setting(name string) string { return t.readSetting("settings", "?", name) }
 
-func (t *tx) kept(table, parameter, name string) (value string) {
+func (t *tx) readSetting(table, parameter, name string) (value string) {
 	var damage error
 	for _, table := range []string{table, table + "_copy"} {
-		err := caught(func() {
-			check(checked(t.row(`SELECT name, value, sum FROM ibid.`+table+` WHERE name = `+parameter, name), &name, &value))
+		err := catch(func() {
+			check(scanChecked(t.row(`SELECT name, value, sum FROM ibid.`+table+` WHERE name = `+parameter, name), &name, &value))
 		})
 		if err == nil {
 			return value

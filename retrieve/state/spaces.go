@@ -28,11 +28,11 @@ type spaces struct {
 	All  []space `json:"all,omitempty"`
 }
 
-// used returns the space in use, or the zero value.
-func (s *spaces) used() space { return s.find(func(x space) bool { return x.Number == s.Used }) }
+// current returns the space in use, or the zero value.
+func (s *spaces) current() space { return s.find(func(x space) bool { return x.Number == s.Used }) }
 
-// named returns the space with the given name, or the zero value.
-func (s *spaces) named(name string) space {
+// byName returns the space with the given name, or the zero value.
+func (s *spaces) byName(name string) space {
 	return s.find(func(x space) bool { return x.Name == name })
 }
 
@@ -45,15 +45,15 @@ func (s *spaces) find(is func(space) bool) space {
 
 // add returns the space with the given name, and adds it if it does not exist.
 func (s *spaces) add(name string) *space {
-	if s.named(name) == (space{}) {
+	if s.byName(name) == (space{}) {
 		s.Last++
 		s.All = append(s.All, space{Number: s.Last, Name: name})
 	}
 	return &s.All[slices.IndexFunc(s.All, func(x space) bool { return x.Name == name })]
 }
 
-// use makes a space the only one.
-func (s *spaces) use(only space) { s.Used, s.All = only.Number, []space{only} }
+// setOnly makes a space the only one.
+func (s *spaces) setOnly(only space) { s.Used, s.All = only.Number, []space{only} }
 
 func (t *tx) spaces() (all spaces) {
 	if text := t.setting(settingSpaces); text != "" {
@@ -72,7 +72,7 @@ func (t *tx) setSpaces(all spaces) {
 // have the given dimensions, which are set with its first vectors.
 func (t *tx) spaceFor(name string, dimensions int) space {
 	all := t.spaces()
-	if known := all.named(name); known.Dimensions == dimensions {
+	if known := all.byName(name); known.Dimensions == dimensions {
 		return known
 	}
 	t.lock("spaces")
@@ -105,11 +105,11 @@ func (s *Store) Spaces(ctx context.Context) (names []string, err error) {
 }
 
 func (t *tx) spaceOfDocuments() string {
-	if !t.any("documents") {
+	if !t.hasRows("documents") {
 		return ""
 	}
 	all := t.spaces()
-	return all.used().Name
+	return all.current().Name
 }
 
 // useSpace makes the named space the one in use. If documents are stored in another space, the
@@ -118,7 +118,7 @@ func (t *tx) useSpace(name string) {
 	if name == "" {
 		check(errors.New("its embedding space has no name"))
 	}
-	if all := t.spaces(); all.used().Name == name {
+	if all := t.spaces(); all.current().Name == name {
 		return
 	}
 	t.lock("library") // no document is added meanwhile
@@ -126,7 +126,7 @@ func (t *tx) useSpace(name string) {
 		check(&retrieve.SpaceError{Stored: stored, Wanted: name})
 	}
 	all := t.spaces()
-	all.use(*all.add(name))
+	all.setOnly(*all.add(name))
 	t.setSpaces(all)
 }
 
@@ -152,7 +152,7 @@ func (t *tx) unembedded(space string, before int64, n int) (texts []retrieve.Chu
 	// PostgreSQL would read whole tables for a join, so these are subqueries.
 	for r := range t.rows(`SELECT c.key, c.digest, c.heading, c.text, (SELECT d.title FROM ibid.documents d WHERE d.number = c.key >> 20)
 		FROM ibid.chunks c WHERE c.key < ? AND (SELECT count(*) FROM ibid.vectors v WHERE v.digest = c.digest AND v.space = ?) = 0
-		ORDER BY c.key DESC LIMIT ?`, before, all.named(space).Number, n) {
+		ORDER BY c.key DESC LIMIT ?`, before, all.byName(space).Number, n) {
 		var c chunkRow
 		var title []byte // nil if the row is missing
 		check(r.Scan(&c.key, &c.digest, &c.Heading, &c.Text, &title))
@@ -171,7 +171,7 @@ func (s *Store) Embedded(ctx context.Context, space string) (done, total int, er
 	err = s.view(ctx, func(t *tx) {
 		all := t.spaces()
 		check(t.row(`SELECT count(*), (SELECT count(*) FROM ibid.chunks) FROM ibid.chunks c
-			WHERE EXISTS (SELECT 1 FROM ibid.vectors v WHERE v.digest = c.digest AND v.space = ?)`, all.named(space).Number).Scan(&done, &total))
+			WHERE EXISTS (SELECT 1 FROM ibid.vectors v WHERE v.digest = c.digest AND v.space = ?)`, all.byName(space).Number).Scan(&done, &total))
 	})
 	return done, total, err
 }
@@ -194,44 +194,44 @@ func (s *Store) AddVectors(ctx context.Context, name string, digests []retrieve.
 	}
 	return s.update(ctx, func(t *tx) {
 		t.lockShared("library")
-		rows := t.stillUsed(rows)
+		rows := t.usedVectors(rows)
 		t.insertVectors(name, len(vectors[0]), rows)
-		t.changed(t.covered(name, slices.Sorted(maps.Keys(rows)))...)
+		t.recordChanges(t.coveredChanges(name, slices.Sorted(maps.Keys(rows)))...)
 	})
 }
 
-// covered returns a change for each document that contains one of the chunks and whose chunks all
+// coveredChanges returns a change for each document that contains one of the chunks and whose chunks all
 // have a vector of the space, so that followers read it again. It must be the last step before the
 // transaction writes its changes.
-func (t *tx) covered(name string, digests []string) (changes []change) {
+func (t *tx) coveredChanges(name string, digests []string) (changes []change) {
 	value[int64](t, t.s.dialect.nextRevision, 0) // in PostgreSQL other transactions with changes wait from here
 	all := t.spaces()
 	numbers := make(map[int64]bool)
 	for part := range slices.Chunk(digests, maxList) {
-		list, args := in(part)
+		list, args := inList(part)
 		for _, number := range column[int64](t, `SELECT DISTINCT key >> 20 FROM ibid.chunks WHERE digest IN `+list, args...) {
 			numbers[number] = true
 		}
 	}
 	for part := range slices.Chunk(slices.Sorted(maps.Keys(numbers)), maxList) {
 		documents := t.documents(part)
-		list, args := in(slices.Collect(maps.Keys(documents)))
+		list, args := inList(slices.Collect(maps.Keys(documents)))
 		for _, number := range column[int64](t, `SELECT d.number FROM ibid.documents d WHERE d.number IN `+list+` AND NOT EXISTS (
 			SELECT 1 FROM ibid.chunks c WHERE c.key >= d.number << 20 AND c.key < (d.number + 1) << 20
 			AND NOT EXISTS (SELECT 1 FROM ibid.vectors v WHERE v.digest = c.digest AND v.space = ?))`,
-			append(args, all.named(name).Number)...) {
+			append(args, all.byName(name).Number)...) {
 			changes = append(changes, change{document: number, id: documents[number].ID})
 		}
 	}
 	return changes
 }
 
-// stillUsed returns the vectors whose digests any chunk has. It locks them until the transaction
+// usedVectors returns the vectors whose digests any chunk has. It locks them until the transaction
 // ends.
-func (t *tx) stillUsed(rows map[string][]any) map[string][]any {
+func (t *tx) usedVectors(rows map[string][]any) map[string][]any {
 	used := make(map[string][]any, len(rows))
 	for part := range slices.Chunk(slices.Sorted(maps.Keys(rows)), maxList) {
-		list, args := in(part)
+		list, args := inList(part)
 		t.s.dialect.lockVectors(t, list, args)
 		for _, d := range column[string](t, `SELECT DISTINCT digest FROM ibid.chunks WHERE digest IN `+list, args...) {
 			used[d] = rows[d]
@@ -246,16 +246,16 @@ func (s *Store) SwitchSpace(ctx context.Context, name string) (switched bool, er
 	err = s.update(ctx, func(t *tx) {
 		t.lock("library")
 		all := t.spaces()
-		kept = all.named(name)
+		kept = all.byName(name)
 		switched = !value[bool](t, `SELECT EXISTS (SELECT 1 FROM ibid.chunks c
 			WHERE NOT EXISTS (SELECT 1 FROM ibid.vectors v WHERE v.digest = c.digest AND v.space = ?))`, kept.Number)
 		if switched && kept.Number == 0 { // there are no chunks
 			kept = *all.add(name)
 		}
 		if switched && (all.Used != kept.Number || len(all.All) > 1) {
-			all.use(kept)
+			all.setOnly(kept)
 			t.setSpaces(all)
-			t.changed(change{})
+			t.recordChanges(change{})
 		}
 	})
 	if err == nil && switched {

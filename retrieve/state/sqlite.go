@@ -113,7 +113,7 @@ func openDirectory(ctx context.Context, dir string, opts Options) (*Store, error
 	if err = s.finishRepair(); err == nil {
 		err = s.start(ctx)
 	}
-	if errors.Is(err, ErrDamaged) || err == nil && s.marked() && !s.readOnly {
+	if errors.Is(err, ErrDamaged) || err == nil && s.isMarked() && !s.readOnly {
 		if opts.Repairing != nil && !s.readOnly {
 			opts.Repairing()
 		}
@@ -186,10 +186,10 @@ func lockSafely() error {
 
 // start opens the database, and creates it if it does not exist.
 func (s *Store) start(ctx context.Context) error {
-	if err := s.found(ctx); err != nil {
+	if err := s.createDatabase(ctx); err != nil {
 		return err
 	}
-	if err := s.filled(); err != nil {
+	if err := s.checkFilled(); err != nil {
 		return err
 	}
 	file, err := os.Stat(s.place)
@@ -217,12 +217,12 @@ func (s *Store) checkPlace() error {
 	if err == nil && os.SameFile(info, *opened) || err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return &failure{what: s.place + " has been removed or replaced since it was opened: put it back, or stop ibid and start it again"}
+	return &failure{message: s.place + " has been removed or replaced since it was opened: put it back, or stop ibid and start it again"}
 }
 
-// filled reports a file without a page as damaged. SQLite would treat it as a new database and
+// checkFilled reports a file without a page as damaged. SQLite would treat it as a new database and
 // remove its log.
-func (s *Store) filled() error {
+func (s *Store) checkFilled() error {
 	if s.dir == "" {
 		return nil
 	}
@@ -244,9 +244,9 @@ func (s *Store) checkFile(ctx context.Context) error {
 	})
 }
 
-// found creates a database if it does not exist. The file gets its name only when it has its
+// createDatabase creates a database if it does not exist. The file gets its name only when it has its
 // tables, so that a file without tables is known to be damaged.
-func (s *Store) found(ctx context.Context) (err error) {
+func (s *Store) createDatabase(ctx context.Context) (err error) {
 	if _, err := os.Lstat(s.place); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -276,12 +276,12 @@ func (s *Store) newFile(ctx context.Context) (*Store, error) {
 	if err := f.Close(); err != nil {
 		return nil, err
 	}
-	return s.laidOut(ctx, f.Name())
+	return s.layOutFile(ctx, f.Name())
 }
 
-// laidOut creates the tables in an empty file, which the caller creates because SQLite would make
+// layOutFile creates the tables in an empty file, which the caller creates because SQLite would make
 // it readable by everyone.
-func (s *Store) laidOut(ctx context.Context, path string) (*Store, error) {
+func (s *Store) layOutFile(ctx context.Context, path string) (*Store, error) {
 	fresh := fileStore(path, Options{Wait: s.wait})
 	err := fresh.connect()
 	if err == nil {
@@ -347,7 +347,7 @@ func (s *Store) layout(t *tx) (number int) {
 		return s.serverLayout(t)
 	}
 	var text string
-	err := caught(func() { text = t.kept("meta", "CAST(? AS TEXT)", "format") })
+	err := catch(func() { text = t.readSetting("meta", "CAST(? AS TEXT)", "format") })
 	if err == nil {
 		number, err = strconv.Atoi(text)
 		if err != nil {
@@ -381,16 +381,16 @@ func (s *Store) classifySQLite(err error) *failure {
 		return nil
 	}
 	damaged := func(what string) *failure {
-		return s.requestRepair(&failure{what: fmt.Sprintf("%v: %s", ErrDamaged, what), damaged: true})
+		return s.requestRepair(&failure{message: fmt.Sprintf("%v: %s", ErrDamaged, what), damaged: true})
 	}
-	full := &failure{what: "the disk of " + s.place + " is full: free space on it", full: true}
+	full := &failure{message: "the disk of " + s.place + " is full: free space on it", full: true}
 	switch own.Code() & 0xff {
 	case sqlite3.SQLITE_FULL:
 		return full
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL: // PROTOCOL if several processes open it for ten seconds
-		return &failure{what: s.place + " is locked by another process", busy: true}
+		return &failure{message: s.place + " is locked by another process", busy: true}
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH, sqlite3.SQLITE_CANTOPEN:
-		return &failure{what: s.place + " cannot be opened or written: check that it exists, its permissions and those of its folder"}
+		return &failure{message: s.place + " cannot be opened or written: check that it exists, its permissions and those of its folder"}
 	case sqlite3.SQLITE_IOERR:
 		if own.Code() == sqlite3.SQLITE_IOERR_SHORT_READ {
 			return damaged(s.place + " ends too early")
@@ -399,7 +399,7 @@ func (s *Store) classifySQLite(err error) *failure {
 		if free, err := disk.Free(filepath.Dir(s.place)); err == nil && free < 32<<10 {
 			return full
 		}
-		return &failure{what: "reading or writing " + s.place + " failed: check the disk and the system's log"}
+		return &failure{message: "reading or writing " + s.place + " failed: check the disk and the system's log"}
 	case sqlite3.SQLITE_NOTADB:
 		return damaged(s.place + " is not a database")
 	case sqlite3.SQLITE_ERROR, sqlite3.SQLITE_SCHEMA:
@@ -407,9 +407,9 @@ func (s *Store) classifySQLite(err error) *failure {
 			table, _, _ = strings.Cut(table, " ")
 			return damaged(fmt.Sprintf("%s has no table %s", s.place, table))
 		}
-		return &failure{what: fmt.Sprintf("%v: the tables of %s are not as they were laid out", ErrDamaged, s.place), damaged: true}
+		return &failure{message: fmt.Sprintf("%v: the tables of %s are not as they were laid out", ErrDamaged, s.place), damaged: true}
 	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_RANGE:
 		return damaged("the pages of " + s.place + " contradict one another")
 	}
-	return &failure{what: "reading or writing " + s.place + " failed"}
+	return &failure{message: "reading or writing " + s.place + " failed"}
 }

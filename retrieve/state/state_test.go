@@ -140,7 +140,7 @@ func TestWait(t *testing.T) {
 				if time.Since(start) > time.Minute {
 					return nil
 				}
-				return &failure{what: "away", unavailable: true}
+				return &failure{message: "away", unavailable: true}
 			})
 			passed := time.Since(start)
 			if ok := err == nil; ok != c.ok || !ok && !errors.Is(err, retrieve.ErrUnavailable) || passed > most ||

@@ -47,8 +47,8 @@ func check(err error) {
 	}
 }
 
-// caught calls f and returns the error with which [check] ended it.
-func caught(f func()) (err error) {
+// catch calls f and returns the error with which [check] ended it.
+func catch(f func()) (err error) {
 	defer func() {
 		switch r := recover().(type) {
 		case nil:
@@ -68,7 +68,7 @@ func (t *tx) markDamaged(number int64, reason string) {
 	t.damaged = append(t.damaged, &damagedError{number, "", reason})
 }
 
-func (t *tx) idle() {
+func (t *tx) checkIdle() {
 	if t.busy {
 		panic("a statement while the rows of another are read")
 	}
@@ -76,7 +76,7 @@ func (t *tx) idle() {
 
 // try runs a statement and returns the number of rows that it changed.
 func (t *tx) try(query string, args ...any) (rows int64, err error) {
-	t.idle()
+	t.checkIdle()
 	r, err := t.conn.ExecContext(t.ctx, t.s.dialect.text(query), bound(args)...)
 	if err != nil {
 		return 0, t.s.explain(err)
@@ -94,7 +94,7 @@ func (t *tx) exec(query string, args ...any) (rows int64) {
 // rows yields the rows that a query returns.
 func (t *tx) rows(query string, args ...any) iter.Seq[row] {
 	return func(yield func(row) bool) {
-		t.idle()
+		t.checkIdle()
 		rows, err := t.conn.QueryContext(t.ctx, t.s.dialect.text(query), slices.Concat(t.options, bound(args))...)
 		check(t.s.explain(err))
 		t.busy = true
@@ -212,12 +212,12 @@ func (t *tx) insertSummed(table, columns, conflict string, rows [][]any) {
 // marks returns n parameters of a statement, separated by commas.
 func marks(n int) string { return strings.Repeat("?, ", n-1) + "?" }
 
-// maxList is the largest number of values that [in] accepts.
+// maxList is the largest number of values that [inList] accepts.
 const maxList = 512
 
-// in returns the parameters and arguments of "IN (…)" for 1 to maxList values. It repeats the last
+// inList returns the parameters and arguments of "IN (…)" for 1 to maxList values. It repeats the last
 // value up to a power of two, so that there are few different statements.
-func in[T any](values []T) (list string, args []any) {
+func inList[T any](values []T) (list string, args []any) {
 	n := 1
 	for n < len(values) {
 		n *= 2
@@ -242,7 +242,7 @@ func bound(args []any) []any {
 		if a == nil {
 			continue
 		}
-		switch v := plain(a).(type) {
+		switch v := plainValue(a).(type) {
 		case string:
 			out[i] = []byte(v)
 		case []byte:
@@ -372,7 +372,7 @@ func (s *Store) transact(ctx context.Context, db *sql.DB, begin string, f func(*
 			return err
 		}
 	}
-	if err := caught(func() { f(t) }); err != nil {
+	if err := catch(func() { f(t) }); err != nil {
 		return err
 	}
 	open = false
@@ -386,7 +386,7 @@ func (t *tx) begin(statement string) error {
 	defer cancel()
 	_, err := t.conn.ExecContext(ctx, statement)
 	if err != nil && t.ctx.Err() == nil && ctx.Err() != nil {
-		return &failure{what: fmt.Sprintf("%s does not reply: check that it is running", t.s.place), unavailable: true, err: err}
+		return &failure{message: fmt.Sprintf("%s does not reply: check that it is running", t.s.place), unavailable: true, err: err}
 	}
 	return t.s.explain(err)
 }

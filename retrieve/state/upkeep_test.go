@@ -164,7 +164,7 @@ func TestErrors(t *testing.T) {
 // library's.
 func TestNoRoom(t *testing.T) {
 	s := openTest(t, t.TempDir())
-	err := s.noRoom(&failure{what: "the disk of " + s.place + " is full", full: true}, "/elsewhere/copy.db")
+	err := s.roomError(&failure{message: "the disk of " + s.place + " is full", full: true}, "/elsewhere/copy.db")
 	if text := fmt.Sprint(err); !strings.HasPrefix(text, "the disk of /elsewhere is full: ") || strings.Contains(text, s.place) ||
 		!errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("a copy to a full disk: %v", err)

@@ -32,7 +32,7 @@ type Report struct {
 func Verify(ctx context.Context, address string, opts Options, progress func(done, total int)) (r Report, err error) {
 	err = inspect(ctx, address, opts, "verifying", func(s *Store) error {
 		if r, err = s.verify(ctx, progress); err == nil && r.broken && s.dir != "" && !s.readOnly {
-			err = s.mark("")
+			err = s.writeMarker("")
 		}
 		return err
 	})
@@ -85,23 +85,23 @@ func (s *Store) verify(ctx context.Context, progress func(done, total int)) (Rep
 	if progress == nil {
 		v.progress = func(int, int) {}
 	}
-	err := s.filled()
+	err := s.checkFilled()
 	if err == nil && s.read == nil {
 		err = s.connect()
 	}
 	if err == nil {
 		err = s.view(ctx, func(t *tx) {
 			v.t, v.report = t, Report{}
-			v.all()
+			v.checkAll()
 		})
 	}
 	switch {
 	case errors.Is(err, ErrDamaged):
 		v.report.broken = true
-		v.found("", "%v: the next start saves what can be saved", err)
+		v.addDamage("", "%v: the next start saves what can be saved", err)
 		err = ctx.Err()
-	case err == nil && s.marked():
-		v.found("", "a process found damage while it wrote: the next start repairs it")
+	case err == nil && s.isMarked():
+		v.addDamage("", "a process found damage while it wrote: the next start repairs it")
 	}
 	if err == nil {
 		v.report.Bytes, err = s.size(ctx)
@@ -119,58 +119,58 @@ type verifier struct {
 	roots    map[string]string // collection by name; nil if they cannot be read
 }
 
-func (v *verifier) found(document, reason string, args ...any) {
+func (v *verifier) addDamage(document, reason string, args ...any) {
 	v.report.Damaged = append(v.report.Damaged, Damage{Document: document, Reason: fmt.Sprintf(reason, args...)})
 }
 
-func (v *verifier) all() {
+func (v *verifier) checkAll() {
 	check(checkLayout(v.s.layout(v.t)))
 	type part struct {
 		what  string
 		check func()
 	}
-	parts := []part{{"the pages of the file", v.pages}}
+	parts := []part{{"the pages of the file", v.checkPages}}
 	for _, table := range tables() {
 		// The check of the documents covers these tables.
 		if !slices.Contains([]string{"documents", "texts", "chunks", "vectors", "changes"}, table.name) && table.sum >= 0 {
-			parts = append(parts, part{"the table " + table.name, func() { v.rows(&table) }})
+			parts = append(parts, part{"the table " + table.name, func() { v.checkRows(&table) }})
 		}
 	}
-	parts = append(parts, part{"the roots", v.readRoots}, part{"the documents", v.documents},
-		part{"rows that belong to no document", v.orphans}, part{"vectors", v.vectors})
+	parts = append(parts, part{"the roots", v.readRoots}, part{"the documents", v.checkDocuments},
+		part{"rows that belong to no document", v.checkOrphans}, part{"vectors", v.checkVectors})
 	for _, p := range parts {
-		err := caught(p.check)
+		err := catch(p.check)
 		if isDamage(err) {
 			v.report.broken = true
-			v.found("", "%s cannot be read: %v", p.what, err)
+			v.addDamage("", "%s cannot be read: %v", p.what, err)
 			err = v.t.ctx.Err()
 		}
 		check(err)
 	}
 }
 
-// pages makes SQLite check its own structures, including index pages.
-func (v *verifier) pages() {
+// checkPages makes SQLite check its own structures, including index pages.
+func (v *verifier) checkPages() {
 	if v.s.dir == "" {
 		return
 	}
 	lines := column[string](v.t, `PRAGMA integrity_check(20)`)
 	if !slices.Equal(lines, []string{"ok"}) {
 		v.report.broken = true
-		v.found("", "the pages of %s contradict one another in %d places or more: the next start repairs it", v.s.place, len(lines))
+		v.addDamage("", "the pages of %s contradict one another in %d places or more: the next start repairs it", v.s.place, len(lines))
 	}
 }
 
-// rows compares the rows of a table with their checksums.
-func (v *verifier) rows(of *table) {
+// checkRows compares the rows of a table with their checksums.
+func (v *verifier) checkRows(of *table) {
 	n := 0
 	for r := range v.t.rows(`SELECT ` + strings.Join(of.columns, ", ") + ` FROM ibid.` + of.name) {
-		if !of.intact(anyRow(r, len(of.columns))) {
+		if !of.isIntact(anyRow(r, len(of.columns))) {
 			n++
 		}
 	}
 	if n > 0 {
-		v.found("", "%d rows of the table %s do not match their checksums", n, of.name)
+		v.addDamage("", "%d rows of the table %s do not match their checksums", n, of.name)
 		v.report.broken = v.report.broken || of.name == "eras" // the next start rebuilds them
 	}
 }
@@ -183,11 +183,11 @@ func (v *verifier) readRoots() {
 	}
 }
 
-// documents checks every document with its text, chunks and vectors, and the table of changes.
-func (v *verifier) documents() {
+// checkDocuments checks every document with its text, chunks and vectors, and the table of changes.
+func (v *verifier) checkDocuments() {
 	changes, damaged := rowsOf(v.t, scanChange, `SELECT `+changeColumns+`, sum FROM ibid.changes`)
 	for _, c := range damaged {
-		v.found(v.t.nameOf(c.document), damagedChange)
+		v.addDamage(v.t.nameOf(c.document), damagedChange)
 	}
 	changed := make(map[int64]string) // id by number
 	for _, c := range changes {
@@ -197,7 +197,7 @@ func (v *verifier) documents() {
 	}
 	aside := column[int64](v.t, `SELECT document FROM ibid.damage`)
 	for _, number := range aside {
-		v.found(v.t.nameOf(number), "it was set aside as damaged: ingest it again")
+		v.addDamage(v.t.nameOf(number), "it was set aside as damaged: ingest it again")
 	}
 	numbers := column[int64](v.t, `SELECT number FROM ibid.documents ORDER BY number`)
 	space := v.t.spaces().Used
@@ -205,18 +205,18 @@ func (v *verifier) documents() {
 		_, known := changed[number]
 		delete(changed, number)
 		if !slices.Contains(aside, number) {
-			v.document(number, space, known)
+			v.checkDocument(number, space, known)
 		}
 		v.progress(i+1, len(numbers))
 	}
 	for number, id := range changed {
 		if !slices.Contains(aside, number) {
-			v.found(id, "its row in the list of documents is missing")
+			v.addDamage(id, "its row in the list of documents is missing")
 		}
 	}
 }
 
-func (v *verifier) document(number, space int64, changed bool) {
+func (v *verifier) checkDocument(number, space int64, changed bool) {
 	d, reason := v.t.examine(number, space)
 	collection, known := v.roots[d.Root]
 	switch {
@@ -229,7 +229,7 @@ func (v *verifier) document(number, space int64, changed bool) {
 		reason = fmt.Sprintf("it is in the collection %q, and its folder in %q", d.Collection, collection)
 	}
 	if reason != "" {
-		v.found(v.t.nameOf(number), "%s", reason)
+		v.addDamage(v.t.nameOf(number), "%s", reason)
 		return
 	}
 	v.report.Documents, v.report.Chunks = v.report.Documents+1, v.report.Chunks+d.Chunks
@@ -246,7 +246,7 @@ func (t *tx) examine(number, space int64) (d documentRow, reason string) {
 	}
 	var doc *ingest.Document
 	var rows []chunkRow
-	err = caught(func() { doc, rows = t.textOf(&d), t.chunks(&d) })
+	err = catch(func() { doc, rows = t.textOf(&d), t.chunks(&d) })
 	if found := (*damagedError)(nil); errors.As(err, &found) {
 		return d, found.reason
 	}
@@ -262,7 +262,7 @@ func (t *tx) examine(number, space int64) (d documentRow, reason string) {
 		case c.Start < 0 || c.End > len(doc.Text) || c.Start >= c.End || doc.Text[c.Start:c.End] != c.Text:
 			return d, fmt.Sprintf("its chunk %d is not bytes %d to %d of its text", i+1, c.Start, c.End)
 		case vectors[string(c.digest)] == nil:
-			return d, withoutVector(&d, i+1).reason
+			return d, vectorError(&d, i+1).reason
 		case !(math.Abs(square-1) < 1e-3):
 			return d, fmt.Sprintf("the vector of its chunk %d has length %g", i+1, math.Sqrt(square))
 		}
@@ -270,11 +270,11 @@ func (t *tx) examine(number, space int64) (d documentRow, reason string) {
 	return d, ""
 }
 
-// orphans counts rows whose document or chunk is missing.
-func (v *verifier) orphans() {
+// checkOrphans counts rows whose document or chunk is missing.
+func (v *verifier) checkOrphans() {
 	for _, o := range orphans {
 		if n := value[int](v.t, `SELECT count(*) `+o.rows); n > 0 {
-			v.found("", "%d rows of the table %s belong to no stored document: 'ibid compact' removes them", n, o.table)
+			v.addDamage("", "%d rows of the table %s belong to no stored document: 'ibid compact' removes them", n, o.table)
 		}
 	}
 }
@@ -292,15 +292,16 @@ func (t *tx) deleteOrphans() {
 	}
 }
 
-// vectors checks the vectors that are not in use.
-func (v *verifier) vectors() {
+// checkVectors checks the vectors that are not in use.
+func (v *verifier) checkVectors() {
 	_, damaged := rowsOf(v.t, func(r scanner) (none struct{}, err error) {
 		var space int64
 		var digest, vector []byte
-		return none, checked(r, &space, &digest, &vector)
+		return none, scanChecked(r, &space, &digest, &vector)
 	}, `SELECT space, digest, vector, sum FROM ibid.vectors WHERE space <> ?`, v.t.spaces().Used)
 	if n := len(damaged); n > 0 {
-		v.found("", "%d vectors that searches do not need are damaged: the encoder makes its vectors again, and 'ibid reembed' all others", n)
+		v.addDamage("", "%d vectors that searches do not need are damaged: the encoder makes its vectors again, "+
+			"and 'ibid reembed' all others", n)
 	}
 }
 

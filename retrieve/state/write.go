@@ -79,7 +79,7 @@ func (t *tx) replace(name string, p *prepared) {
 	if len(p.chunks) > 0 {
 		t.insertVectors(name, p.dimensions, p.vectors)
 	}
-	t.changed(append(changes, change{document: row.Number, id: row.ID})...)
+	t.recordChanges(append(changes, change{document: row.Number, id: row.ID})...)
 }
 
 // insertChunks stores the chunks of a document, and returns the checksum over their sums.
@@ -87,7 +87,7 @@ func (t *tx) insertChunks(document int64, chunks []chunkRow) int64 {
 	rows, sums := make([][]any, len(chunks)), make([]int64, len(chunks))
 	for i := range chunks {
 		c := chunks[i] // a copy, because the transaction may run again
-		c.placed(document)
+		c.encodePlace(document)
 		rows[i] = c.dest()
 		sums[i] = rowSum(rows[i]...)
 	}
@@ -143,7 +143,7 @@ func (t *tx) erase(number int64, needed map[string][]any) {
 	digests = slices.DeleteFunc(digests, func(d string) bool { return needed[d] != nil })
 	slices.Sort(digests)
 	for part := range slices.Chunk(slices.Compact(digests), maxList) {
-		list, args := in(part)
+		list, args := inList(part)
 		// Another transaction may be adding a chunk with one of these vectors.
 		t.s.dialect.lockVectors(t, list, args)
 		t.exec(`DELETE FROM ibid.vectors WHERE digest IN `+list+`
@@ -177,7 +177,7 @@ func (t *tx) rename(from string, to *ingest.Document) {
 	}
 	check(row.describe(to))
 	t.replaceRow(row)
-	t.changed(append(changes, change{document: row.Number, id: row.ID})...)
+	t.recordChanges(append(changes, change{document: row.Number, id: row.ID})...)
 }
 
 // Delete deletes a document. The records that quote it remain.
@@ -187,8 +187,8 @@ func (s *Store) Delete(ctx context.Context, document string) error {
 		changes := t.eraseID(document, nil)
 		// If it is listed nevertheless, the file's index has lost the row.
 		if len(changes) == 0 && value[bool](t, `SELECT EXISTS (SELECT 1 FROM ibid.documents WHERE id = ?)`, document) {
-			check(t.s.unfound(document))
+			check(t.s.unfoundError(document))
 		}
-		t.changed(changes...)
+		t.recordChanges(changes...)
 	})
 }

@@ -73,7 +73,7 @@ func (c *client) call(ctx context.Context, method, path string, body, out any) e
 		patience = readPatience
 	}
 	reply, err := c.try(ctx, patience, func(ctx context.Context, node string) ([]byte, error) {
-		return c.send(ctx, node, method, path, data)
+		return c.sendRequest(ctx, node, method, path, data)
 	})
 	if err != nil || out == nil {
 		return err
@@ -105,7 +105,7 @@ func (c *client) try(ctx context.Context, patience time.Duration, f func(context
 			go func() {
 				reply, err := f(attempts, c.at.nodes[node])
 				select {
-				case replies <- attempt{node, reply, c.doubt(attempts, c.at.nodes[node], err)}:
+				case replies <- attempt{node, reply, c.nodeError(attempts, c.at.nodes[node], err)}:
 				case <-attempts.Done():
 				}
 			}()
@@ -138,18 +138,18 @@ func (c *client) try(ctx context.Context, patience time.Duration, f func(context
 	return nil, fmt.Errorf("%w: %w", retrieve.ErrIndexUnavailable, failed)
 }
 
-// doubt checks the error of a node that reports something missing: a node that is not ready, for
+// nodeError checks the error of a node that reports something missing: a node that is not ready, for
 // example after a restart while the cluster has no majority, may not know what exists.
-func (c *client) doubt(ctx context.Context, node string, err error) error {
+func (c *client) nodeError(ctx context.Context, node string, err error) error {
 	if errors.Is(err, errNoCollection) || noObject(err) {
-		if _, unready := c.send(ctx, node, http.MethodGet, "/v1/.well-known/ready", nil); unready != nil {
+		if _, unready := c.sendRequest(ctx, node, http.MethodGet, "/v1/.well-known/ready", nil); unready != nil {
 			return fmt.Errorf("it is not ready: %s", unready)
 		}
 	}
 	return err
 }
 
-func (c *client) send(ctx context.Context, node, method, path string, body []byte) ([]byte, error) {
+func (c *client) sendRequest(ctx context.Context, node, method, path string, body []byte) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, method, c.at.scheme+"://"+node+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
@@ -181,7 +181,7 @@ func (c *client) query(ctx context.Context, query string, out any) error {
 			Data   json.RawMessage
 			Errors []struct{ Message string }
 		}
-		data, err := c.send(ctx, node, http.MethodPost, "/v1/graphql", body)
+		data, err := c.sendRequest(ctx, node, http.MethodPost, "/v1/graphql", body)
 		if err == nil {
 			err = json.Unmarshal(data, &reply)
 		} else if strings.Contains(err.Error(), "no graphql provider present") { // there are no collections
@@ -211,7 +211,7 @@ func (c *client) drop(ctx context.Context, collection string) error {
 	defer cancel()
 	for _, node := range c.at.nodes {
 		for {
-			if _, err := c.send(ctx, node, http.MethodGet, objectPath(collection, markID), nil); err != nil {
+			if _, err := c.sendRequest(ctx, node, http.MethodGet, objectPath(collection, markID), nil); err != nil {
 				break
 			}
 			select {

@@ -188,7 +188,7 @@ func TestNewCollection(t *testing.T) {
 		}
 		n.late = tt.late
 		written := false
-		err = x.whole(t.Context(), func(context.Context) error { written = true; return nil })
+		err = x.writeReplicated(t.Context(), func(context.Context) error { written = true; return nil })
 		if !errors.Is(err, tt.want) || written != (tt.want == nil) {
 			t.Errorf("unknown for %d requests: storing: %v, written: %t", tt.late, err, written)
 		}

@@ -84,7 +84,7 @@ func (a Address) schema(collection string, chunks int) map[string]any {
 // dimensions, which the first vector sets.
 func (x *Index) objectsOf(c *retrieve.Change, m *mark) (objects []object, err error) {
 	own := retrieve.LabelsOf(c.Info.Meta)
-	labels, dates := labelsOf(&c.Info, own), dated(own.Date)
+	labels, dates := labelsOf(&c.Info, own), dayRange(own.Date)
 	for i, chunk := range c.Chunks {
 		m.Dims = cmp.Or(m.Dims, len(chunk.Vector))
 		if _, err := retrieve.Unit(chunk.Vector, m.Dims); err != nil {
@@ -93,7 +93,7 @@ func (x *Index) objectsOf(c *retrieve.Change, m *mark) (objects []object, err er
 		counts, length := retrieve.CountTerms(chunk.Text)
 		var terms strings.Builder
 		for _, t := range counts {
-			terms.WriteString(strings.Repeat(token(t.Term)+" ", t.Count))
+			terms.WriteString(strings.Repeat(indexToken(t.Term)+" ", t.Count))
 		}
 		hit := retrieve.Hit{Document: c.Document, Generation: c.Revision, Ordinal: i + 1}
 		objects = append(objects, object{Class: x.collection, ID: idOf(hit), Vector: chunk.Vector, Properties: map[string]any{
@@ -161,7 +161,7 @@ func labelsOf(d *retrieve.DocumentInfo, l retrieve.Labels) []string {
 		}
 	}
 	for i := range labels {
-		labels[i] = token(labels[i])
+		labels[i] = indexToken(labels[i])
 	}
 	return labels
 }
@@ -169,8 +169,8 @@ func labelsOf(d *retrieve.DocumentInfo, l retrieve.Labels) []string {
 // maxToken is the greatest length of an entry of an inverted index.
 const maxToken = 200
 
-// token converts a text to an entry of an inverted index: without spaces, and not too long.
-func token(text string) string {
+// indexToken converts a text to an entry of an inverted index: without spaces, and not too long.
+func indexToken(text string) string {
 	if len(text) > maxToken {
 		sum := sha256.Sum256([]byte(text))
 		return "sha256=" + hex.EncodeToString(sum[:])
@@ -197,20 +197,20 @@ func escape(text string) string {
 	return b.String()
 }
 
-// dated returns the first and the last day that a date may mean, as numbers. For an empty date it
+// dayRange returns the first and the last day that a date may mean, as numbers. For an empty date it
 // returns noDay and 0, which no filter matches.
-func dated(d retrieve.Date) [2]int {
+func dayRange(d retrieve.Date) [2]int {
 	if d == "" {
 		return [2]int{noDay, 0}
 	}
-	return [2]int{day(d, "00000000"), day(d, "99999999")}
+	return [2]int{dayNumber(d, "00000000"), dayNumber(d, "99999999")}
 }
 
 // noDay is later than every day.
 const noDay = 1_000_000_000
 
-// day returns a date as a number. Rest has the digits for the parts that the date lacks.
-func day(d retrieve.Date, rest string) int {
+// dayNumber returns a date as a number. Rest has the digits for the parts that the date lacks.
+func dayNumber(d retrieve.Date, rest string) int {
 	digits := strings.ReplaceAll(string(d), "-", "")
 	n, err := strconv.Atoi(digits + rest[min(len(digits), len(rest)):])
 	if err != nil {
@@ -249,8 +249,8 @@ func anyOf(path string, values []string) where {
 	return where{Operator: "ContainsAny", Path: []string{path}, ValueString: values}
 }
 
-// all joins filters, or returns nil for no filters.
-func all(of ...where) *where {
+// allOf joins filters, or returns nil for no filters.
+func allOf(of ...where) *where {
 	switch len(of) {
 	case 0:
 		return nil
@@ -260,13 +260,13 @@ func all(of ...where) *where {
 	return &where{Operator: "And", Operands: of}
 }
 
-// narrow returns the conditions of a filter. If none is true, the filter matches nothing.
-func narrow(f retrieve.Filter) (parts []where, none bool) {
+// conditions returns the conditions of a filter. If none is true, the filter matches nothing.
+func conditions(f retrieve.Filter) (parts []where, none bool) {
 	oneOf := func(name string, values []string) {
 		if len(values) > 0 {
 			labels := make([]string, len(values))
 			for i, v := range values {
-				labels[i] = token(name + "=" + v)
+				labels[i] = indexToken(name + "=" + v)
 			}
 			parts = append(parts, anyOf("labels", labels))
 		}
@@ -300,10 +300,10 @@ func narrow(f retrieve.Filter) (parts []where, none bool) {
 		}
 	}
 	if f.Since != "" {
-		parts = append(parts, number("to", "GreaterThanEqual", int64(dated(f.Since)[0])))
+		parts = append(parts, number("to", "GreaterThanEqual", int64(dayRange(f.Since)[0])))
 	}
 	if f.Until != "" {
-		parts = append(parts, number("from", "LessThanEqual", int64(dated(f.Until)[1])))
+		parts = append(parts, number("from", "LessThanEqual", int64(dayRange(f.Until)[1])))
 	}
 	if f.PathPrefix != "" {
 		prefix := escape("/"+f.PathPrefix) + "*"

@@ -73,8 +73,8 @@ type result struct {
 	complete bool
 }
 
-// best requests ever more chunks until the k best of all are certainly among them.
-func best(k int, search func(limit int) ([]found, error)) (r result, err error) {
+// searchBest requests ever more chunks until the k best of all are certainly among them.
+func searchBest(k int, search func(limit int) ([]found, error)) (r result, err error) {
 	for r.limit = min(searchTimes*k+searchPlus, maxResults); ; r.limit = min(deeper*r.limit, maxResults) {
 		if r.found, err = search(r.limit); err != nil {
 			return r, err
@@ -99,7 +99,7 @@ func (r *result) hits(k int) []retrieve.Hit {
 
 // Dense implements [retrieve.Searcher].
 func (x *Index) Dense(ctx context.Context, vector []float32, k int, f retrieve.Filter) ([]retrieve.Hit, error) {
-	parts, none := narrow(f)
+	parts, none := conditions(f)
 	stats, err := x.Stats(ctx, nil)
 	if err != nil {
 		return nil, err
@@ -113,8 +113,8 @@ func (x *Index) Dense(ctx context.Context, vector []float32, k int, f retrieve.F
 		return nil, err
 	}
 	near := fmt.Sprintf("nearVector:{vector:%v}", unit) // GraphQL needs no commas
-	r, err := best(k, func(limit int) ([]found, error) {
-		rows, err := x.rows(ctx, near, all(parts...), limit, "name _additional{distance}")
+	r, err := searchBest(k, func(limit int) ([]found, error) {
+		rows, err := x.rows(ctx, near, allOf(parts...), limit, "name _additional{distance}")
 		if err != nil {
 			return nil, err
 		}
@@ -141,9 +141,9 @@ func chunksOf(rows []row, score func(*row) float64) ([]found, error) {
 // here.
 //
 // Weaviate's own search omits some of the best chunks that it has not written to its files yet (see
-// [Index.missed]). In that case, new chunks with the rarest of the terms are read as well.
+// [Index.missedChunks]). In that case, new chunks with the rarest of the terms are read as well.
 func (x *Index) Lexical(ctx context.Context, terms []string, k int, f retrieve.Filter) ([]retrieve.Hit, error) {
-	parts, none := narrow(f)
+	parts, none := conditions(f)
 	if len(terms) == 0 || none || k <= 0 {
 		return nil, nil
 	}
@@ -153,18 +153,18 @@ func (x *Index) Lexical(ctx context.Context, terms []string, k int, f retrieve.F
 	}
 	s := newScorer(terms, stats)
 	read := func(operator string, parts []where, limit int) ([]found, error) {
-		rows, err := x.rows(ctx, operator, all(parts...), limit, "name terms length")
+		rows, err := x.rows(ctx, operator, allOf(parts...), limit, "name terms length")
 		if err != nil {
 			return nil, err
 		}
 		return chunksOf(rows, s.score)
 	}
 	operator := fmt.Sprintf("bm25:{query:\"%s\",properties:[\"terms\"]}", strings.Join(s.tokens, " "))
-	r, err := best(k, func(limit int) ([]found, error) { return read(operator, parts, limit) })
+	r, err := searchBest(k, func(limit int) ([]found, error) { return read(operator, parts, limit) })
 	if err != nil || r.complete {
 		return r.hits(k), err
 	}
-	if rarest := x.missed(s, k, r); rarest != nil {
+	if rarest := x.missedChunks(s, k, r); rarest != nil {
 		more, err := read("", append(parts, *rarest), maxMissed)
 		if err != nil {
 			return nil, err
@@ -180,18 +180,18 @@ func (x *Index) Lexical(ctx context.Context, terms []string, k int, f retrieve.F
 type scorer struct {
 	terms, tokens []string
 	idf           []float64
-	at            map[string]int // index of a token
+	position      map[string]int // index of a token
 	stats         retrieve.Stats
 }
 
 func newScorer(terms []string, stats retrieve.Stats) *scorer {
-	s := &scorer{at: make(map[string]int, len(terms)), stats: stats}
+	s := &scorer{position: make(map[string]int, len(terms)), stats: stats}
 	for _, t := range terms {
-		if _, known := s.at[token(t)]; known {
+		if _, known := s.position[indexToken(t)]; known {
 			continue
 		}
-		s.at[token(t)] = len(s.tokens)
-		s.terms, s.tokens = append(s.terms, t), append(s.tokens, token(t))
+		s.position[indexToken(t)] = len(s.tokens)
+		s.terms, s.tokens = append(s.terms, t), append(s.tokens, indexToken(t))
 		s.idf = append(s.idf, retrieve.IDF(stats.Chunks, stats.Frequency[t]))
 	}
 	return s
@@ -201,7 +201,7 @@ func newScorer(terms []string, stats retrieve.Stats) *scorer {
 func (s *scorer) count(terms string) []int {
 	counts := make([]int, len(s.tokens))
 	for word := range strings.FieldsSeq(terms) {
-		if i, ok := s.at[word]; ok {
+		if i, ok := s.position[word]; ok {
 			counts[i]++
 		}
 	}
@@ -222,21 +222,21 @@ func (s *scorer) score(r *row) (score float64) {
 // maxMissed is the largest number of chunks that are read to find what Weaviate's search missed.
 const maxMissed = 4000
 
-// missed selects the chunks that may be among the best k although a search did not find them, or
+// missedChunks selects the chunks that may be among the best k although a search did not find them, or
 // returns nil if there are no such chunks, or too many to read.
 //
 // From the chunks in its memory, Weaviate 1.35 returns only the first that it meets, up to the
 // requested number (github.com/weaviate/weaviate/pull/11780).
-func (x *Index) missed(s *scorer, k int, r result) *where {
+func (x *Index) missedChunks(s *scorer, k int, r result) *where {
 	m := x.mark.Load()
-	if m == nil || m.settled() >= m.Revision {
+	if m == nil || m.settledRevision() >= m.Revision {
 		return nil
 	}
 	rarest := s.rarest(r.found[min(k, len(r.found))-1].score)
-	if rarest == nil || m.settled() == 0 {
+	if rarest == nil || m.settledRevision() == 0 {
 		return rarest // Weaviate would read every generation above a number
 	}
-	return all(*rarest, number("generation", "GreaterThan", m.settled()))
+	return allOf(*rarest, number("generation", "GreaterThan", m.settledRevision()))
 }
 
 // rarest selects the chunks with one of the rarest terms. It uses enough terms that all other terms
@@ -299,7 +299,7 @@ func (x *Index) Evidence(ctx context.Context, hits []retrieve.Hit, terms []strin
 		counts := make([]int, len(terms))
 		found := s.count(r.Terms)
 		for i, t := range terms {
-			counts[i] = found[s.at[token(t)]]
+			counts[i] = found[s.position[indexToken(t)]]
 		}
 		out = append(out, retrieve.Evidence{Hit: h, Vector: retrieve.UnpackVector(packed), Counts: counts, Length: r.Length})
 	}

@@ -25,7 +25,7 @@ type tally struct {
 	stored        time.Time
 	chunks        int
 	terms         int            // in all chunks
-	of            map[uint32]int // number of chunks with a term, by the term's hash
+	chunksByTerm  map[uint32]int // number of chunks with a term, by the term's hash
 }
 
 const (
@@ -36,8 +36,8 @@ const (
 	storedAfter  = time.Minute
 )
 
-// due reports whether the tally must be stored.
-func (t *tally) due() bool {
+// isDue reports whether the tally must be stored.
+func (t *tally) isDue() bool {
 	return t.chunks <= storedAlways || t.changed > t.chunks/storedPart || time.Since(t.stored) > storedAfter
 }
 
@@ -62,8 +62,8 @@ func (t *tally) add(terms string, length, n int) {
 	for word := range strings.FieldsSeq(terms) { // equal words are adjacent
 		if word != last {
 			h := hashOf(word)
-			if t.of[h] += n; t.of[h] <= 0 {
-				delete(t.of, h)
+			if t.chunksByTerm[h] += n; t.chunksByTerm[h] <= 0 {
+				delete(t.chunksByTerm, h)
 			}
 		}
 		last = word
@@ -77,9 +77,9 @@ func (t *tally) pack() []byte {
 		b = binary.AppendVarint(b, n)
 	}
 	last := uint32(0)
-	for _, h := range slices.Sorted(maps.Keys(t.of)) {
+	for _, h := range slices.Sorted(maps.Keys(t.chunksByTerm)) {
 		b = binary.AppendUvarint(b, uint64(h-last))
-		b = binary.AppendUvarint(b, uint64(t.of[h]))
+		b = binary.AppendUvarint(b, uint64(t.chunksByTerm[h]))
 		last = h
 	}
 	return b
@@ -87,7 +87,7 @@ func (t *tally) pack() []byte {
 
 // unpackTally decodes a tally.
 func unpackTally(b []byte) (*tally, error) {
-	t := &tally{of: make(map[uint32]int)}
+	t := &tally{chunksByTerm: make(map[uint32]int)}
 	var head [4]int64
 	for i := range head {
 		n, size := binary.Varint(b)
@@ -104,7 +104,7 @@ func unpackTally(b []byte) (*tally, error) {
 			return nil, errShortTally
 		}
 		last += uint32(step)
-		t.of[last], b = int(n), b[size+more:]
+		t.chunksByTerm[last], b = int(n), b[size+more:]
 	}
 	return t, nil
 }
@@ -128,8 +128,8 @@ func (c *census) forget() {
 	c.mu.Unlock()
 }
 
-// counts returns the tally at a mark. The caller must lock the census.
-func (x *Index) counts(ctx context.Context, m *mark) (*tally, error) {
+// tallyAt returns the tally at a mark. The caller must lock the census.
+func (x *Index) tallyAt(ctx context.Context, m *mark) (*tally, error) {
 	c := &x.census
 	switch {
 	case c.own != nil && c.own.revision >= m.Revision && c.own.era == m.Era:
@@ -148,7 +148,7 @@ func (x *Index) readTally(ctx context.Context) (*tally, error) {
 	var stored struct{ Properties struct{ Packed string } }
 	err := x.client.call(ctx, http.MethodGet, objectPath(x.collection, tallyID), nil, &stored)
 	if noObject(err) {
-		return &tally{of: make(map[uint32]int)}, nil
+		return &tally{chunksByTerm: make(map[uint32]int)}, nil
 	}
 	if err != nil {
 		return nil, err
@@ -175,7 +175,7 @@ func (x *Index) recount(m *mark, stored []object) *tally {
 		t.add(o.Properties["terms"].(string), o.Properties["length"].(int), 1)
 	}
 	t.revision, t.era = m.Revision, m.Era
-	if !t.due() {
+	if !t.isDue() {
 		return nil
 	}
 	t.changed, t.stored, m.Counted = 0, time.Now(), m.Revision
@@ -194,9 +194,9 @@ func (x *Index) Stats(ctx context.Context, terms []string) (stats retrieve.Stats
 	c := &x.census
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	t, err := x.counts(ctx, m)
+	t, err := x.tallyAt(ctx, m)
 	if err == nil && (m.Revision == 0 || m.Revision < m.Target) {
-		err = x.built(ctx, m, t)
+		err = x.buildingError(ctx, m, t)
 	}
 	if err != nil || m.Revision == 0 {
 		return stats, err
@@ -218,14 +218,14 @@ func (x *Index) Stats(ctx context.Context, terms []string) (stats retrieve.Stats
 		stats.MeanTerms = float64(t.terms) / float64(t.chunks)
 	}
 	for _, term := range terms {
-		stats.Frequency[term] = min(t.of[hashOf(token(term))], c.chunks)
+		stats.Frequency[term] = min(t.chunksByTerm[hashOf(indexToken(term))], c.chunks)
 	}
 	return stats, nil
 }
 
-// built returns a [*retrieve.BuildingError] if the collection does not contain the whole library
+// buildingError returns a [*retrieve.BuildingError] if the collection does not contain the whole library
 // yet.
-func (x *Index) built(ctx context.Context, m *mark, t *tally) error {
+func (x *Index) buildingError(ctx context.Context, m *mark, t *tally) error {
 	revision, chunks, err := x.options.Size(ctx)
 	if err == nil && chunks > 0 && m.Revision < revision {
 		err = &retrieve.BuildingError{Done: min(t.chunks, chunks), Total: chunks}

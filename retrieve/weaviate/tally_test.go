@@ -20,7 +20,7 @@ import (
 var must = datatest.Must
 
 func TestTally(t *testing.T) {
-	all := &tally{revision: 7, era: -3, of: make(map[uint32]int)}
+	all := &tally{revision: 7, era: -3, chunksByTerm: make(map[uint32]int)}
 	all.add("boat boat sea", 3, 1)
 	all.add("sea", 1, 1)
 	all.add("land", 1, 1)
@@ -28,12 +28,12 @@ func TestTally(t *testing.T) {
 	again, err := unpackTally(all.pack())
 	must(t, err)
 	want := map[uint32]int{hashOf("boat"): 1, hashOf("sea"): 2}
-	if again.revision != 7 || again.era != -3 || again.chunks != 2 || again.terms != 4 || !maps.Equal(again.of, want) {
+	if again.revision != 7 || again.era != -3 || again.chunks != 2 || again.terms != 4 || !maps.Equal(again.chunksByTerm, want) {
 		t.Errorf("the tally is %+v", again)
 	}
 	packed := all.pack()
 	for n := range len(packed) {
-		if short, err := unpackTally(packed[:n]); err == nil && len(short.of) == len(want) {
+		if short, err := unpackTally(packed[:n]); err == nil && len(short.chunksByTerm) == len(want) {
 			t.Errorf("%d of %d bytes give %+v", n, len(packed), short)
 		}
 	}

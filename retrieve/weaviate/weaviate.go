@@ -10,7 +10,7 @@
 //
 // Writes must reach all replicas and are repeated until they do, so that any replica can be read.
 // Weaviate 1.35 soon treats the replicas that are alive as all replicas, so a batch counts only if
-// every node saw every replica throughout: see [Index.whole]. While a node is down, the watermark
+// every node saw every replica throughout: see [Index.writeReplicated]. While a node is down, the watermark
 // does not advance: the index lags, and documents can still be stored.
 //
 // Only the REST and GraphQL interfaces are used, over HTTP.
@@ -123,8 +123,8 @@ type mark struct {
 // files. It writes after a minute (PERSISTENCE_MEMTABLES_FLUSH_DIRTY_AFTER_SECONDS).
 const flushed = 90
 
-// settled returns the revision up to which everything is in Weaviate's files.
-func (m *mark) settled() int64 {
+// settledRevision returns the revision up to which everything is in Weaviate's files.
+func (m *mark) settledRevision() int64 {
 	switch now := time.Now().Unix(); {
 	case now > m.Written+flushed:
 		return m.Revision
@@ -337,7 +337,7 @@ func (x *Index) apply(ctx context.Context, m mark, changes []retrieve.Change) (*
 		}
 		objects = append(objects, made...)
 	}
-	err := x.whole(ctx, func(ctx context.Context) error {
+	err := x.writeReplicated(ctx, func(ctx context.Context) error {
 		earlier, err := x.earlier(ctx, latest)
 		if err != nil {
 			return err
@@ -374,10 +374,10 @@ func (x *Index) apply(ctx context.Context, m mark, changes []retrieve.Change) (*
 // return within it.
 const lookEvery = 500 * time.Millisecond
 
-// whole calls write, and returns an error unless every node of the address sees all replicas of the
+// writeReplicated calls write, and returns an error unless every node of the address sees all replicas of the
 // collection before, during and after the call. A node that has noticed a lost replica writes to
 // the remaining ones and reports success.
-func (x *Index) whole(ctx context.Context, write func(context.Context) error) error {
+func (x *Index) writeReplicated(ctx context.Context, write func(context.Context) error) error {
 	var schema struct {
 		ShardingConfig    struct{ ActualCount int }
 		ReplicationConfig struct{ Factor int }
@@ -390,7 +390,7 @@ func (x *Index) whole(ctx context.Context, write func(context.Context) error) er
 		g, ctx := errgroup.WithContext(ctx)
 		for _, node := range x.client.at.nodes {
 			g.Go(func() error {
-				if err := x.look(ctx, node, schema.ShardingConfig.ActualCount*schema.ReplicationConfig.Factor); err != nil {
+				if err := x.checkReplicas(ctx, node, schema.ShardingConfig.ActualCount*schema.ReplicationConfig.Factor); err != nil {
 					return fmt.Errorf("%w: a Weaviate node is down: %s: %w", retrieve.ErrIndexUnavailable, node, err)
 				}
 				return nil
@@ -430,11 +430,11 @@ func (x *Index) whole(ctx context.Context, write func(context.Context) error) er
 	return look(ctx)
 }
 
-// look returns an error unless a node sees the given number of replicas of the collection's shards.
+// checkReplicas returns an error unless a node sees the given number of replicas of the collection's shards.
 // The node's reply omits nodes that it considers dead. A node that has just started does not know
 // the collection, which is an error.
-func (x *Index) look(ctx context.Context, node string, replicas int) error {
-	data, err := x.client.send(ctx, node, http.MethodGet, "/v1/nodes/"+x.collection+"?output=verbose", nil)
+func (x *Index) checkReplicas(ctx context.Context, node string, replicas int) error {
+	data, err := x.client.sendRequest(ctx, node, http.MethodGet, "/v1/nodes/"+x.collection+"?output=verbose", nil)
 	if err != nil {
 		return err
 	}
@@ -506,11 +506,11 @@ func (x *Index) earlier(ctx context.Context, latest map[int64]int64) (filters []
 			}
 		}
 		for h := range generations {
-			filters = append(filters, *all(number("document", "Equal", h.Document), number("generation", "Equal", h.Generation)))
+			filters = append(filters, *allOf(number("document", "Equal", h.Document), number("generation", "Equal", h.Generation)))
 		}
 		for _, d := range documents {
 			if len(stored) == maxResults { // there may be more
-				filters = append(filters, *all(number("document", "Equal", d), number("generation", "LessThan", latest[d])))
+				filters = append(filters, *allOf(number("document", "Equal", d), number("generation", "LessThan", latest[d])))
 			}
 		}
 	}

@@ -41,12 +41,12 @@ type Question struct {
 // Open reports whether nothing is known about the answer. Other questions are rightly
 // refused if they are Unanswerable.
 func (q Question) Open() bool {
-	known := len(q.Answers)+len(q.Words) > 0 || q.Placed() || q.HasAnswer || q.Unanswerable || q.Expected != ""
+	known := len(q.Answers)+len(q.Words) > 0 || q.HasPlace() || q.HasAnswer || q.Unanswerable || q.Expected != ""
 	return !known
 }
 
-// Placed reports whether it is known where the answer is.
-func (q Question) Placed() bool { return len(q.Documents)+len(q.Quotes) > 0 }
+// HasPlace reports whether it is known where the answer is.
+func (q Question) HasPlace() bool { return len(q.Documents)+len(q.Quotes) > 0 }
 
 // Holds reports whether a text contains an answer as whole words, ignoring case,
 // white space and emphasis marks: 180 does not contain 8. Scripts without spaces
@@ -80,7 +80,9 @@ func Resembles(text, answer string) bool {
 	if len(answer) <= minProse {
 		return false
 	}
-	words := func(s string) []string { return strings.FieldsFunc(fold(s), func(r rune) bool { return !inWord(r) }) }
+	words := func(s string) []string {
+		return strings.FieldsFunc(fold(s), func(r rune) bool { return !isWordPart(r) })
+	}
 	left := make(map[string]int)
 	for _, w := range words(text) {
 		left[w]++
@@ -97,10 +99,10 @@ func Resembles(text, answer string) bool {
 func isWordEdge(text string, at int) bool {
 	before, _ := utf8.DecodeLastRuneInString(text[:at])
 	after, _ := utf8.DecodeRuneInString(text[at:])
-	return !inWord(before) || !inWord(after) || marker.IsUnspaced(before) || marker.IsUnspaced(after)
+	return !isWordPart(before) || !isWordPart(after) || marker.IsUnspaced(before) || marker.IsUnspaced(after)
 }
 
-func inWord(r rune) bool {
+func isWordPart(r rune) bool {
 	return r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r))
 }
 
@@ -169,7 +171,7 @@ func parseQuestion(line []byte) (q Question, err error) {
 	}
 	if l.Answerable != nil {
 		q.HasAnswer, q.Unanswerable = *l.Answerable, !*l.Answerable
-		if q.Unanswerable && (len(q.Answers)+len(q.Words) > 0 || q.Placed()) {
+		if q.Unanswerable && (len(q.Answers)+len(q.Words) > 0 || q.HasPlace()) {
 			return q, errors.New(`"answerable" is false, but there is a right answer: remove one`)
 		}
 	}

@@ -36,9 +36,9 @@ type Set struct {
 	Judgements string
 }
 
-// Judged returns, in order, the queries that have a relevant document. The
+// JudgedQueries returns, in order, the queries that have a relevant document. The
 // others cannot be measured.
-func (s *Set) Judged() []Query {
+func (s *Set) JudgedQueries() []Query {
 	return slices.DeleteFunc(slices.Clone(s.Queries), func(q Query) bool { return s.Grades[q.ID].Relevant() == 0 })
 }
 
@@ -65,7 +65,7 @@ func ReadSet(fsys fs.FS, split string) (s *Set, err error) {
 	if s.Grades, s.Judgements, err = ReadGrades(fsys, split); err != nil {
 		return nil, err
 	}
-	if len(s.Judged()) == 0 {
+	if len(s.JudgedQueries()) == 0 {
 		return nil, fmt.Errorf("no query of %s has a relevant document in %s: the ids do not match, or all scores are 0",
 			queriesFile, s.Judgements)
 	}

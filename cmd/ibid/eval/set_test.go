@@ -66,7 +66,7 @@ func TestReadSet(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s: %s", test.name, diff)
 		}
-		if judged := got.Judged(); len(judged) != 1 || judged[0].ID != "q1" {
+		if judged := got.JudgedQueries(); len(judged) != 1 || judged[0].ID != "q1" {
 			t.Errorf("%s: judged %v", test.name, judged)
 		}
 	}
@@ -152,7 +152,7 @@ func FuzzReadSet(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if len(s.Judged()) == 0 || len(s.Documents) == 0 {
+		if len(s.JudgedQueries()) == 0 || len(s.Documents) == 0 {
 			t.Error("a set that cannot be measured is taken")
 		}
 	})

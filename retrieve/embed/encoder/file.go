@@ -119,7 +119,7 @@ func (n *layerNorm) sections(width int) []section {
 	return []section{sectionOf(&n.gain, width), sectionOf(&n.shift, width)}
 }
 
-func padded(n int) int { return (n + align - 1) / align * align }
+func padSize(n int) int { return (n + align - 1) / align * align }
 
 // ErrFile is wrapped by the errors of [Open] about a file that is not a complete model.
 var ErrFile = errors.New("this is not a complete model file: run 'ibid setup' again")
@@ -153,19 +153,19 @@ func parse(data []byte) (*Model, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w (%w)", ErrFile, err)
 	}
-	at := padded(start + length)
+	at := padSize(start + length)
 	words, sections := at, m.sections()
-	at += padded(m.WordBytes)
+	at += padSize(m.WordBytes)
 	total := at
 	for _, s := range sections {
-		total += padded(s.size)
+		total += padSize(s.size)
 	}
 	if total != len(body) {
 		return nil, fmt.Errorf("%w (%d bytes instead of %d)", ErrFile, len(body), total)
 	}
 	for _, s := range sections {
 		s.view(body[at : at+s.size])
-		at += padded(s.size)
+		at += padSize(s.size)
 	}
 	m.lexicon.text = unsafe.String(&body[words], m.WordBytes)
 	if m.vocabulary, err = newTokenizer(m.Tokenizer, m.lexicon); err != nil {
@@ -222,7 +222,7 @@ func (m *Model) write(to io.Writer, sections []section) error {
 	content := io.MultiWriter(out, digest, sum)
 	put := func(part []byte) {
 		_, _ = content.Write(part) // out keeps the first error
-		_, _ = content.Write(make([]byte, padded(len(part))-len(part)))
+		_, _ = content.Write(make([]byte, padSize(len(part))-len(part)))
 	}
 	put(append(binary.LittleEndian.AppendUint32([]byte(magic), uint32(len(header))), header...))
 	put([]byte(m.lexicon.text))

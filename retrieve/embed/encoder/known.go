@@ -103,8 +103,8 @@ var known = map[string]Part{
 	},
 }
 
-// Known returns the part with the given name.
-func Known(name string) (Part, bool) {
+// PartByName returns the part with the given name.
+func PartByName(name string) (Part, bool) {
 	p, ok := known[name]
 	return p, ok
 }

@@ -105,8 +105,8 @@ func (l *lexicon) slot(word string) (at int, known bool) {
 	return at, false
 }
 
-// named sets ids to the ids of words, which must exist.
-func (l *lexicon) named(ids map[string]*int32) error {
+// findIDs sets ids to the ids of words, which must exist.
+func (l *lexicon) findIDs(ids map[string]*int32) error {
 	for name, id := range ids {
 		var known bool
 		if *id, known = l.find(name); !known {
@@ -132,7 +132,7 @@ const maxWord = 100
 
 func newVocabulary(words lexicon) (*vocabulary, error) {
 	v := &vocabulary{lexicon: words}
-	return v, v.named(map[string]*int32{"[CLS]": &v.start, "[SEP]": &v.end, "[UNK]": &v.unknown})
+	return v, v.findIDs(map[string]*int32{"[CLS]": &v.start, "[SEP]": &v.end, "[UNK]": &v.unknown})
 }
 
 // tokens implements [tokenizer], with [CLS] and [SEP].
@@ -140,7 +140,7 @@ func (v *vocabulary) tokens(text string, limit int) []int32 {
 	c := cutter{vocabulary: v, ids: append(make([]int32, 0, min(limit, len(text)/3+2)), v.start), limit: limit - 1}
 	for at := 0; at < len(text) && len(c.ids) < c.limit; {
 		if text[at] < utf8.RuneSelf {
-			c.rune(rune(text[at]))
+			c.addRune(rune(text[at]))
 			at++
 			continue
 		}
@@ -152,7 +152,7 @@ func (v *vocabulary) tokens(text string, limit int) []int32 {
 		it.InitString(norm.NFD, text[at:end])
 		for !it.Done() && len(c.ids) < c.limit {
 			for _, r := range string(it.Next()) {
-				c.rune(r)
+				c.addRune(r)
 			}
 		}
 		at = end
@@ -170,7 +170,7 @@ type cutter struct {
 	runes int
 }
 
-func (c *cutter) rune(r rune) {
+func (c *cutter) addRune(r rune) {
 	switch {
 	case r == '\t' || r == '\n' || r == '\r' || r == ' ':
 		c.flush()

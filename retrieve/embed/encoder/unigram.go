@@ -38,7 +38,7 @@ func newUnigram(words lexicon) (*unigram, error) {
 		}
 	}
 	u.least -= 10
-	return u, u.named(map[string]*int32{"<s>": &u.start, "</s>": &u.end, "<unk>": &u.unknown})
+	return u, u.findIDs(map[string]*int32{"<s>": &u.start, "</s>": &u.end, "<unk>": &u.unknown})
 }
 
 // tokens implements [tokenizer].
@@ -49,7 +49,7 @@ func (u *unigram) tokens(text string, limit int) []int32 {
 		if len(ids) >= limit-1 {
 			break
 		}
-		ids = u.cut(ids, space+word)
+		ids = u.appendPieces(ids, space+word)
 	}
 	return append(ids[:min(len(ids), limit-1)], u.end)
 }
@@ -65,9 +65,9 @@ func plainRune(r rune) rune {
 	return r
 }
 
-// cut appends the ids of a word's pieces (the Viterbi algorithm). Consecutive runes without a piece
+// appendPieces appends the ids of a word's pieces (the Viterbi algorithm). Consecutive runes without a piece
 // become one unknown.
-func (u *unigram) cut(ids []int32, word string) []int32 {
+func (u *unigram) appendPieces(ids []int32, word string) []int32 {
 	type step struct {
 		score float32
 		from  int // start of the last piece

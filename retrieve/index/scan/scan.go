@@ -113,7 +113,7 @@ func (q *Query) Bounds() (unit, spread, slack float64) {
 func (q *Query) Dots(out []int32, rows []byte) { q.dots(dotKernels, out, rows) }
 
 func (q *Query) dots(kernels []kernel[Query], out []int32, rows []byte) {
-	run(kernels, q, q.plain, len(q.words), out, rows)
+	runKernels(kernels, q, q.plain, len(q.words), out, rows)
 	for i := range out {
 		out[i] -= q.offset
 	}
@@ -132,8 +132,8 @@ var (
 	estimateKernels []kernel[Probe]
 )
 
-// run fills out with the first kernel, and with plain for the rows left over.
-func run[V any](kernels []kernel[V], vector *V, plain func(row []byte) int32, stride int, out []int32, rows []byte) {
+// runKernels fills out with the first kernel, and with plain for the rows left over.
+func runKernels[V any](kernels []kernel[V], vector *V, plain func(row []byte) int32, stride int, out []int32, rows []byte) {
 	if len(rows) < len(out)*stride {
 		panic("scan: fewer rows than products wanted")
 	}

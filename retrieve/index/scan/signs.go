@@ -99,7 +99,7 @@ func NewProbe(v []float32) *Probe {
 // consecutive in rows. An estimate is the sum of the rounded components at which the other vector
 // is positive. Among unit vectors, a greater estimate means a nearer vector.
 func (p *Probe) Estimate(out []int32, rows []byte) {
-	run(estimateKernels, p, p.plain, p.stride, out, rows)
+	runKernels(estimateKernels, p, p.plain, p.stride, out, rows)
 }
 
 // plain returns the estimate of one row. Kernels are tested against it.
