@@ -6,9 +6,9 @@
 // support the sentence. [Collect] folds the same events into one [Answer], so
 // that the stream and the object cannot differ.
 //
-// The numbers are the work of package rewrite, which also serves other texts, the
-// sentences that of package sentence, and the proof that of package support. What counts as a marker is decided by the
-// grammar in package marker. None of them knows a model, a store or a network.
+// The numbers come from package rewrite, which also serves other texts, the sentences from
+// package sentence, and the proof from package support. The grammar in package marker decides
+// what counts as a marker. None of them knows a model, a store or a network.
 package cite
 
 import (
@@ -22,7 +22,7 @@ type Cited struct {
 	Number   int    `json:"number"`
 	Document string `json:"document"`
 	Title    string `json:"title"`
-	// AlsoIn are other documents with equal files that the caller may see, a few at most.
+	// AlsoIn lists a few other documents with identical files that the caller may see.
 	AlsoIn []string `json:"also_in,omitempty"`
 	// Link leads to the place in the source; empty if there is no link.
 	Link string `json:"link,omitempty"`
@@ -31,8 +31,8 @@ type Cited struct {
 	Original string `json:"original,omitempty"`
 }
 
-// Placed is the place of a printed number in the answer's text; the same words in
-// code, for example, are not numbers. It comes before the text that shows the
+// Placed is the position of a printed number in the answer's text. It distinguishes numbers
+// from the same characters in, for example, code. It comes before the text that shows the
 // number.
 type Placed struct {
 	Number int `json:"number"`
@@ -40,16 +40,17 @@ type Placed struct {
 	End    int `json:"end"`
 }
 
-// Revised is the next piece of a revision, with the numbers that it has as the answer. If it
-// is cut, the draft before it is the answer: its numbers are those of the draft's first citations.
+// Revised is the next piece of a revision, numbered as if the revision were the answer. If the
+// revision is cut, the draft before it is the answer, numbered by first citation in that draft.
 type Revised struct {
 	answer.Revision
-	// Places are where its text has numbers, in bytes of the whole revision.
+	// Places are the positions of numbers in the piece, in bytes of the whole revision.
 	Places []Placed `json:"places"`
-	// Cited are the sources of the new ones.
+	// Cited lists the sources with new numbers.
 	Cited []Cited `json:"cited"`
-	// Settled are the new ones that the draft gives to no other source, nor to this source
-	// another: they may be shown at once. The others may be shown when the revision is whole.
+	// Settled lists the new numbers that stay correct if the revision is cut, because the
+	// draft numbers neither another source so nor this source otherwise. They may be shown
+	// at once, other numbers when the revision is whole.
 	Settled []int `json:"settled"`
 }
 
@@ -62,8 +63,8 @@ type Quoted struct {
 // A Citation is one place in the answer where a passage is cited.
 type Citation struct {
 	Number int `json:"number"`
-	// By says who cites: the model, or Ibid, which found the passage of a sentence
-	// that cites none.
+	// By says whether the model cites the passage, or Ibid, which found it for a sentence
+	// without a citation.
 	By By `json:"by"`
 	// TextStart and TextEnd are the byte range, in the answer's text, of the
 	// sentence that the citation supports.
@@ -79,8 +80,8 @@ type Citation struct {
 	Start int    `json:"start"`
 	End   int    `json:"end"`
 	Quote string `json:"quote"`
-	// Support is the estimated chance, 0 to 1, that the quote supports the
-	// sentence, together with the sentence's other quotes if it is weak alone.
+	// Support is the estimated probability, 0 to 1, that the quote supports the sentence,
+	// or that all the sentence's quotes do if this one is weak alone.
 	Support float64         `json:"support"`
 	Verdict support.Verdict `json:"verdict"`
 	// Link leads to the quote; empty if there is no link.
@@ -93,20 +94,20 @@ type Citation struct {
 // By says who cites a passage.
 type By string
 
-// Who cites.
+// The values of By.
 const (
 	Written By = "written"
 	Found   By = "found"
 )
 
-// Unsupported marks a sentence of the answer that makes a claim which no citation
-// supports. It comes when the sentence has ended.
+// Unsupported marks a sentence of the answer whose claim no citation supports. It comes when
+// the sentence has ended.
 type Unsupported struct {
 	// TextStart and TextEnd are the sentence's byte range in the answer's text.
 	TextStart int `json:"text_start"`
 	TextEnd   int `json:"text_end"`
-	// Reason is "uncited", "weak" (each citation is weak, and so are all of them
-	// together) or "doubted" (a judge said no to it twice).
+	// Reason is "uncited", "weak" (the citations are weak, each alone and all together) or
+	// "doubted" (a judge rejected the sentence twice).
 	Reason string `json:"reason"`
 }
 

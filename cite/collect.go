@@ -12,53 +12,53 @@ import (
 	"ibid/retrieve"
 )
 
-// An Answer is the result of a stream of events: the JSON reply, and the object of
-// the event "done". Offsets are in bytes of UTF-8. Its arrays are never null.
+// An Answer is the result of a stream of events: the JSON reply, and the payload of the event
+// "done". Offsets are in bytes of UTF-8. Its arrays are never null.
 type Answer struct {
-	// Answered is false when the documents do not answer the question; Text
-	// then says so, and there are no sources.
+	// Answered is false if the documents do not answer the question. Text then says so, and
+	// Sources is empty.
 	Answered bool `json:"answered"`
-	// Incomplete is set if the text ends before the answer did.
+	// Incomplete is set if the answer broke off.
 	Incomplete bool `json:"incomplete"`
 	// Reason is why the question is unanswered or the answer incomplete.
 	Reason string `json:"reason,omitempty"`
-	// Fallback is why sentences are quoted although a model should have written the
+	// Fallback is why sentences are quoted instead of an answer by a model:
 	// answer: "model_unreachable", "model_timeout", "model_rejected",
 	// "model_window", "model_failed" or "model_untrusted".
 	Fallback string `json:"fallback,omitempty"`
-	// Searched is the question that was searched for, where it is not the one asked:
-	// with words of the questions before, or translated.
+	// Searched is the question that was searched for, if it differs from the question
+	// asked: extended with words of earlier questions, or translated.
 	Searched string `json:"searched,omitempty"`
 	Text     string `json:"text"`
-	// Plain says that Text is words of documents, in which nothing is Markdown but the
-	// "- " and "1. " of list items and fenced code.
+	// Plain says that Text consists of words of documents. Its only Markdown is the "- "
+	// and "1. " of list items and fenced code.
 	Plain bool `json:"plain,omitempty"`
-	// Places are where Text has the printed numbers of sources.
+	// Places are the positions of source numbers in Text.
 	Places []Placed `json:"places"`
-	// Unknown are addresses in Text that no passage for the answer has.
+	// Unknown lists the addresses in Text that occur in no passage.
 	Unknown []string `json:"unknown_addresses,omitempty"`
-	// List is the list of the sources as text, to be appended to Text; empty if
-	// nothing is cited. A source is named by its original on the web if there is
-	// one, otherwise by its document.
+	// List is the list of the sources as text, to be appended to Text; empty if nothing is
+	// cited. It names a source by its original on the web if known, otherwise by its
+	// document.
 	List        string          `json:"list"`
 	Sources     []Source        `json:"sources"`
 	Citations   []Citation      `json:"citations"`
 	Unsupported []Unsupported   `json:"unsupported"`
 	Judged      []answer.Judged `json:"judged"`
-	// Verified has the statements of the answer whose proof took more than their
-	// citations; those that were dropped are not in Text.
+	// Verified lists the statements of the answer that were proved by more than their
+	// citations. Dropped statements are not in Text.
 	Verified []answer.Verified `json:"verified"`
 	Drafts   []Draft           `json:"drafts"`
-	// Steps say how each call for the answer ended, and which labels it used.
+	// Steps reports how each call for the answer ended, and the labels that it used.
 	Steps   []answer.Stepped   `json:"steps"`
 	Nearest []retrieve.Passage `json:"nearest"`
-	// Closest are what the documents have nearest to an unanswered question, word
-	// for word.
+	// Closest are the verbatim sentences of the documents nearest to an unanswered
+	// question.
 	Closest  []answer.Closest `json:"closest"`
 	Warnings []string         `json:"warnings"`
 	Usage    answer.Usage     `json:"usage"`
-	// Indexing is the progress of the first reading when the question was asked.
-	// The caller sets it.
+	// Indexing is the progress of the first sync when the question was asked. The caller
+	// sets it.
 	Indexing *Indexing `json:"indexing,omitempty"`
 }
 
@@ -69,14 +69,14 @@ type Draft struct {
 	Labels []int  `json:"labels"`
 }
 
-// Indexing counts the files of a first reading.
+// Indexing counts the files of a first sync.
 type Indexing struct {
 	Done  int `json:"done"`
 	Total int `json:"total"`
 }
 
-// Collect reads the numbered events (see [Number]) to their end and folds them
-// into the answer. If they end in an error, it returns the answer so far with it.
+// Collect reads the numbered events (see [Number]) to their end and folds them into the answer.
+// On an error it returns the answer so far with the error.
 func Collect(events iter.Seq2[answer.Event, error]) (Answer, error) {
 	var f Fold
 	for e, err := range events {
@@ -94,9 +94,9 @@ type Fold struct {
 	answer  Answer
 	text    []byte
 	unknown func(text string) []string // addresses; nil before the passages are known
-	draft   Draft                      // that is not whole yet
-	drafted []byte                     // its text
-	refused bool                       // there was an Unanswered
+	draft   Draft                      // not whole yet
+	drafted []byte                     // the draft's text
+	refused bool                       // an Unanswered was added
 }
 
 // Add adds the next event.
@@ -190,7 +190,7 @@ func (f *Fold) setRefusal(text string) {
 	f.answer.Sources, f.answer.Places, f.answer.Citations, f.answer.Unsupported = nil, nil, nil, nil
 }
 
-// addPassage adds a quote to its source, once.
+// addPassage adds a quote to its source, unless the source has it.
 func (f *Fold) addPassage(c Citation) {
 	for i := range f.answer.Sources {
 		s := &f.answer.Sources[i]
@@ -204,7 +204,7 @@ func (f *Fold) addPassage(c Citation) {
 		}
 		quoted := func(p SourcePassage) bool { return p.Quote != "" }
 		if c.Quote != "" && !slices.ContainsFunc(s.Passages, quoted) {
-			// More exact than the passage, which is all that Cited knew.
+			// More exact than the link to the passage, which was all that Cited knew.
 			s.Link, s.Original = cmp.Or(c.Link, s.Link), cmp.Or(c.Original, s.Original)
 		}
 		s.Passages = append(s.Passages, SourcePassage{
@@ -214,8 +214,8 @@ func (f *Fold) addPassage(c Citation) {
 	}
 }
 
-// UnknownAddresses returns what finds the addresses in a text that are neither in
-// passages nor those of their documents.
+// UnknownAddresses returns a function that lists the addresses in a text that neither the
+// passages nor their documents contain.
 func UnknownAddresses(passages []retrieve.Passage) func(text string) []string {
 	known := sync.OnceValue(func() rewrite.Addresses {
 		known := rewrite.Addresses{}

@@ -21,8 +21,9 @@ func webAddress(p retrieve.Passage) string {
 	return u.String()
 }
 
-// original returns the address of a quote in the original of its document, "" if
-// documents must not say where that is and it was not fetched from there.
+// original returns the address of a quote in the original of its document. It returns "" if the
+// document was not fetched from the web, unless [Options.LinkDocuments] allows the address in
+// its metadata.
 func (n *numbering) original(p retrieve.Passage, quote string) string {
 	if p.Meta[ingest.AddressKey] == "" && (!n.options.LinkDocuments || p.Root == retrieve.Uploads) {
 		return ""

@@ -19,26 +19,25 @@ import (
 type Options struct {
 	// Source says what counts as one source. Nil means [ByDocument].
 	Source SourceOf
-	// Link returns the address of the bytes start to end of the passage's
-	// document, or of the document if end is not after start; "" if there is
-	// none. An address with a scheme other than http or https is not used.
+	// Link returns the address of the bytes start to end of the passage's document, or of
+	// the document if end is not after start; "" if it has no address. Addresses with a
+	// scheme other than http or https are ignored.
 	Link func(p retrieve.Passage, start, end int) string
-	// LinkDocuments makes the address that a document gives for itself (its metadata
-	// "url") the original of a source. It is never used for uploads.
+	// LinkDocuments makes the address in a document's metadata ("url") the original of its
+	// source, except for uploads.
 	LinkDocuments bool
 }
 
 // Number turns the labels in an answer's events into numbered citations.
 //
-// In Text it replaces labels by [1], [2] … by first use, with [Cited] and [Placed]
-// before the text that shows a number, and adds [Quoted] and [Unsupported] when a
-// sentence has ended. From Draft it removes the labels and puts those cited on its
-// last piece; Revision becomes [Revised]. Everything else passes unchanged: whoever shows words of a model or a
-// document escapes them. Text held back comes before Unanswered, Incomplete, Usage,
-// an error and the end.
+// In Text it replaces labels by [1], [2] … by first use, with [Cited] and [Placed] before the
+// text that shows a number, and adds [Quoted] and [Unsupported] after each sentence. It removes
+// the labels from Draft and lists the cited ones with its last piece; Revision becomes
+// [Revised]. Other events pass unchanged, so the caller must escape text of models and
+// documents before showing it. Text held back comes before Unanswered, Incomplete, Usage, an
+// error and the end.
 //
-// The sequence is lazy and can be ranged over as often as events can. Breaking
-// out of it breaks out of events.
+// The sequence is lazy and can be ranged over as often as events can.
 func Number(events iter.Seq2[answer.Event, error], o Options) iter.Seq2[answer.Event, error] {
 	return func(yield func(answer.Event, error) bool) {
 		n := newNumbering(o)
@@ -67,18 +66,18 @@ type numbering struct {
 	rewriter *rewrite.Rewriter
 	text     []byte          // the answer so far
 	isPlain  bool            // the answer is plain
-	refs     []sentence.Span // the printed references in it
-	uses     int             // uses of the rewriter that were announced
-	pending  []rewrite.Use   // of sentences that have not ended
+	refs     []sentence.Span // printed references in text
+	uses     int             // number of uses announced
+	pending  []rewrite.Use   // uses in sentences that have not ended
 	splitter sentence.Splitter
 	last     proof
-	verified []answer.Verified                // statements with a label that was found, or doubted
+	verified []answer.Verified                // statements that were doubted, or for which a label was found
 	proved   map[string]map[int]support.Quote // by statement and label
 	finished bool
 
 	revision     *revision
-	draftSources []rewrite.Source // of the last whole draft
-	settled      map[int]int      // numbers of a revision that may be shown before it is whole: a passage of each
+	draftSources []rewrite.Source // sources of the last whole draft
+	settled      map[int]int      // passages by number, for numbers of a revision that may be shown before it is whole
 	draft        *rewrite.Rewriter
 	draftStep    int
 }
@@ -156,7 +155,7 @@ func (n *numbering) addText(t answer.Text, yield yielder) bool {
 	return n.emit(n.rewriter.Append(nil, []byte(t.Text)), false, yield)
 }
 
-// emitEnd yields what is held back.
+// emitEnd yields the text held back.
 func (n *numbering) emitEnd(yield yielder) bool {
 	if !n.breakDraft(yield) {
 		return false
@@ -168,8 +167,8 @@ func (n *numbering) emitEnd(yield yielder) bool {
 	return n.emit(n.rewriter.Close(nil), true, yield)
 }
 
-// emit yields the next piece of the numbered text, before it the numbers that
-// it shows and after it the quotes of the sentences that it ends.
+// emit yields the next piece of the numbered text, after the numbers that it shows and before
+// the quotes of the sentences that it ends.
 func (n *numbering) emit(out []byte, final bool, yield yielder) bool {
 	uses := n.rewriter.Uses()[n.uses:]
 	n.uses += len(uses)
@@ -210,13 +209,13 @@ func (n *numbering) citedBy(u rewrite.Use) Cited {
 		Link: n.link(p, p.Start, p.End), Original: n.original(p, "")}
 }
 
-// A revision is the state of what may become the answer.
+// A revision is the state of a revision that may become the answer.
 type revision struct {
 	rewriter *rewrite.Rewriter
-	uses     int // that were announced
+	uses     int // number of uses announced
 }
 
-// addRevision yields a piece of a revision with the numbers that it has as the answer.
+// addRevision yields the next piece of a revision, numbered as if the revision were the answer.
 func (n *numbering) addRevision(e answer.Revision, yield yielder) bool {
 	if !n.breakDraft(yield) {
 		return false
@@ -246,9 +245,9 @@ func (n *numbering) addRevision(e answer.Revision, yield yielder) bool {
 	return out.Text == "" && len(out.Cited) == 0 && !e.Cut || yield(out, nil)
 }
 
-// isSettled reports whether the source of a revision has its number even if the revision is
-// cut, and the draft before it is the answer: it has the same one there, or is not cited
-// there, and the number is no other's.
+// isSettled reports whether a number of a revision stays correct if the revision is cut and the
+// draft before it is the answer: the draft gives its source the same number, or cites neither
+// the source nor the number.
 func (n *numbering) isSettled(u rewrite.Use) bool {
 	i := slices.IndexFunc(n.draftSources, func(s rewrite.Source) bool {
 		return slices.Contains(s.IDs, u.ID) || s.Source != "" && s.Source == n.documents[u.ID-1].Source
@@ -256,7 +255,7 @@ func (n *numbering) isSettled(u rewrite.Use) bool {
 	return i+1 == u.Number || i < 0 && u.Number > len(n.draftSources)
 }
 
-// newRewriter returns one for what may be the answer. Numbers that were shown stay.
+// newRewriter returns a rewriter for a possible answer. Numbers already shown stay.
 func (n *numbering) newRewriter() *rewrite.Rewriter {
 	r := NewRewriter(n.documents, rewrite.Text)
 	for number, id := range n.settled {
@@ -281,7 +280,7 @@ func (n *numbering) addDraft(d answer.Draft, yield yielder) bool {
 	return len(out) == 0 || yield(answer.Draft{Step: d.Step, Text: string(out)}, nil)
 }
 
-// breakDraft yields what is held back of a draft that broke off.
+// breakDraft yields the text held back of a draft that broke off.
 func (n *numbering) breakDraft(yield yielder) bool {
 	return n.draft == nil || n.closeDraft(nil, false, yield)
 }
@@ -300,8 +299,7 @@ func (n *numbering) closeDraft(out []byte, final bool, yield yielder) bool {
 	return !final && d.Text == "" || yield(d, nil)
 }
 
-// NewRewriter returns a rewriter of a text whose citations have any of the forms that
-// models write.
+// NewRewriter returns a rewriter for a text with citations in any form that models write.
 func NewRewriter(documents []rewrite.Document, style rewrite.Style) *rewrite.Rewriter {
 	return rewrite.New(documents, style, marker.Default)
 }

@@ -14,18 +14,18 @@ import (
 	"ibid/retrieve"
 )
 
-// A proof is the last sentence of the answer that has ended, with the
-// references on lines of their own that follow it.
+// A proof is the state of the last sentence that has ended, including the references on
+// separate lines after it.
 type proof struct {
 	span    sentence.Span
 	claim   string                // without references, list signs and asides
-	quotes  map[int]support.Quote // its quotes, by label
-	labels  []int                 // of found, in order
-	states  func() bool           // it states something that needs a source; nil once that was used
-	best    support.Verdict       // the best of its quotes; empty without any
-	listing bool                  // the heading of a list of sources came after it
-	doubted bool                  // a judge said no
-	added   int                   // the label that was found for it
+	quotes  map[int]support.Quote // by label
+	labels  []int                 // of quotes, in the order found
+	states  func() bool           // reports whether it needs a source; nil after its use
+	best    support.Verdict       // best verdict of the quotes; "" without quotes
+	listing bool                  // the heading of a list of sources followed
+	doubted bool                  // a judge rejected it
+	added   int                   // the label found for it
 }
 
 // endSentence yields the quotes of a sentence that has ended.
@@ -36,12 +36,11 @@ func (n *numbering) endSentence(s sentence.Span, yield yielder) bool {
 	referred := len(plain) < s.End-s.Start
 	switch words := sentence.Pointers(claim); {
 	case last.span.End > 0 && words > 0 && !referred:
-		// The heading of a list of sources, which are those of the sentence above.
+		// The sources listed under the heading belong to the sentence above.
 		last.listing = true
 		return true
 	case last.span.End > 0 && referred && (words >= 0 || last.listing && n.isListEntry(s)):
-		// References on a line or in a list item of their own belong to the
-		// sentence before them.
+		// References on a separate line or list item belong to the sentence before.
 		s.Start = last.span.Start
 		last.span = s
 	default:
@@ -74,8 +73,8 @@ func (n *numbering) endSentence(s sentence.Span, yield yielder) bool {
 	return true
 }
 
-// takePending removes the uses up to the end of a sentence from those pending
-// and returns them, one for each label.
+// takePending removes the pending uses up to the end of a sentence and returns one for each
+// label.
 func (n *numbering) takePending(s sentence.Span) (cited []rewrite.Use) {
 	for len(n.pending) > 0 && n.pending[0].Start <= s.End {
 		u := n.pending[0]
@@ -90,8 +89,8 @@ func (n *numbering) takePending(s sentence.Span) (cited []rewrite.Use) {
 	return cited
 }
 
-// isListEntry reports whether a sentence is an entry of a list of sources: a line
-// that begins or ends with a reference, and has no full stop.
+// isListEntry reports whether a sentence is an entry of a list of sources: a line that begins
+// or ends with a reference and has no full stop.
 func (n *numbering) isListEntry(s sentence.Span) bool {
 	before := bytes.TrimRight(n.text[:s.Start], " \t>")
 	if len(before) > 0 && before[len(before)-1] != '\n' {
@@ -106,8 +105,8 @@ func (n *numbering) isListEntry(s sentence.Span) bool {
 	return sentence.RefAt(n.refs, begin) > 0 || i > 0 && n.refs[i-1].End == s.End
 }
 
-// findQuotes finds the quotes of the last sentence. If one of several is weak,
-// those that bear the sentence out together are not.
+// findQuotes finds the quotes of the last sentence. A weak quote counts as supported if all
+// quotes together support the sentence and it adds to them.
 func (n *numbering) findQuotes(cited []rewrite.Use) {
 	s := &n.last
 	known := len(s.labels)
@@ -115,7 +114,7 @@ func (n *numbering) findQuotes(cited []rewrite.Use) {
 	for _, u := range cited {
 		q, ok := s.quotes[u.ID]
 		if !ok {
-			if q, ok = n.proved[strings.TrimSpace(s.claim)][u.ID]; !ok { // not found already as the statement was proved
+			if q, ok = n.proved[strings.TrimSpace(s.claim)][u.ID]; !ok { // unless it was found when the statement was proved
 				q = n.prover.Find(s.claim, evidence(n.passages[u.ID-1]))
 			}
 			s.quotes[u.ID] = q
@@ -147,9 +146,8 @@ func evidence(p retrieve.Passage) support.Passage {
 	return support.Passage{Text: p.Text, Title: p.Title, Heading: p.Heading}
 }
 
-// yieldUnsupported yields an [Unsupported] if the last sentence states
-// something that nothing cited bears out. It is called when no further
-// reference can belong to it.
+// yieldUnsupported yields an [Unsupported] if the last sentence makes a claim that no citation
+// supports. It is called when no further reference can belong to the sentence.
 func (n *numbering) yieldUnsupported(yield yielder) bool {
 	s := &n.last
 	states := s.states
@@ -166,7 +164,7 @@ func (n *numbering) yieldUnsupported(yield yielder) bool {
 	return yield(Unsupported{s.span.Start, s.span.End, "weak"}, nil)
 }
 
-// findVerified returns the verified statement that a sentence is, or is a part of.
+// findVerified returns the verified statement that a sentence is or is part of.
 func (n *numbering) findVerified(claim string) (found answer.Verified) {
 	words := letters(claim)
 	if words == "" {
@@ -181,7 +179,7 @@ func (n *numbering) findVerified(claim string) (found answer.Verified) {
 	return found
 }
 
-// letters are the letters and digits of a text.
+// letters returns the letters and digits of a text.
 func letters(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsNumber(r) {
@@ -191,10 +189,10 @@ func letters(s string) string {
 	}, s)
 }
 
-// plainText returns the text of a range without the references in it.
+// plainText returns the text of a range without its references.
 func (n *numbering) plainText(s sentence.Span) string { return n.cutSpans(n.refs, s) }
 
-// cutSpans returns the text of a range without the sorted spans of cut.
+// cutSpans returns the text of a range without the spans in cut, which are sorted.
 func (n *numbering) cutSpans(cut []sentence.Span, s sentence.Span) string {
 	var b strings.Builder
 	at := s.Start
@@ -207,7 +205,7 @@ func (n *numbering) cutSpans(cut []sentence.Span, s sentence.Span) string {
 	return b.String()
 }
 
-// citation returns a citation whose quote was found.
+// citation returns the citation of a use whose quote was found.
 func (n *numbering) citation(u rewrite.Use, s sentence.Span) Citation {
 	p, q := n.passages[u.ID-1], n.last.quotes[u.ID]
 	p.Heading, p.Anchor = p.PlaceAt(p.Start + q.Start)

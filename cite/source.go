@@ -8,9 +8,9 @@ import (
 	"ibid/retrieve"
 )
 
-// A SourceOf says what counts as one source: passages with the same key share a
-// number. The list shows title. address is the document's own (its metadata
-// "url"), otherwise that of [Options.Link]; it may be empty.
+// A SourceOf says what counts as one source: passages with the same key share a number. The
+// list shows title. address is the "url" of the document's metadata, otherwise the result of
+// [Options.Link]; it may be empty.
 type SourceOf func(p retrieve.Passage, address string) (key, title string)
 
 // SourceByName returns [ByDocument], [ByPage], [BySection] or [ByURL] for
@@ -23,8 +23,8 @@ func SourceByName(name string) (SourceOf, bool) {
 // ByDocument makes each document one source.
 func ByDocument(p retrieve.Passage, _ string) (key, title string) { return p.Document, p.Title }
 
-// ByPage makes each page one source, and each document without pages. Small pages
-// that share a passage are one source.
+// ByPage makes each page, and each document without pages, one source. Small pages that share a
+// passage are one source.
 func ByPage(p retrieve.Passage, address string) (key, title string) {
 	if p.Page == 0 {
 		return ByDocument(p, address)
@@ -36,11 +36,10 @@ func ByPage(p retrieve.Passage, address string) (key, title string) {
 	return fmt.Sprintf("%s#page=%d", p.Document, p.Page), title
 }
 
-// BySection makes each section of a document one source, by its heading path, and
-// the text outside any section. The sections of a table are its rows, by passage.
-// Small sections that share a passage are one source, named by their common
-// headings, since a number is shown before its quote is known. The citations name
-// each section.
+// BySection makes each section of a document one source, by its heading path, and the text
+// outside sections another. In a table, the rows of each passage are one source. Small sections
+// that share a passage are one source, named by their common headings, since a number is shown
+// before its quote is known. The citations name each section.
 func BySection(p retrieve.Passage, address string) (key, title string) {
 	if sheet, rows, ok := ingest.RowAnchor(p.Anchor); ok && (p.Heading == "" || sheet != "") {
 		name := "row"
@@ -66,8 +65,8 @@ func BySection(p retrieve.Passage, address string) (key, title string) {
 	return p.Document + "#" + p.Heading, title
 }
 
-// ByURL makes each address one source, whatever its fragment, and each document
-// without an address.
+// ByURL makes each address without its fragment, and each document without an address, one
+// source.
 func ByURL(p retrieve.Passage, address string) (key, title string) {
 	address, _, _ = strings.Cut(address, "#")
 	if address == "" {

@@ -22,8 +22,8 @@ func (a Addresses) Add(text string) {
 	}
 }
 
-// Missing returns the addresses in a text that are not in the set. What only looks
-// like one to finders of links ("main.go") is none.
+// Missing returns the addresses in a text that are not in the set. It ignores file names such
+// as "main.go", although link finders may link them.
 func (a Addresses) Missing(text string) (missing []string) {
 	for word := range activeWords([]byte(text)) {
 		if matches(leadsAway, word) && !a[addressKey(word)] {
@@ -33,10 +33,10 @@ func (a Addresses) Missing(text string) (missing []string) {
 	return missing
 }
 
-// maxAddress is the length of the longest address that is read as one, in bytes.
+// maxAddress is the largest length of an address, in bytes.
 const maxAddress = 2048
 
-// activeWords returns the words of a text that finders of links may act on.
+// activeWords returns the words of a text that a link finder may link.
 func activeWords(text []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		for len(text) > 0 {
@@ -56,31 +56,31 @@ func activeWords(text []byte) iter.Seq[[]byte] {
 
 const (
 	webSchemes = `https?|ftps?|sftp|file|smb|wss?`
-	// Schemes that are linked without slashes, or run or carry something.
+	// Schemes that are linked without slashes, or that run code or carry data.
 	otherSchemes = `mailto|xmpp|tel|sms|callto|sip|skype|javascript|vbscript|livescript|data|blob|about|filesystem|view-source|jar|` +
 		`intent|ms-[a-z]+|search-ms|vscode`
 )
 
 var (
-	// active matches what a finder of links, a reader of HTML or one that decodes
-	// character references may act on.
+	// active matches text that a link finder, an HTML reader or a decoder of character
+	// references may act on.
 	active = regexp.MustCompile(`(?i)//[^/\s]|(?:^|[^a-z0-9])(?:` + webSchemes + `|` + otherSchemes + `):\S|www\.\S|` +
 		`\S@[\pL\pN_]|[\pL\pM\pN_-]\.\pL[\pL\pM]|&(?:#|[a-z][a-z0-9]{0,31};|[lg]t)|\d\.\d+\.\d+\.\d`)
-	// leadsAway matches addresses for people, and not every name with a dot in it.
+	// leadsAway matches addresses that people would recognize, but not every name with a
+	// dot.
 	leadsAway = regexp.MustCompile(`(?i)[a-z][a-z0-9+.-]*://[^/\s]|^//[^/\s]*\.|(?:^|[^a-z0-9])(?:https?|` + otherSchemes + `):[^/\s]|` +
 		`www\.[^.\s]|\S@[^\s@]*\.\pL\pL|^[^\s/]*\.(?:com|org|net|edu|gov|mil|int|info|biz|app|dev|example|рф)(?:[/:?#]|$)`)
 	schemeStart = regexp.MustCompile(`^[a-z][a-z0-9+.-]*:`)
 	hostEnd     = regexp.MustCompile(`[/:?]`)
 )
 
-// isActive reports whether a word is active to those who find links in text.
+// isActive reports whether a link finder may act on a word.
 func isActive(word []byte) bool {
 	return bytes.ContainsAny(word, `.:@/&`) && matches(active, word)
 }
 
-// withoutBackslashes is how readers of Markdown may see a word.
-// matches reports whether a pattern matches a word, as it is or as readers of Markdown
-// see it: they remove some of its backslashes.
+// matches reports whether a pattern matches a word, with or without the backslashes that
+// Markdown renderers remove.
 func matches(pattern *regexp.Regexp, word []byte) bool {
 	return pattern.Match(word) || bytes.IndexByte(word, '\\') >= 0 && pattern.MatchString(withoutBackslashes(word))
 }
@@ -94,15 +94,15 @@ func addressKey(address []byte) string {
 	return strings.TrimRight(key, "/")
 }
 
-// wordEnd returns the length of the word that b begins with; 0 if it begins with
-// what is between words.
+// wordEnd returns the length of the word at the beginning of b, or 0 if b begins with a
+// separator.
 func wordEnd(b []byte) int { return indexSign(b, 0, " \t\n<>\"`|[](){}*,='!^~") }
 
-// addressEnd returns the end of the address whose first n bytes are a word.
+// addressEnd returns the end of the address that begins with the n bytes of a word.
 func addressEnd(b []byte, n int) int { return indexSign(b[:min(len(b), maxAddress)], n, " \t\n<>\"`|") }
 
-// indexSign returns the place from n on of one of some signs, or of one outside ASCII that
-// is neither letter nor number.
+// indexSign returns the offset, from n on, of the first character that is in signs, or is
+// outside ASCII and neither letter nor number.
 func indexSign(b []byte, n int, signs string) int {
 	for n < len(b) {
 		if c := b[n]; c < utf8.RuneSelf {
@@ -121,8 +121,8 @@ func indexSign(b []byte, n int, signs string) int {
 	return n
 }
 
-// trimAddress removes punctuation from the end that belongs to the sentence, and
-// brackets that are not opened in the address.
+// trimAddress removes the punctuation of the sentence, and brackets not opened in the address,
+// from its end.
 func trimAddress(b []byte) []byte {
 	for len(b) > 1 {
 		switch c := b[len(b)-1]; c {

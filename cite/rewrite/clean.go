@@ -11,20 +11,19 @@ import (
 	"ibid/cite/marker"
 )
 
-// A decoder makes valid UTF-8 of text that comes in pieces and takes out what
-// is invisible and yet acts: characters that command a terminal, that change the
-// reading direction, or that hide words between the words.
+// A decoder makes valid UTF-8 of text that comes in pieces and removes invisible characters
+// with an effect: those that control a terminal, change the reading direction or hide words.
 //
-// Tab and line feed stay; vertical tab, form feed, next line and the line and
-// paragraph separators become a space. Joiners and variation selectors stay
-// where a script or an emoji needs them: one, after a character that takes it.
+// Tab and line feed stay; vertical tab, form feed, next line and the line and paragraph
+// separators become a space. A single joiner or variation selector stays after a character that
+// can combine with it in its script or emoji.
 type decoder struct {
 	held []byte // an incomplete sequence
 	last rune   // the last character kept
 }
 
-// decode returns the next piece without those characters, and with an
-// incomplete sequence at its end held back.
+// decode returns the next piece without those characters. It holds back an incomplete sequence
+// at the end.
 func (d *decoder) decode(piece []byte) []byte {
 	b := append(d.held, piece...)
 	n := len(b) - marker.Partial(b)
@@ -32,23 +31,22 @@ func (d *decoder) decode(piece []byte) []byte {
 	return d.clean(b[:n])
 }
 
-// flush returns what is held back.
+// flush returns the bytes held back.
 func (d *decoder) flush() []byte {
 	b := d.held
 	d.held = nil
 	return d.clean(b)
 }
 
-// Visible returns text without invisible characters that act: those that command a
-// terminal, change the reading direction, or hide words between the words. It is
-// for whoever shows a text to people.
+// Visible returns text, for display, without invisible characters with an effect: those that
+// control a terminal, change the reading direction or hide words.
 func Visible(text []byte) []byte {
 	var d decoder
 	return d.clean(text)
 }
 
-// VisibleName returns the name of a file with escapes for the characters that
-// [Visible] removes or takes for spaces: "a\nb" with a backslash and an "n".
+// VisibleName returns a file name with escapes for the characters that [Visible] removes or
+// turns into spaces: a line feed becomes a backslash and an "n".
 func VisibleName(name string) string {
 	var b strings.Builder
 	for _, r := range name {
@@ -71,14 +69,14 @@ func (d *decoder) clean(b []byte) []byte {
 	}, b)
 }
 
-// visibleRune returns the character to show for r, or -1 for none.
+// visibleRune returns the character to show for r, or -1 to remove it.
 func (d *decoder) visibleRune(r rune) rune {
 	switch {
 	case ' ' <= r && r < 0x7F, r == '\n', r == '\t', 0xA0 <= r && r < 0x0300 && r != 0xAD, 0x3000 <= r && r < 0xFB00 && r != 0x3164:
 		return r
 	case r == '\v', r == '\f', r == 0x85, r == 0x2028, r == 0x2029:
 		return ' '
-	case r < 0xA0: // the other controls, escape and return among them
+	case r < 0xA0: // the other control characters, including escape and return
 		return -1
 	case r == 0x200C, r == 0x200D:
 		if d.last < utf8.RuneSelf || d.last == 0x200C || d.last == 0x200D || isBracket(d.last) {
@@ -112,12 +110,11 @@ func takesVariation(r rune) bool {
 	return !unicode.IsSpace(r) && !isBracket(r)
 }
 
-// isBracket reports whether r is a bracket, which may be that of a marker.
+// isBracket reports whether r is a bracket, which may belong to a marker.
 func isBracket(r rune) bool { return unicode.In(r, unicode.Ps, unicode.Pe) }
 
-// isHidden reports whether r is a format character or has no visible form: among
-// these are all bidirectional controls and tags. Joiners and selectors are left to
-// keep.
+// isHidden reports whether r is a format character, such as a bidirectional control or a tag,
+// or has no visible form. visibleRune decides about joiners and selectors.
 func isHidden(r rune) bool {
 	return unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Cf) && !unicode.Is(unicode.Prepended_Concatenation_Mark, r)
 }

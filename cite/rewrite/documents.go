@@ -7,8 +7,8 @@ import (
 	"fmt"
 )
 
-// listed is a document as programs write it: Ibid's own shape, LangChain's, as it
-// is or serialised, and LlamaIndex's node, with or without a score around it.
+// listed is a document in one of the JSON shapes of programs: Ibid's, LangChain's (plain or
+// serialized), or LlamaIndex's node, with or without a score.
 type listed struct {
 	Document
 	ID     any     `json:"id"` // LangChain's is a string
@@ -16,11 +16,11 @@ type listed struct {
 	Kwargs *listed `json:"kwargs"`
 }
 
-// ReadDocuments reads a JSON list of documents. Each has a source and a title, or
-// has them in its metadata, which becomes [Document.Metadata]. The key of the
-// metadata that has the source comes first; without it, or where it is missing,
-// these are tried: source, url, file_path, file_name. Either no entry has a number
-// for an id, or all have their place in the list, by which the text cites.
+// ReadDocuments reads a JSON list of documents. Source and title are fields of a document or in
+// its metadata, which becomes [Document.Metadata]. The source is in the metadata under key; if
+// key is empty or missing there, under source, url, file_path or file_name. Unless each
+// document's id is its position in the list, by which the text cites it, no document may have a
+// number as its id.
 func ReadDocuments(data []byte, key string) ([]Document, error) {
 	var list []listed
 	var wrong *json.UnmarshalTypeError

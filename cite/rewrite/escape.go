@@ -7,32 +7,30 @@ import (
 	"unicode/utf8"
 )
 
-// An Escaper prints a text for clients that render Markdown, while it streams: its
-// words look the same there, and none is a link, an image or an element. The zero
-// value is ready to use.
+// An Escaper prints a text for clients that render Markdown, while it streams: the rendered
+// words are the same, without links, images or elements. The zero value is ready to use.
 //
-// Addresses, HTML and character references become code, which no renderer makes
-// live:
+// Addresses, HTML and character references become code, which no renderer makes active:
 //
 //	https://a.b/c     `https://a.b/c`
 //	#include <a.h>    #include `<a.h>`
 //
-// A backslash, which renderers remove, is put before signs that would make a link,
-// an image or the definition of one ("](", "![", "]:"), and before backticks and
-// tildes that are not surely code. Code stays as it is where all renderers agree
-// that it is code: fenced blocks, code spans on one line, lines indented after
-// a paragraph. Invisible characters that act are removed (see [Visible]).
+// It puts a backslash, which renderers remove, before characters that would form a link, an
+// image or a link definition ("](", "![", "]:"), and before backticks and tildes that may not
+// be code. Text that all renderers treat as code is unchanged: fenced blocks, code spans on one
+// line, lines indented after a paragraph. Invisible characters with an effect are removed (see
+// [Visible]).
 type Escaper struct {
-	// Unknown returns the addresses in a text that are not in the sources, which are
-	// marked. Nil marks only those of more than 2 KB.
+	// Unknown returns the addresses in a text that are not in the sources; they are marked.
+	// Nil marks only addresses of more than 2 KB.
 	Unknown func(text string) []string
-	// Plain says that nothing in the text is Markdown but the "- " and "1. " of list
-	// items and fenced code: words that Markdown would change become code too.
+	// Plain says that the text's only Markdown is the "- " and "1. " of list items and
+	// fenced code. Words that Markdown would change become code too.
 	Plain bool
 
 	decoder decoder
-	held    []byte // what is not decided
-	next    next   // what comes after held
+	held    []byte // undecided text
+	next    next   // what follows held
 	title   bool   // the text is a title: no Markdown in it
 	out     []byte // the caller's slice, during a call
 
@@ -42,26 +40,26 @@ type Escaper struct {
 	tildes  int  // at its end
 
 	// The line.
-	begun      bool // what kind of line it is has been decided
+	begun      bool // the kind of the line is known
 	verbatim   bool // it is code
 	item       bool // it is a list item of a plain text
 	fenced     bool // it closes a fenced block
-	hasUnknown bool // its code, or that of the fenced block, has an address that is not known
-	piped      bool // it has a code span with "|" in it, where readers of tables may cut
+	hasUnknown bool // its code, or its fenced block, has an address that is not in the sources
+	piped      bool // it has a code span with "|", where renderers of tables may split it
 	cut        bool // the line before was piped
 
 	// The lines before.
 	fence   fence
-	table   bool // since the last blank line there was what may begin the rows of a table
-	wrapped bool // no blank line is between this line and a paragraph
+	table   bool // the text since the last blank line may begin the rows of a table
+	wrapped bool // no blank line since the last paragraph
 	nested  bool // the last paragraph may be part of a list, quote or note
 }
 
 // A fence is an open fenced block.
 type fence struct {
-	prefix string // of all its lines: spaces and ">"
-	run    string // that opened it
-	span   bool   // for some readers it is a code span of a paragraph, which a blank line ends
+	prefix string // of each of its lines: spaces and ">"
+	run    string // the characters that opened it
+	span   bool   // some renderers take it for a code span in a paragraph, which a blank line ends
 }
 
 type next uint8
@@ -69,19 +67,19 @@ type next uint8
 const (
 	nextMore   next = iota // more of the text
 	nextNumber             // the number of a source
-	nextEnd                // nothing
+	nextEnd                // the end of the text
 )
 
 // Limits in bytes.
 const (
-	maxWord    = 256  // longer words are looked at in halves
+	maxWord    = 256  // a word; longer ones are decided in parts
 	maxSpan    = 400  // a code span; an element
 	maxLine    = 4096 // a line whose beginning decides what it is
 	maxRun     = 64   // backticks in a row
 	maxElement = 64   // the beginning of an element without an end
 )
 
-// unknownAddress comes after addresses that are not in the sources.
+// unknownAddress follows addresses that are not in the sources.
 const unknownAddress = " [address not in the sources]"
 
 // Escape returns a whole text as an [Escaper] prints it.
@@ -90,19 +88,19 @@ func Escape(text string) string {
 	return string(e.Close(e.Append(nil, []byte(text))))
 }
 
-// EscapeTitle returns words of a document, such as its title, as text on one line
-// of Markdown, also inside a link.
+// EscapeTitle returns a document's words, such as its title, on one line of Markdown that may
+// be in a link.
 func EscapeTitle(words string) string {
 	e := Escaper{title: true}
 	return string(e.Close(e.Append(nil, []byte(strings.Join(strings.Fields(words), " ")))))
 }
 
-// Append appends what is decided after the next piece, cut anywhere.
+// Append adds the next piece, cut anywhere, and appends the text decided by now.
 func (e *Escaper) Append(dst, piece []byte) []byte {
 	return e.advance(dst, e.decoder.decode(piece), nextMore)
 }
 
-// AppendNumber appends the printed number of a source, and returns where it is.
+// AppendNumber appends the printed number of a source and returns its offset.
 func (e *Escaper) AppendNumber(dst, number []byte) (out []byte, start int) {
 	e.out = e.advance(dst, e.decoder.flush(), nextNumber)
 	if !e.begun {
@@ -114,7 +112,7 @@ func (e *Escaper) AppendNumber(dst, number []byte) (out []byte, start int) {
 	return e.out, start
 }
 
-// Close appends what was held back, and ends a block of code.
+// Close appends the text held back, and ends an open block of code.
 func (e *Escaper) Close(dst []byte) []byte {
 	e.out = e.advance(dst, e.decoder.flush(), nextEnd)
 	if e.fence.run != "" {
@@ -173,7 +171,7 @@ func (e *Escaper) appendNext(n int) bool {
 	return true
 }
 
-// insert appends a sign of Markdown, which the text does not escape.
+// insert appends a character of Markdown that the text does not escape.
 func (e *Escaper) insert(sign string) {
 	if e.slashed {
 		e.emit(`\`)
@@ -195,8 +193,8 @@ func (e *Escaper) emit(s string) {
 	e.tildes, e.last = tildes, s[len(s)-1]
 }
 
-// restOfLine returns the rest of the line with its end. It is not whole if its end is
-// missing or too far; wait reports whether more text may have the end.
+// restOfLine returns the line from here to its end. whole is false if its end is missing or too
+// far away; wait reports whether more text may contain it.
 func (e *Escaper) restOfLine() (line []byte, whole, wait bool) {
 	line = e.held[:min(len(e.held), maxLine)]
 	if n := bytes.IndexByte(line, '\n'); n >= 0 {
@@ -206,7 +204,7 @@ func (e *Escaper) restOfLine() (line []byte, whole, wait bool) {
 	return line, short && e.next == nextEnd, short && e.next == nextMore
 }
 
-// beginLine decides what kind of line begins.
+// beginLine decides the kind of the next line.
 func (e *Escaper) beginLine() bool {
 	line, whole, wait := e.restOfLine()
 	text := bytes.TrimLeft(line, " \t>")
@@ -244,10 +242,10 @@ func (e *Escaper) beginLine() bool {
 	return true
 }
 
-// beginPlain decides what kind of line of a plain text begins.
+// beginPlain decides the kind of the next line of a plain text.
 func (e *Escaper) beginPlain() bool {
 	line, whole, wait := e.restOfLine()
-	if n := len(line) - len(bytes.TrimLeft(line, " \t")); n > 0 { // would be code
+	if n := len(line) - len(bytes.TrimLeft(line, " \t")); n > 0 { // it would be code
 		e.held = e.held[n:]
 		return true
 	}
@@ -277,12 +275,12 @@ func (e *Escaper) beginPlain() bool {
 
 // Digits of the number of an item.
 const (
-	maxItem   = 3 // as Ibid writes them
-	maxDigits = 9 // as readers of Markdown take them
+	maxItem   = 3 // as Ibid writes numbers
+	maxDigits = 9 // as Markdown allows
 )
 
-// escapePlainWord decides the rest of a word of a plain text: it becomes code if Markdown
-// would change it. found reports whether it would.
+// escapePlainWord decides about the current word of a plain text, which becomes code if
+// Markdown would change it. found reports whether it would.
 func (e *Escaper) escapePlainWord() (found, decided bool) {
 	b := e.held[:min(len(e.held), maxWord)]
 	n := 0
@@ -302,8 +300,7 @@ func (e *Escaper) escapePlainWord() (found, decided bool) {
 	return true, e.appendCode(n)
 }
 
-// isMarkup reports whether readers of Markdown would take signs out of a word that
-// comes after a character.
+// isMarkup reports whether Markdown would remove characters from a word that follows last.
 func isMarkup(last byte, word []byte) bool {
 	for i, c := range word {
 		next, ends := byte(' '), i+1 == len(word)
@@ -327,13 +324,13 @@ func isMarkup(last byte, word []byte) bool {
 	return false
 }
 
-// isPunctuation reports whether Markdown takes a character of ASCII for punctuation.
+// isPunctuation reports whether an ASCII character is punctuation in Markdown.
 func isPunctuation(c byte) bool {
 	return c < utf8.RuneSelf && unicode.IsPunct(rune(c)) || strings.IndexByte("$+<=>^`|~", c) >= 0
 }
 
-// beginTable notes whether a line, after its prefix, is the rule of a table's head.
-// It reports false if that cannot be known yet.
+// beginTable notes whether a line, after its prefix, is the delimiter row of a table. It
+// reports false if more text is needed.
 func (e *Escaper) beginTable(text []byte, prefix int, whole, wait bool) bool {
 	rest := bytes.TrimLeft(text, "-:|+= \t>")
 	if len(rest) == 0 && wait {
@@ -343,21 +340,21 @@ func (e *Escaper) beginTable(text []byte, prefix int, whole, wait bool) bool {
 		return true
 	}
 	e.table = true
-	if e.cut { // not the rule of a table's head: code would be cut at "|"
+	if e.cut { // not a delimiter row: code would be split at "|"
 		e.appendNext(prefix)
 		e.insert(`\`)
 	}
 	return true
 }
 
-// beginsPlain reports whether a line that begins so belongs to a paragraph or is a
+// beginsPlain reports whether a line with this beginning is part of a paragraph or is a
 // heading.
 func beginsPlain(text []byte) bool {
 	sign, _ := utf8.DecodeRune(text)
 	return unicode.IsLetter(sign) || sign == '#' || bytes.HasPrefix(text, []byte("**"))
 }
 
-// isIndented reports whether what begins a line makes it a line of code.
+// isIndented reports whether a line with this prefix is code.
 func isIndented(prefix []byte) bool {
 	tab := bytes.IndexByte(prefix, '\t')
 	return bytes.IndexByte(prefix, '>') < 0 && (len(prefix) >= 4 || tab >= 0)
@@ -370,15 +367,15 @@ func countSigns(b []byte, sign byte) (n int) {
 	return n
 }
 
-// opensFence reports whether a line opens a fenced block for all readers, and
-// begins it. Inside lists and quotes some may see a paragraph with a code span, so
-// the block has backticks there and beginCode is strict.
+// opensFence reports whether all renderers take a line for the opening of a fenced block, and
+// begins the block. In lists and quotes some may see a paragraph with a code span, so the block
+// must have backticks there and beginCode is strict.
 func (e *Escaper) opensFence(prefix, text []byte, run int) bool {
 	if run < 3 || bytes.ContainsAny(text[run:], "`~") || bytes.IndexByte(prefix, '\t') >= 0 || len(prefix) > 0 && text[0] == '~' {
 		return false
 	}
 	span := e.wrapped && len(prefix)-len(bytes.TrimRight(prefix, " ")) >= 4
-	if span && e.table { // it would be cut at the ends of rows
+	if span && e.table { // the ends of rows would split it
 		return false
 	}
 	e.fence = fence{string(prefix), string(text[:run]), span}
@@ -386,7 +383,7 @@ func (e *Escaper) opensFence(prefix, text []byte, run int) bool {
 	return true
 }
 
-// beginCode decides what kind of line of a fenced block begins.
+// beginCode decides the kind of the next line of a fenced block.
 func (e *Escaper) beginCode() bool {
 	f := e.fence
 	line, whole, wait := e.restOfLine()
@@ -407,7 +404,7 @@ func (e *Escaper) beginCode() bool {
 		doubtful = !closes && (!within && !blank || blank && f.span || bytes.Contains(inside, []byte("```")) || !whole)
 	}
 	switch {
-	case doubtful: // some readers end the block here
+	case doubtful: // some renderers end the block here
 		e.emit(f.prefix + f.run + "\n")
 		e.fence, e.nested, e.wrapped = fence{}, true, true
 		return true
@@ -451,7 +448,7 @@ func (e *Escaper) escapeInline() bool {
 	return e.escapeWord()
 }
 
-// escapeBefore takes a character that means something before what follows.
+// escapeBefore handles a character that has a meaning before certain others.
 func (e *Escaper) escapeBefore(c byte) bool {
 	b := e.held
 	switch {
@@ -465,7 +462,7 @@ func (e *Escaper) escapeBefore(c byte) bool {
 	return e.escapeWord()
 }
 
-// appendCodeLine takes the rest of a line of code.
+// appendCodeLine appends the line of code from here to its end.
 func (e *Escaper) appendCodeLine() bool {
 	n := bytes.IndexByte(e.held, '\n')
 	if n < 0 {
@@ -479,8 +476,8 @@ func (e *Escaper) appendCodeLine() bool {
 
 func (e *Escaper) isUnknown(text string) bool { return e.Unknown != nil && len(e.Unknown(text)) > 0 }
 
-// endLine ends a line, and says after the line or the fenced block if there is an
-// address in its code that is not known.
+// endLine ends a line. If its code, or the fenced block that it ends, has an address that is
+// not in the sources, it says so after it.
 func (e *Escaper) endLine() bool {
 	ended := e.hasUnknown && e.fence.run == ""
 	e.hasUnknown = e.hasUnknown && !ended
@@ -499,7 +496,7 @@ func opensElement(c byte) bool {
 	return 'a' <= c|0x20 && c|0x20 <= 'z' || c == '/' || c == '!' || c == '?' || c == '\\'
 }
 
-// escapeBackticks decides a run of backticks: it opens a code span or is text.
+// escapeBackticks decides whether a run of backticks opens a code span or is text.
 func (e *Escaper) escapeBackticks() bool {
 	b := e.held
 	run := countSigns(b[:min(len(b), maxRun)], '`')
@@ -531,8 +528,8 @@ func (e *Escaper) escapeBackticks() bool {
 	return true
 }
 
-// spanEnd returns the end of the code span that a run of backticks opens, or 0 if
-// there is none, once that is known.
+// spanEnd returns the end of the code span that a run of backticks opens, or 0 if it opens
+// none. known is false if more text is needed.
 func spanEnd(b []byte, run int, final bool) (end int, known bool) {
 	for i := run; i < run+maxSpan; {
 		if i == len(b) {
@@ -555,8 +552,8 @@ func spanEnd(b []byte, run int, final bool) (end int, known bool) {
 	return 0, true
 }
 
-// escapeElement prints what may be an element of HTML as code: all of it if it ends on
-// the line, otherwise its beginning.
+// escapeElement prints a possible HTML element as code: to its end if that is on the line,
+// otherwise only its beginning.
 func (e *Escaper) escapeElement() bool {
 	b := e.held
 	end := bytes.IndexAny(b[:min(len(b), maxSpan)], ">|\n")
@@ -573,7 +570,7 @@ func (e *Escaper) escapeElement() bool {
 	return e.appendCode(n)
 }
 
-// escapeWord decides a word, or what is between words.
+// escapeWord decides about a word or a separator.
 func (e *Escaper) escapeWord() bool {
 	b := e.held
 	n := wordEnd(b[:min(len(b), maxWord)])
@@ -606,12 +603,12 @@ func (e *Escaper) escapeWord() bool {
 // isTooLong reports whether an address of n bytes may have been cut.
 func isTooLong(n int) bool { return n > maxAddress-utf8.UTFMax }
 
-// appendCode prints the next n bytes as code, and says if there is an address in it that
-// is not known.
+// appendCode prints the next n bytes as code. If they contain an address that is not in the
+// sources, it says so.
 func (e *Escaper) appendCode(n int) bool {
 	text := string(e.held[:n])
 	unknown := isTooLong(n) || e.isUnknown(text)
-	if e.last == '`' { // two code spans in a row would be one
+	if e.last == '`' { // two adjacent code spans would be one
 		_, first := utf8.DecodeRuneInString(text)
 		if isPunctuation(text[0]) {
 			e.insert(`\`)
@@ -627,7 +624,7 @@ func (e *Escaper) appendCode(n int) bool {
 	switch {
 	case text == "":
 	case text[0] == '`' || text[len(text)-1] == '`' ||
-		// Some finders of mail addresses take a backtick for a part of one.
+		// Some finders of mail addresses accept a backtick as part of one.
 		strings.Contains(text, "@") && strings.IndexByte(" \t\n(\x00", e.last) < 0:
 		e.insert(run + " ")
 		e.emit(text + " " + run)

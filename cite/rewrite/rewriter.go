@@ -3,7 +3,7 @@
 //
 // A [Rewriter] takes documents, a [Style] and a text in pieces. It returns the
 // text with numbers, given by first use of a source, and the list of sources.
-// What counts as a marker is decided by package marker.
+// Package marker decides what counts as a marker.
 package rewrite
 
 import (
@@ -20,8 +20,8 @@ import (
 type Document struct {
 	// ID is the document's 1-based position, by which the text cites it.
 	ID int `json:"id"`
-	// Source is an address or a file name. Documents with the same source
-	// share a number; one without is a source of its own.
+	// Source is an address or a file name. Documents with the same source share a number. A
+	// document without a source is a separate source.
 	Source string `json:"source"`
 	Title  string `json:"title"`
 	// Metadata is passed through to the source.
@@ -31,7 +31,7 @@ type Document struct {
 // A Source is one entry of the reference list.
 type Source struct {
 	Number int `json:"number"`
-	// Source, Title and Metadata are those of the first cited document.
+	// Source, Title and Metadata come from the first cited document.
 	Source   string         `json:"source"`
 	Title    string         `json:"title"`
 	Metadata map[string]any `json:"metadata,omitempty"`
@@ -46,16 +46,15 @@ type Span struct{ Start, End int }
 type Use struct {
 	Number int
 	ID     int
-	First  bool // of its source
-	// Span is the range of the printed number in the rewritten text. It is
-	// empty if the number was already printed directly before.
+	First  bool // use of its source
+	// Span is the range of the printed number in the rewritten text, empty if the same
+	// number was printed directly before.
 	Span
 }
 
-// A Rewriter turns the markers of one text into numbered citations. Numbers are
-// 1, 2, 3 … by first citation of a source, except reserved ones, and never change.
-// Everything outside markers is unchanged, except the spaces before markers that print
-// nothing.
+// A Rewriter turns the markers of one text into numbered citations. Numbers are 1, 2, 3 … by
+// first citation of a source, except reserved ones, and never change. Text outside markers is
+// unchanged, except that spaces before markers that print nothing are dropped.
 type Rewriter struct {
 	documents []Document
 	style     Style
@@ -64,16 +63,16 @@ type Rewriter struct {
 
 	numbers map[string]int // by source
 	sources []Source       // by number
-	highest int            // highest number that was not reserved
+	highest int            // largest number that was not reserved
 
 	out     []byte // the caller's slice, during a call
 	written int    // length of the rewritten text without out
 	uses    []Use
 	code    []Span
-	number  []byte // the last one
+	number  []byte // the last one printed
 
-	// The end of the text so far. Spaces are held until it is known whether
-	// they are dropped with a marker that prints nothing.
+	// The end of the text so far. Spaces are held until it is known whether they are
+	// dropped with a marker that prints nothing.
 	spaces       int
 	group        group
 	spacesBefore int   // spaces before a silent group
@@ -89,8 +88,8 @@ const (
 	groupPrinted       // has printed a number
 )
 
-// New returns a rewriter for one text that cites the documents, whose ids are
-// their places from 1 on.
+// New returns a rewriter for one text that cites the documents, whose ids are their 1-based
+// positions.
 func New(documents []Document, s Style, p marker.Profile) *Rewriter {
 	documents = slices.Clone(documents)
 	for i := range documents {
@@ -112,19 +111,18 @@ func New(documents []Document, s Style, p marker.Profile) *Rewriter {
 	return r
 }
 
-// Reserve gives the source of a document a number before it is cited.
+// Reserve assigns a number to the source of a document before it is cited.
 func (r *Rewriter) Reserve(id, number int) { r.numbers[keyOf(r.documents[id-1])] = number }
 
-// Append rewrites the next piece of the text, cut anywhere, and appends to dst
-// what is decided by now.
+// Append rewrites the next piece of the text, cut anywhere, and appends the text decided by now
+// to dst.
 func (r *Rewriter) Append(dst, piece []byte) []byte {
 	r.begin(dst)
 	r.scanner.Feed(piece, r.take)
 	return r.end()
 }
 
-// Close ends the text and appends what was held back. Only the results may be
-// used after it.
+// Close ends the text and appends the text held back. Only results may be read afterwards.
 func (r *Rewriter) Close(dst []byte) []byte {
 	r.begin(dst)
 	r.scanner.Close(r.take)
@@ -144,7 +142,7 @@ func (r *Rewriter) end() []byte {
 	return out
 }
 
-// offset is the length of the rewritten text so far.
+// offset returns the length of the rewritten text so far.
 func (r *Rewriter) offset() int { return r.written + len(r.out) }
 
 // Held returns the number of characters held back.
@@ -153,8 +151,8 @@ func (r *Rewriter) Held() int { return r.scanner.Held() + r.spacesBefore + r.spa
 // Uses returns the citations so far. The caller must not change them.
 func (r *Rewriter) Uses() []Use { return r.uses }
 
-// Code returns the code spans and fenced blocks of the rewritten text so far, with
-// their fences. The caller must not change them.
+// Code returns the code spans and fenced blocks of the rewritten text so far, including fences.
+// The caller must not change them.
 func (r *Rewriter) Code() []Span { return r.code }
 
 // Sources returns the sources cited so far, by number.
@@ -224,8 +222,8 @@ func (r *Rewriter) writeText(text []byte) {
 	r.out = append(r.out, text[:tail]...)
 }
 
-// endGroup ends a group and writes the spaces held. next is the character after
-// them, negative at the end of the text.
+// endGroup ends a group and writes the spaces held. next is the character after them, negative
+// at the end of the text.
 func (r *Rewriter) endGroup(next rune) {
 	if r.group == groupSilent && r.spaces == 0 && next >= 0 && !marker.IsClosing(next) {
 		r.writeSpaces(r.spacesBefore)
@@ -270,7 +268,8 @@ func (r *Rewriter) citeSources(ids []int) {
 	r.spaces = 0
 }
 
-// inlineNumber returns the number of a source as the text shows it; it is overwritten by the next.
+// inlineNumber returns the number of a source as the text shows it. The next call overwrites
+// the result.
 func (r *Rewriter) inlineNumber(s Source) []byte {
 	if r.number = r.number[:0]; r.style.Inline != nil {
 		r.number = r.style.Inline(r.number, r.reference(s))
@@ -287,8 +286,8 @@ func (r *Rewriter) openGroup() {
 	r.spaces, r.spacesBefore, r.group = 0, 0, groupPrinted
 }
 
-// source returns the source of a document, with the next number if it is new, and
-// whether it is.
+// source returns the source of a document, assigns the next number to a new one, and reports
+// whether it is new.
 func (r *Rewriter) source(d Document) (s *Source, first bool) {
 	key := keyOf(d)
 	n, ok := r.numbers[key]
@@ -309,7 +308,7 @@ func (r *Rewriter) source(d Document) (s *Source, first bool) {
 	return s, !cited
 }
 
-// keyOf returns what the source of a document has in common with no other.
+// keyOf returns a key that is equal for documents of the same source only.
 func keyOf(d Document) string {
 	if d.Source == "" {
 		return "\x00" + strconv.Itoa(d.ID)

@@ -6,22 +6,21 @@ import (
 	"slices"
 )
 
-// Prompt tells a model how to cite documents that are shown to it with their places
-// in the list of documents.
+// Prompt tells a model how to cite documents by their positions in the list that it gets.
 const Prompt = `After each statement, cite the documents that it is from by their numbers in square brackets, such as [1] or [2][5]. ` +
 	`Use only the numbers of the documents above, do not write addresses or titles of sources, and do not add a list of sources.`
 
-// A Result is a rewritten text with the list of its sources.
+// A Result is a rewritten text with its list of sources.
 type Result struct {
 	Text    string   `json:"text"`
 	List    string   `json:"list"`
 	Sources []Source `json:"sources"`
 }
 
-// An Event is one step of rewriting. It has one member.
+// An Event is one step of rewriting. Exactly one of its members is set.
 type Event struct {
-	// Cited is a source that is cited for the first time. It comes before the text
-	// that shows its number, when IDs has only the documents cited by then.
+	// Cited is a source cited for the first time. It comes before the text that shows its
+	// number, with only the documents cited by then in IDs.
 	Cited *Source `json:"cited,omitempty"`
 	// Text is the next piece of the rewritten text.
 	Text string `json:"text,omitempty"`
@@ -29,8 +28,8 @@ type Event struct {
 	Done *Result `json:"done,omitempty"`
 }
 
-// Events rewrites a text that comes in pieces, cut anywhere, and closes the
-// rewriter. If the pieces end in an error, what was held back comes before it.
+// Events rewrites a text that comes in pieces, cut anywhere, and closes the rewriter. On an
+// error of pieces it yields the text held back before the error.
 func (r *Rewriter) Events(pieces iter.Seq2[[]byte, error]) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		var text []byte
@@ -67,7 +66,7 @@ func (r *Rewriter) Events(pieces iter.Seq2[[]byte, error]) iter.Seq2[Event, erro
 	}
 }
 
-// Pieces reads a text as it comes.
+// Pieces reads a text in pieces as it arrives.
 func Pieces(from io.Reader) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		piece := make([]byte, 32<<10)

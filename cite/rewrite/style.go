@@ -12,15 +12,14 @@ import (
 
 // A Style formats citations. Its functions may be nil.
 type Style struct {
-	// Inline appends a reference as the text shows it. If it appends nothing,
-	// nothing is shown; the citation is recorded all the same.
+	// Inline appends a reference as the text shows it. If it appends nothing, the text
+	// shows nothing, but the citation is recorded.
 	Inline func(dst []byte, r Reference) []byte
-	// Begin and End are around the entries of a list that has any.
+	// Begin and End enclose the entries of a list that is not empty.
 	Begin, End string
 	// Entry appends an entry of the list.
 	Entry func(dst []byte, r Reference) []byte
-	// Exclude reports whether a document must not be cited: it gets no number
-	// and is not listed.
+	// Exclude reports whether a document must be neither numbered nor listed.
 	Exclude func(d Document) bool
 }
 
@@ -43,17 +42,16 @@ type Reference struct {
 	Document Document
 }
 
-// Label returns the title, otherwise the source, otherwise "document" and the id.
+// Label returns the title, or without one the source, or "document" and the id.
 func (r Reference) Label() string {
 	return cmp.Or(r.Document.Title, r.Document.Source, fmt.Sprintf("document %d", r.Document.ID))
 }
 
-// Link returns the source as the target of a link, or "" if it must not be one.
+// Link returns the source as a link target, or "" if it must not be a link.
 func (r Reference) Link() string { return Link(r.Document.Source) }
 
-// Link returns an address without white space around it, or "" if it has a
-// scheme other than http and https. It finds schemes as lenient readers do:
-// "java\nscript:" has one.
+// Link returns an address without white space around it, or "" if it has a scheme other than
+// http and https. It detects schemes as lenient parsers do: "java\nscript:" is one.
 func Link(address string) string {
 	bare := strings.ToLower(strings.Map(func(r rune) rune {
 		if r <= ' ' || r == 0x7F {
@@ -73,7 +71,7 @@ var (
 )
 
 var (
-	// Empty shows nothing; it only records what is cited.
+	// Empty shows no numbers; it only records the citations.
 	Empty Style
 	// Text shows [1] and lists "- [1] Title (source)".
 	Text = Style{Inline: textInline, Begin: "\n\n", Entry: textEntry}
@@ -92,11 +90,11 @@ func StyleByName(name string) (Style, bool) {
 	return s, ok
 }
 
-// NewStyle returns a style made of two templates, of a citation in the text and of an
-// entry of the list, which begins after an empty line; each entry is a line, with or
-// without a line end in its template. In them, {number}, {title} (or the source if
-// there is none), {source} and {link} (the source if it may be one) are replaced.
-// Nothing is escaped. Any other word in braces is an error.
+// NewStyle returns a style made of two templates: for a citation in the text, and for an entry
+// of the list, which follows an empty line. Each entry becomes one line, whether or not its
+// template ends in a line end. The fields are {number}, {title} (or the source if the title is
+// empty), {source} and {link} (the source if it may be a link). Nothing is escaped. Any other
+// word in braces is an error.
 func NewStyle(inline, entry string) (Style, error) {
 	for _, field := range templateField.FindAllString(inline+" "+entry, -1) {
 		switch field {
@@ -142,7 +140,7 @@ func markdownInline(dst []byte, r Reference) []byte {
 	return fmt.Appendf(dst, "<sup>[%d]</sup>", r.Number)
 }
 
-// markdownEntry lists references as links, each after its number in a format.
+// markdownEntry returns an entry that is a link after its number, which is formatted by number.
 func markdownEntry(number string) func([]byte, Reference) []byte {
 	return func(dst []byte, r Reference) []byte {
 		dst = fmt.Appendf(dst, number, r.Number)
@@ -193,7 +191,7 @@ func htmlEntry(dst []byte, r Reference) []byte {
 	return fmt.Appendf(dst, "<li>%s</li>", anchor(r.Link(), r.Label()))
 }
 
-// anchor returns text as HTML, linked to u if there is one.
+// anchor returns text as HTML, linked to u unless u is empty.
 func anchor(u, text string) string {
 	text = html.EscapeString(text)
 	if u == "" {
