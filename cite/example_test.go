@@ -52,7 +52,7 @@ func ExampleNumber() {
 	// <nil>
 }
 
-// A source can be each row of a table, or all that one author wrote.
+// Each row of a table, or all texts by one author, can be a source.
 func ExampleSourceOf() {
 	row := func(p retrieve.Passage, _ string) (key, title string) {
 		return p.Document + "#" + p.Anchor, p.Title + ", " + p.Anchor

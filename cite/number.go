@@ -56,7 +56,7 @@ func Number(events iter.Seq2[answer.Event, error], o Options) iter.Seq2[answer.E
 	}
 }
 
-// A numbering is the state of one answer on its way through [Number].
+// A numbering is the state of [Number] for one answer.
 type numbering struct {
 	options   Options
 	prover    support.Prover

@@ -18,10 +18,9 @@ import (
 	"ibid/retrieve"
 )
 
-// FuzzNumber checks, whatever counts as a source, that the answer does not depend
-// on the cuts, that every citation keeps its passage and its quote is at its
-// place, that passages with one key have one number, and that links have no
-// scheme except http and https.
+// FuzzNumber checks with every kind of source that the answer does not depend on the cuts, that
+// every citation keeps its passage and its quote is in its range, that passages with one key
+// share a number, and that links have only the schemes http and https.
 func FuzzNumber(f *testing.F) {
 	f.Add(long, "The library is closed on Mondays. It opens at nine.", uint8(3), uint64(0))
 	f.Add("A [1]. B [2].\n- C [1]\n\n```\n[1]\n```\n", "", uint8(1), uint64(1))
@@ -57,7 +56,7 @@ func FuzzNumber(f *testing.F) {
 			p := kept.Passages[slices.IndexFunc(kept.Passages, func(p retrieve.Passage) bool { return p.ID == c.Passage })]
 			key, _ := o.Source(p, cmp.Or(c.Original, c.Link))
 			if strings.TrimSpace(key) == "" {
-				key = "\x00" + p.ID // a source of its own
+				key = "\x00" + p.ID // a separate source
 			}
 			if n, ok := numbers[key]; ok && n != c.Number {
 				t.Fatalf("%q has the numbers %d and %d", key, n, c.Number)
@@ -78,8 +77,8 @@ func FuzzNumber(f *testing.F) {
 	})
 }
 
-// checkOrder checks that sources are announced before their numbers are shown, that each
-// place is that of a number and comes before its text, and quotes after their sentence.
+// checkOrder checks that sources are announced before their numbers are shown, that each place
+// holds a number and comes before its text, and that quotes follow their sentence.
 func checkOrder(t *testing.T, events iter.Seq2[answer.Event, error], whole cite.Answer) {
 	t.Helper()
 	shown, announced := 0, map[int]bool{}
@@ -123,8 +122,8 @@ func fuzzEvidence(text string, shape uint64) (answer.Kept, cite.Options) {
 	return kept, o
 }
 
-// checkCitation checks that a citation has a number of the list, is under it with
-// its quote, and links only to the web or Ibid's own pages.
+// checkCitation checks that a citation's number is in the list with its quote, and that it
+// links only to the web or Ibid's own pages.
 func checkCitation(t *testing.T, a cite.Answer, passages []retrieve.Passage, c cite.Citation) {
 	t.Helper()
 	if c.Number < 1 || c.Number > len(a.Sources) || !(c.Support >= 0 && c.Support <= 1) ||

@@ -48,7 +48,7 @@ func stream(events ...answer.Event) iter.Seq2[answer.Event, error] {
 	}
 }
 
-// pieces returns the text as events of n bytes.
+// pieces returns the text as events of n bytes each.
 func pieces(text string, n int) []answer.Event {
 	var events []answer.Event
 	for len(text) > n {
@@ -58,7 +58,7 @@ func pieces(text string, n int) []answer.Event {
 	return append(events, answer.Text{Text: text})
 }
 
-// transcript writes events a line each, neighbouring texts as one.
+// transcript writes one event per line, joining adjacent texts.
 func transcript(t *testing.T, events iter.Seq2[answer.Event, error]) string {
 	t.Helper()
 	var b strings.Builder
@@ -124,7 +124,7 @@ func collect(t *testing.T, o cite.Options, events ...answer.Event) cite.Answer {
 	return a
 }
 
-// cut returns the events of a text in pieces of n bytes, after the evidence.
+// cut returns the evidence and the events of a text in pieces of n bytes.
 func cut(text string, n int) []answer.Event {
 	return append([]answer.Event{answer.Kept{Passages: evidence}}, pieces(text, n)...)
 }
@@ -180,8 +180,8 @@ usage
 	}
 }
 
-// A revision has the numbers of the answer that it becomes. Those that the answer also
-// has if the revision is cut are settled.
+// A revision is numbered as if it were the answer. Numbers that stay correct if the revision is
+// cut are settled.
 func TestNumberRevisions(t *testing.T) {
 	got := transcript(t, cite.Number(stream(
 		answer.Kept{Passages: evidence},
@@ -239,9 +239,9 @@ func TestSettled(t *testing.T) {
 	}
 }
 
-// TestSettledStay shows parts of revisions, which are cut or not, and proves an answer that
-// may lack sentences of the draft: a source never has another number than was shown. A
-// whole draft is numbered by first use, whatever was shown before.
+// TestSettledStay shows parts of revisions, cut or not, and proves an answer that may lack
+// sentences of the draft: a source never has a number other than the one shown. A whole draft
+// is numbered by first use, regardless of earlier numbers.
 func TestSettledStay(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	kept := answer.Kept{}
@@ -322,7 +322,7 @@ func TestNumberError(t *testing.T) {
 	}
 }
 
-// TestNumberBreak leaves the range after every event.
+// TestNumberBreak stops ranging after each event.
 func TestNumberBreak(t *testing.T) {
 	all := cut(long, 7)
 	total := 0
@@ -461,8 +461,8 @@ func TestNumberListItems(t *testing.T) {
 	}
 }
 
-// TestNumberVerdicts checks to which sentence references belong, and which of the
-// sentences and citations are weak.
+// TestNumberVerdicts checks which sentence each reference belongs to, and which sentences and
+// citations are weak.
 func TestNumberVerdicts(t *testing.T) {
 	for _, row := range datatest.Rows(t, "testdata/claims.txt", "verdicts") {
 		for _, size := range []int{1, 3, 500} {
@@ -492,7 +492,7 @@ func verdicts(t *testing.T, text string, size int) string {
 
 // TestNumberHostile numbers answers that make a careless filter quadratic.
 func TestNumberHostile(t *testing.T) {
-	for _, row := range [][2]string{ // what a quarter of the answer repeats, and what the rest does
+	for _, row := range [][2]string{ // the repeated part of an answer, and the rest
 		{"[1]", "w\n"}, {"*", "\nx*"}, {"A b c d.\n", "\nSources:\n"}, {"A b c d.\nSources:\n", "- a [1]\n"}, {".\n", "[1]"},
 		{"", "Sources: [1]\n"}, {"", "(see )"}, {"", "Sources:\n- a [1]\n"}, {"", "The closed library costs nine euros [1][2][3]. "},
 		{"", "a[1] "}, {"", "A b c d [1]. "}, {"", "word "}, {"", "."}, {"", ". "}, {"", "a\n"}, {"", "[1]"}, {"", "\n- "}, {"", ".  "},
@@ -507,7 +507,7 @@ func TestNumberHostile(t *testing.T) {
 	}
 }
 
-// The words of a model and of documents are not changed.
+// Number does not change the words of models and documents.
 func TestNumberLeavesTheText(t *testing.T) {
 	const hostile = "x\x1b ![a](https://evil.com)"
 	a := collect(t, cite.Options{}, answer.Judged{Reason: hostile},
@@ -535,7 +535,7 @@ func TestUnsupported(t *testing.T) {
 			t.Errorf("%q: got %q, want %q", row[0], got, row[1])
 		}
 	}
-	// What the proof of the answer took for a statement is one.
+	// The statement that was proved is a sentence of the text.
 	a := collect(t, options, answer.Kept{Passages: evidence[1:2]}, answer.Verified{Statement: "Penguins", By: "unjudged"},
 		answer.Text{Text: "- Penguins\n"})
 	if len(a.Unsupported) != 1 || a.Unsupported[0].Reason != "uncited" {

@@ -8,16 +8,16 @@ import (
 	"unicode/utf8"
 )
 
-// textBefore returns what is known of the text before a place.
+// textBefore returns up to maxBefore bytes of the text before an offset.
 func (s *Scanner) textBefore(at int) []byte { return s.b[max(s.begin, at-maxBefore):at] }
 
-// isEscaped reports whether an odd number of backslashes is before a place.
+// isEscaped reports whether an odd number of backslashes precedes an offset.
 func (s *Scanner) isEscaped(at int) bool {
 	before := s.textBefore(at)
 	return (len(before)-len(bytes.TrimRight(before, `\`)))%2 == 1
 }
 
-// lineBefore returns the line before a place, nil if it begins far away.
+// lineBefore returns the line up to an offset, or nil if it begins too far away.
 func (s *Scanner) lineBefore(at int) []byte {
 	if before := s.textBefore(at); at-s.line <= len(before) {
 		return before[len(before)-(at-s.line):]
@@ -25,20 +25,20 @@ func (s *Scanner) lineBefore(at int) []byte {
 	return nil
 }
 
-// hasTextBefore reports whether a line has more than white space before a place.
+// hasTextBefore reports whether the line has more than white space before an offset.
 func (s *Scanner) hasTextBefore(at int) bool {
 	line := s.lineBefore(at)
 	return line == nil || len(bytes.TrimSpace(line)) > 0
 }
 
-// atMargin reports whether only spaces are before a place on its line, and few
-// enough for a definition.
+// atMargin reports whether a footnote definition may begin here: at most maxSpaces spaces
+// precede it on its line.
 func (s *Scanner) atMargin(at int) bool {
 	return at-s.line <= maxSpaces && len(bytes.Trim(s.b[s.line:at], " ")) == 0
 }
 
-// opensFence reports whether a line before a place may be before a fence: whether it
-// has only spaces, tabs, ">" and list markers.
+// opensFence reports whether a fence may begin at an offset: the line before it has only
+// spaces, tabs, ">" and list markers.
 func (s *Scanner) opensFence(at int) bool {
 	line := s.lineBefore(at)
 	return line != nil && !s.bounded && fencePrefix.Match(line)
@@ -46,8 +46,8 @@ func (s *Scanner) opensFence(at int) bool {
 
 var fencePrefix = regexp.MustCompile(`^(?:[ \t>]|(?:[-*+]|[0-9]{1,9}[.)])[ \t])*$`)
 
-// runeBefore returns the character before a place, without combining marks, and where it
-// ends; [end] at the start of the text.
+// runeBefore returns the last character before an offset, skipping combining marks, and the
+// offset after it. It returns [end] at the start of the text.
 func (s *Scanner) runeBefore(at int) (r rune, after int) {
 	before := s.textBefore(at)
 	for len(before) > 0 {
@@ -63,7 +63,7 @@ func (s *Scanner) runeBefore(at int) (r rune, after int) {
 	return utf8.RuneError, at
 }
 
-// isChained reports whether a marker is directly before a place.
+// isChained reports whether a marker ends directly before an offset.
 func (s *Scanner) isChained(at int) bool {
 	if s.marked < 0 {
 		return false
@@ -103,15 +103,14 @@ func isCasedOrNumber(r rune) bool {
 	return unicode.In(r, unicode.Lu, unicode.Ll, unicode.Lt) || unicode.IsNumber(r)
 }
 
-// IsUnspaced reports whether a character belongs to a script that is written without spaces
-// between words.
+// IsUnspaced reports whether a script without spaces between words uses a character.
 func IsUnspaced(r rune) bool {
 	return r >= 0x0E00 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana,
 		unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
 }
 
-// isData reports whether a marker of several numbers or one would be data: after "=",
-// a key in quotes, or another list.
+// isData reports whether one number in brackets, or several, would be data: after "=", a key in
+// quotes, or another list.
 func (s *Scanner) isData(at int, several bool) bool {
 	before := s.textBefore(at)
 	spaces := len(before) - len(bytes.TrimRight(before, " "))
@@ -135,8 +134,8 @@ func (s *Scanner) isData(at int, several bool) bool {
 	return false
 }
 
-// wordBefore returns the word before a place in lower case: letters, combining marks,
-// numbers and "_".
+// wordBefore returns the word before an offset in lower case: letters, combining marks, numbers
+// and "_".
 func (s *Scanner) wordBefore(at int) string {
 	before := s.textBefore(at)
 	rest := bytes.TrimRightFunc(before, isWordPart)
@@ -147,8 +146,8 @@ func isWordPart(r rune) bool {
 	return r == '_' || isCasedOrNumber(r) || r >= utf8.RuneSelf && r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsMark(r))
 }
 
-// isCode reports whether the word before a place makes a marker after it code: the
-// name of a variable, or a word after an operator.
+// isCode reports whether the word before a marker makes the marker code: the word is the name
+// of a variable or follows an operator.
 func (s *Scanner) isCode(at int, key bool) bool {
 	w := s.wordBefore(at)
 	if w == "" {

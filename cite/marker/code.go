@@ -7,9 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// maxSpan is the largest number of characters between the two runs of backticks
-// of a code span. As many characters of a fence's opening line must not be
-// backticks.
+// maxSpan is the largest number of characters between the two runs of backticks of a code span.
+// It is also how far the opening line of a fence is checked for backticks.
 const maxSpan = 400
 
 type span uint8
@@ -21,8 +20,8 @@ const (
 	spanFence          // the opening run opens a fenced block
 )
 
-// scanSpan finds out what a run of s.ticks backticks before b opens. It continues
-// where the last call stopped, so that it reads every character once.
+// scanSpan decides what a run of s.ticks backticks before b opens. It continues where the last
+// call stopped, so that it reads every character once.
 func (s *Scanner) scanSpan(b []byte, final bool) (after int, kind span) {
 	for {
 		rest := b[s.looked:]
@@ -65,13 +64,13 @@ func (s *Scanner) scanSpan(b []byte, final bool) (after int, kind span) {
 // minFence is the length of the shortest run that opens a fenced block.
 const minFence = 3
 
-// openFence begins a fenced block with a run of signs.
+// openFence begins a fenced block with a run of sign.
 func (s *Scanner) openFence(sign byte, run int) {
 	s.emitCode(run, true)
 	s.state, s.fence, s.ticks, s.opening, s.line = stateFence, sign, run, false, -1
 }
 
-// scanFence passes a fenced block up to its end or that of the text so far.
+// scanFence passes a fenced block, up to its end or the end of the text so far.
 func (s *Scanner) scanFence() {
 	n := 0
 	for s.opening {
@@ -106,8 +105,8 @@ func (s *Scanner) closesFence(line []byte) bool {
 	return len(run)-len(rest) >= s.ticks && len(bytes.TrimLeft(bytes.TrimSuffix(rest, []byte("\r")), " \t")) == 0
 }
 
-// scanMathematics looks for a pair of delimiters here, which is verbatim with everything
-// between them. It reports false if more of the text is needed to decide.
+// scanMathematics passes a formula at the current offset, including its delimiters. It reports
+// false if more text is needed to decide.
 func (s *Scanner) scanMathematics() bool {
 	c := s.newCursor(s.i)
 	open := c.peek()
@@ -155,23 +154,23 @@ func (s *Scanner) scanMathematics() bool {
 // maxMath is the largest number of characters between two delimiters.
 const maxMath = 200
 
-// opensMath reports whether a dollar sign after this place may open a formula: it
-// may not where a price or a variable has one.
+// opensMath reports whether a dollar sign at the current offset may open a formula, instead of
+// being part of a price or a variable.
 func (s *Scanner) opensMath() bool {
 	r, after := s.runeBefore(s.i)
 	return after == s.i && (r == end || unicode.IsSpace(r) || unicode.In(r, unicode.Lo, unicode.Lm) ||
 		strings.ContainsRune("([{\"'*|>—–:,;，。：；（「“‘、", r))
 }
 
-// delimiters are a pair around a formula.
+// delimiters describes the pair around a formula.
 type delimiters struct {
-	open     int // length of the first
+	open     int // length of the opening one
 	close    string
-	excluded string // what must not be between them
+	excluded string // must not be in the formula
 	line     bool   // both are on one line
 }
 
-// findClosing finds the second delimiter.
+// findClosing finds the closing delimiter.
 func (c *cursor) findClosing(d delimiters) verdict {
 	for n := 0; n <= maxMath; n++ {
 		if c.hasPrefix(d.close) {
@@ -194,7 +193,7 @@ func (c *cursor) findClosing(d delimiters) verdict {
 	return c.decide(false)
 }
 
-// hasPrefix reports whether w is next.
+// hasPrefix reports whether w follows.
 func (c *cursor) hasPrefix(w string) bool {
 	next := *c
 	ok := next.acceptWord(w)
@@ -202,7 +201,7 @@ func (c *cursor) hasPrefix(w string) bool {
 	return ok
 }
 
-// startsEmptyLine reports whether a line end is next and an empty line after it.
+// startsEmptyLine reports whether a line end and an empty line follow.
 func (c *cursor) startsEmptyLine() bool {
 	next := *c
 	next.next()

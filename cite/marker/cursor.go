@@ -6,32 +6,32 @@ import (
 	"unicode/utf8"
 )
 
-// The bounds of the grammar, in characters.
+// The limits of the grammar, in characters.
 const (
 	maxMarker  = 200 // a marker, without the spaces before it
 	maxChain   = 200 // a chain of markers that passes the glue test
 	maxSpaces  = 3   // spaces between the parts of a marker
 	maxRange   = 10  // ids in a range a-b
 	maxUnknown = 999 // a number that may be an unknown id
-	maxDagger  = 160 // what follows a dagger
-	minName    = 3   // the name of a source after its number
+	maxDagger  = 160 // the text after a dagger
+	minName    = 3   // the name of a source after its number, at least
 	maxName    = 80
 )
 
 // maxNumber represents every number that is too large to be an id.
 const maxNumber = 1 << 30
 
-// end is what a cursor reads at the end of the text, or of the part that it may
-// read. It matches nothing.
+// end is the rune that a cursor reads at the end of the text, or of its part. It matches
+// nothing.
 const end rune = -1
 
-// A cursor reads a text from a place on. It sets short at the end of a text that
-// may continue: what failed to match is then undecided.
+// A cursor reads a text from an offset. It sets short at the end of a text that may continue: a
+// failed match is then undecided.
 type cursor struct {
 	b     []byte
 	at    int
 	left  int  // characters that may still be read
-	final bool // nothing comes after b
+	final bool // b is the end of the text
 	short bool
 }
 
@@ -73,7 +73,7 @@ func (c *cursor) accept(r rune) bool {
 	return true
 }
 
-// acceptWord accepts a word in any case; w is in lower case.
+// acceptWord accepts a word in any case; w must be in lower case.
 func (c *cursor) acceptWord(w string) bool {
 	for _, r := range w {
 		if fold(c.peek()) != r {
@@ -84,8 +84,7 @@ func (c *cursor) acceptWord(w string) bool {
 	return true
 }
 
-// restore returns to a saved place after what was tried there failed, and reports
-// false.
+// restore returns to a saved position after a failed attempt and reports false.
 func (c *cursor) restore(saved cursor) bool {
 	saved.short = saved.short || c.short
 	*c = saved
@@ -109,7 +108,7 @@ const (
 	no
 )
 
-// decide returns the verdict of a test that last read the cursor's place.
+// decide returns the verdict of a test that ended at the cursor's position.
 func (c *cursor) decide(holds bool) verdict {
 	switch {
 	case c.short:
@@ -141,9 +140,8 @@ func (c *cursor) number() (n int, ok bool) {
 	}
 }
 
-// digitValue returns the value of a decimal digit (category Nd), or -1. Such digits
-// come in rows of ten from zero on, so every range of the category begins with a
-// zero.
+// digitValue returns the value of a decimal digit (category Nd), or -1. Every range of the
+// category begins with a zero and has rows of ten.
 func digitValue(r rune) int {
 	if '0' <= r && r <= '9' {
 		return int(r - '0')

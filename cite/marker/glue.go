@@ -6,15 +6,15 @@ import (
 	"unicode/utf8"
 )
 
-// IsClosing reports whether no space belongs before r: whether it is white space or
-// closing punctuation.
+// IsClosing reports whether r is white space or closing punctuation, before which no space
+// belongs.
 func IsClosing(r rune) bool {
 	return unicode.IsSpace(r) || strings.ContainsRune(".,;:!?)]}»”’…。、，；：！？）】」", r)
 }
 
-// match decides whether there is a marker at a place, and where it ends. chained
-// means that another marker is directly before it. If it is undecided only for
-// what may come after it, the end is returned too.
+// match decides whether a marker begins at an offset, and where it ends. chained means that
+// another marker is directly before it. If only the text after the marker is undecided, match
+// returns the end too.
 func (s *Scanner) match(at int, m *reading, chained bool) (v verdict, after int) {
 	f, c, short := s.formAt(s.newCursor(at), m)
 	switch {
@@ -33,7 +33,7 @@ func (s *Scanner) newCursor(at int) cursor {
 	return cursor{b: s.b, at: at, left: maxMarker, final: s.final}
 }
 
-// fitsContext decides whether what is around b[at:after] lets it be a marker.
+// fitsContext decides whether the text around b[at:after] allows a marker there.
 func (s *Scanner) fitsContext(f *form, m *reading, at, after int, chained bool) verdict {
 	switch v := s.isBrokenAfter(f, m, at, after, chained); v {
 	case yes:
@@ -67,8 +67,8 @@ func (s *Scanner) fitsContext(f *form, m *reading, at, after int, chained bool) 
 	return yes
 }
 
-// isBrokenAfter decides whether what is after a marker makes it something else: a
-// link, the definition of one, a pattern, or the first half of a broken seed form.
+// isBrokenAfter decides whether the text after a marker makes it something else: a link, a link
+// definition, a pattern, or the first half of a broken seed form.
 func (s *Scanner) isBrokenAfter(f *form, m *reading, at, after int, chained bool) verdict {
 	c := s.newCursor(after)
 	if f.place == placeInProse {
@@ -83,8 +83,8 @@ func (s *Scanner) isBrokenAfter(f *form, m *reading, at, after int, chained bool
 	return no
 }
 
-// fitsProse decides whether the marker at b[at:after], which follows a letter or a
-// number, is a citation: the text after it must read like prose.
+// fitsProse decides whether the marker at b[at:after], directly after a letter or number, is a
+// citation: the text after it must read like prose.
 func (s *Scanner) fitsProse(at, after int) verdict {
 	for {
 		chain := utf8.RuneCount(s.b[at:after])
@@ -96,7 +96,7 @@ func (s *Scanner) fitsProse(at, after int) verdict {
 		}
 		v, next := s.match(after, &reading{known: s.known}, true)
 		if v == undecided {
-			// Can it end within the bound?
+			// Can it end within the limit?
 			least := utf8.RuneCount(s.b[after:]) + 1
 			if next > 0 {
 				least = utf8.RuneCount(s.b[after:next])
@@ -113,15 +113,14 @@ func (s *Scanner) fitsProse(at, after int) verdict {
 	}
 }
 
-// fitsNext decides whether what is after the chain of markers b[at:f] lets it be
-// one in prose.
+// fitsNext decides whether the text after the chain of markers b[at:f] allows it in prose.
 func (s *Scanner) fitsNext(at, f int) verdict {
 	c := cursor{b: s.b, at: f, left: len(s.b), final: s.final}
 	switch r := c.peek(); {
 	case r == end:
 		return c.decide(true)
 	case r == ' ':
-		// A long run of spaces is read once, not at every piece.
+		// Read a long run of spaces once, not with every piece.
 		c.at = max(f, at+s.looked)
 		for c.accept(' ') {
 		}

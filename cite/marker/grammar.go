@@ -8,43 +8,43 @@ import (
 	"unicode/utf8"
 )
 
-// A form is a way to write a marker: what opens it, what is in it, what closes it
-// and where it may be. At each place the first form that matches decides.
+// A form is a way to write a marker: its delimiters, its contents and the context that it
+// needs. The first form that matches at an offset decides.
 type form struct {
 	open, close string
-	contents    contents // what is between, unless it is one of the forms that are read by rules of their own
+	contents    contents // ignored for the forms that have reading functions
 	place       place
-	following   string // what follows its first "]" and a space, one of these; empty for anything
+	following   string // characters allowed after the first "]" and a space; empty allows any
 }
 
-// An inside says what may be between the ends of a form, besides numbers with
-// separators between them.
+// contents is a set of what a form may have between its delimiters, besides numbers and
+// separators.
 type contents uint16
 
 const (
 	dagger     contents = 1 << iota // a number and the name of its source: 9†handbook.pdf
 	carets                          // footnotes: ^1, ^2
 	names                           // the name of the source at the end: 1: The handbook
-	keyed                           // the first number must have a word before it: Source 1
-	brackets                        // the numbers are in square brackets, perhaps several
-	bracketed                       // or may be
-	seed                            // [1](id=2), alone
-	strictSeed                      // the same as the model was asked for it
-	pair                            // [1]-[2], alone
+	keyed                           // a word must precede the first number: Source 1
+	brackets                        // the numbers must be in square brackets, in one pair or several
+	bracketed                       // they may be
+	seed                            // only [1](id=2)
+	strictSeed                      // only [1](id=2), exactly as the model was asked to write it
+	pair                            // only [1]-[2]
 )
 
-// A place says where a form is a marker.
+// A place is the context that a form needs.
 type place uint8
 
 const (
 	placeAnywhere    place = iota
-	placeNotBroken         // anywhere but before the second half of a broken seed form
-	placeInProse           // nor where square brackets are code, data or Markdown
-	placeAfterProse        // after what is before any marker in prose
+	placeNotBroken         // anywhere except before the second half of a broken seed form
+	placeInProse           // also not if square brackets are code, data or Markdown there
+	placeAfterProse        // after characters that may precede a marker in prose
 	placeAfterInText       // not at the start of a line and not in XML data
 )
 
-// forms are all forms of the default profile, by their first byte.
+// forms has all forms of the default profile, by first byte.
 var forms = func() (t [256][]form) {
 	const square = dagger | carets | names
 	for _, f := range []form{
@@ -70,21 +70,21 @@ var forms = func() (t [256][]form) {
 	return t
 }()
 
-// strictForms are those of the strict profile: the seed form without liberties.
+// strictForms has the forms of the strict profile: the exact seed form.
 var (
 	strictForms = []form{{open: "[", contents: strictSeed}}
 	strict      = regexp.MustCompile(`^\[(?:\p{Nd}+|NUMBER)\]\(id=\p{Nd}*\)$`)
 )
 
-// A reading is what was read of a marker.
+// A reading is the result of reading a marker.
 type reading struct {
 	known     int
-	ids       []int // the known ones
-	invalid   bool  // it has a number that no list of ids has
-	anyMarker bool  // read also markers that can cite nothing
+	ids       []int // known ids
+	invalid   bool  // it has a number that cannot be in a list of ids
+	anyMarker bool  // also read markers that cite nothing
 	items     int
 
-	sure  bool // it can be nothing but a citation: its ids are the known ones, perhaps none
+	sure  bool // it must be a citation, although it may have no known id
 	key   bool // it has "id=" or a word before a number
 	named bool // it ends in the name of its source
 }
@@ -93,7 +93,7 @@ func (m *reading) reset() {
 	*m = reading{known: m.known, ids: m.ids[:0], anyMarker: m.anyMarker}
 }
 
-// cites reports whether its numbers are those of a marker.
+// cites reports whether the numbers cite documents.
 func (m *reading) cites() bool { return m.sure || len(m.ids) > 0 && !m.invalid }
 
 func (m *reading) add(id int) {
@@ -188,8 +188,7 @@ func (c *cursor) seed(m *reading) bool {
 	}
 }
 
-// label reads the inside of the first brackets of a seed, which is ignored, with
-// the spaces after it.
+// label reads the first brackets of a seed form, which are ignored, and the spaces after them.
 func (c *cursor) label() bool {
 	if fold(c.peek()) == 'n' {
 		if !c.acceptWord("number") {
@@ -270,7 +269,7 @@ func (c *cursor) pair(m *reading) bool {
 	return !broken && (m.cites() || m.anyMarker)
 }
 
-// contents reads what is between the ends of a marker, and its end.
+// contents reads the contents of a marker and its closing delimiter.
 func (c *cursor) contents(f *form, m *reading) bool {
 	saved := *c
 	switch {
@@ -341,7 +340,7 @@ func (c *cursor) lists(f *form, m *reading) bool {
 	}
 }
 
-// list reads numbers with what separates them.
+// list reads numbers and separators.
 func (c *cursor) list(f *form, m *reading) bool {
 	c.spaces()
 	if f.contents&carets != 0 && c.peek() == '^' {
@@ -364,7 +363,7 @@ func (c *cursor) list(f *form, m *reading) bool {
 		if !c.key(f, m, first) || !c.item(m, allDashes) || m.invalid && !m.sure && !m.anyMarker {
 			return false
 		}
-		if c.peek() == ']' { // most end here
+		if c.peek() == ']' { // the usual end
 			return true
 		}
 		saved := *c
@@ -392,8 +391,8 @@ func (c *cursor) list(f *form, m *reading) bool {
 	return true
 }
 
-// key reads what may be before a number: "id=", "#" in square brackets, or one or two
-// words such as "source".
+// key reads an optional key before a number: "id=", "#" in square brackets, or one or two words
+// such as "source".
 func (c *cursor) key(f *form, m *reading, first bool) bool {
 	must := first && f.contents&keyed != 0
 	if digitValue(c.peek()) >= 0 {
@@ -436,7 +435,7 @@ func (c *cursor) secondKey() bool {
 	return false
 }
 
-// keyJoint reads what joins a word and a number, and reports whether it has a colon.
+// keyJoint reads the separator between a word and a number and reports whether it has a colon.
 func (c *cursor) keyJoint() (colon bool) {
 	c.spaces()
 	r := c.peek()
@@ -465,7 +464,7 @@ func (c *cursor) item(m *reading, dashes string) bool {
 	return ok
 }
 
-// separator reads what is between two numbers.
+// separator reads the separator of two numbers.
 func (c *cursor) separator() bool {
 	n := c.spaces()
 	switch {
@@ -488,7 +487,7 @@ func (c *cursor) separator() bool {
 	return false
 }
 
-// conjunction reads an "and" after a comma.
+// conjunction reads an optional "and" after a comma.
 func (c *cursor) conjunction() {
 	saved := *c
 	if !(c.accept('&') || c.acceptWord("and")) || c.spaces() == 0 {
@@ -496,7 +495,7 @@ func (c *cursor) conjunction() {
 	}
 }
 
-// place reads where in a source: ", p. 4-6", " lines 3 and 4", "第4页".
+// place reads a place in a source: ", p. 4-6", " lines 3 and 4", "第4页".
 func (c *cursor) place() bool {
 	n := c.spaces()
 	if c.oneOf(",，") {
@@ -524,7 +523,7 @@ func (c *cursor) place() bool {
 	return false
 }
 
-// pages reads numbers as long as they go, and what means "and following".
+// pages reads a sequence of numbers, with abbreviations for "and following".
 func (c *cursor) pages() bool {
 	_, ok := c.number()
 	for goes := ok; goes; {
@@ -570,7 +569,7 @@ func (c *cursor) name() bool {
 	return minName <= n && n <= maxName
 }
 
-// formsAt returns the forms that may begin at a place.
+// formsAt returns the forms that b may begin with.
 func (s *Scanner) formsAt(b []byte) []form {
 	switch {
 	case len(b) == 0:
@@ -581,8 +580,8 @@ func (s *Scanner) formsAt(b []byte) []form {
 	return forms[b[0]]
 }
 
-// formAt reads the first form that is here, and returns where it ends. short
-// reports that more text may make it another.
+// formAt reads the first matching form and returns where it ends. short reports whether more
+// text could match another form.
 func (s *Scanner) formAt(c cursor, m *reading) (f *form, after cursor, short bool) {
 	fs := s.formsAt(c.b[c.at:])
 	then := afterBracket(c.b[c.at:])
@@ -600,8 +599,8 @@ func (s *Scanner) formAt(c cursor, m *reading) (f *form, after cursor, short boo
 	return nil, c, short || c.short
 }
 
-// afterBracket returns the character after the first "]" near, or after a space there;
-// [end] if it is not known.
+// afterBracket returns the character after the first "]" nearby, or after "] "; [end] if it is
+// not known.
 func afterBracket(b []byte) rune {
 	b = b[:min(len(b), 24)]
 	i := bytes.IndexByte(b, ']') + 1
@@ -615,8 +614,7 @@ func afterBracket(b []byte) rune {
 	return r
 }
 
-// citesKnown reports whether a label of a list cites a known id, whatever is
-// around it.
+// citesKnown reports whether a label cites a known id, ignoring its context.
 func (s *Scanner) citesKnown(label []byte) bool {
 	m := reading{known: s.known}
 	for c := (cursor{b: label, left: len(label), final: true}); c.peek() != end; c.next() {
@@ -627,8 +625,8 @@ func (s *Scanner) citesKnown(label []byte) bool {
 	return false
 }
 
-// anyMarker reads any marker in square brackets, also one that cites nothing, and
-// reports whether one is here.
+// anyMarker reads a marker in square brackets, even one that cites nothing, and reports whether
+// one was there.
 func (s *Scanner) anyMarker(c *cursor) bool {
 	if !strings.ContainsRune(`[\【［〔`, c.peek()) {
 		return false

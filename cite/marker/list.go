@@ -6,28 +6,28 @@ import (
 	"unicode/utf8"
 )
 
-// The bounds of a list of the model's own, in characters.
+// The limits of a list of sources by the model, in characters.
 const (
-	maxList = 4096 // a list that may be dropped
-	maxLine = 400  // a line of it
+	maxList = 4096 // the longest list that is dropped
+	maxLine = 400  // a line of the list
 )
 
-// An ownList is what is known of a list of sources that the model may have added
-// to its answer, and of the white space before it. Offsets are from the start of
-// that, which is the first byte held.
+// An ownList is the state of a possible list of sources that the model added to its answer, and
+// of the white space before it. Offsets are relative to the start of that white space, the
+// first byte held.
 type ownList struct {
 	active   bool
-	inLine   bool // the line being read began before that
-	line     int  // start of the line being read
-	seen     int  // bytes of it that are white space, or a rule and white space
+	inLine   bool // the current line began before the white space
+	line     int  // start of the current line
+	seen     int  // number of its bytes read that are white space or part of a rule
 	blank    bool // the line before is blank
-	ruled    bool // a rule with white space after it is being read
+	ruled    bool // the current line is a rule and white space
 	rule     bool // a rule was read
 	found    bool // a line of the list was read
-	end      int  // end of the last one
-	chars    int  // from the first on
-	headed   bool // one is a heading
-	entries  bool // one is not
+	end      int  // end of the last line of the list
+	chars    int  // characters of the list
+	headed   bool // the list has a heading
+	entries  bool // the list has an entry
 	stays    bool // the list is too long to be dropped
 	noDefine bool // it may not begin with a definition
 }
@@ -35,7 +35,7 @@ type ownList struct {
 type line uint8
 
 const (
-	lineOpen line = iota // not decided
+	lineOpen line = iota // undecided
 	lineBlank
 	lineRule
 	lineHeading
@@ -44,8 +44,8 @@ const (
 	lineOther
 )
 
-// findOwnList decides whether a list of sources ends the text, and reports false if it
-// cannot yet. It is called at the start of white space, or of a line.
+// findOwnList decides whether a list of sources ends the text. It reports false if more text is
+// needed. It is called at the start of white space or of a line.
 func (s *Scanner) findOwnList() bool {
 	o := &s.list
 	if !o.active {
@@ -82,7 +82,7 @@ func (s *Scanner) findOwnList() bool {
 	}
 }
 
-// addLine adds a line to the list, or to what is before it.
+// addLine adds a line to the list, or to the lines before the list.
 func (s *Scanner) addLine(kind line, n int, ended bool) {
 	o := &s.list
 	switch kind {
@@ -107,7 +107,7 @@ func (s *Scanner) addLine(kind line, n int, ended bool) {
 	o.stays = o.stays || o.found && o.chars > maxList
 }
 
-// passList passes the lines of a list that stays.
+// passList emits the lines of a list that is not dropped.
 func (s *Scanner) passList() {
 	o := &s.list
 	if o.end == 0 {
@@ -124,7 +124,7 @@ func (s *Scanner) passList() {
 	o.end = 0
 }
 
-// leaveList ends a list that stays, or white space before none.
+// leaveList ends a list that is not dropped, or white space without a list.
 func (s *Scanner) leaveList() {
 	found := s.list.found
 	s.passList()
@@ -145,7 +145,7 @@ func (s *Scanner) endList() {
 	s.leaveList()
 }
 
-// lineKind says what a line is, as far as it can be decided before it is complete.
+// lineKind returns the kind of a line, as far as it is decided before the line is complete.
 func (s *Scanner) lineKind(text []byte, complete bool) line {
 	o := &s.list
 	space := o.seen
@@ -185,8 +185,7 @@ func (s *Scanner) lineKind(text []byte, complete bool) line {
 	return kind
 }
 
-// partKind says which part of a list a line is, and whether that can change with
-// what follows.
+// partKind returns which part of a list a line is, and whether more text could change it.
 func (s *Scanner) partKind(c cursor) (kind line, short bool) {
 	o := &s.list
 	kind = lineOther
@@ -209,7 +208,7 @@ func (s *Scanner) partKind(c cursor) (kind line, short bool) {
 	return kind, short
 }
 
-// isRule decides whether a line is one of "-", "*" or "_".
+// isRule decides whether a line is a rule of "-", "*" or "_".
 func (o *ownList) isRule(text []byte, complete bool) verdict {
 	c := cursor{b: text, left: len(text) + 1, final: complete}
 	c.spaces()
@@ -224,7 +223,7 @@ func (o *ownList) isRule(text []byte, complete bool) verdict {
 		return no
 	}
 	if o.seen > c.at {
-		c.at = o.seen // a long run of white space is read once, not at every piece
+		c.at = o.seen // read a long run of white space once, not with every piece
 	}
 	for unicode.IsSpace(c.peek()) {
 		c.next()
@@ -315,7 +314,7 @@ func (c *cursor) ordinal() bool {
 	return round && c.accept(')') || !round && c.oneOf(".)")
 }
 
-// label reads the rest of an entry: the name of a source, which cites nothing.
+// label reads an entry from here on: the name of a source, which cites nothing.
 func (s *Scanner) label(c *cursor) bool {
 	rest := c.b[c.at:]
 	if !c.final {
@@ -332,7 +331,7 @@ func (c *cursor) emphasis() {
 	}
 }
 
-// spacing reads spaces and tabs, and reports whether there are any.
+// spacing skips spaces and tabs and reports whether there were any.
 func (c *cursor) spacing() bool {
 	ok := false
 	for c.oneOf(" \t") {

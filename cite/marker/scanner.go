@@ -9,29 +9,29 @@ import (
 
 // A Scanner finds the markers in one text. Make one with [NewScanner].
 type Scanner struct {
-	// Excluded reports whether a known id cites nothing; nil for none. A list of
-	// sources is looked for only after something was cited.
+	// Excluded reports whether a known id cites nothing; nil excludes none. Until a marker
+	// has cited something, lists of sources are not dropped.
 	Excluded func(id int) bool
 
 	profile Profile
 	known   int
 
-	b      []byte // the text from some place before i on, without [cite_start] and [cite_end]
+	b      []byte // the text from an offset before i, without [cite_start] and [cite_end]
 	begin  int    // b[:begin] is not text
-	cut    bool   // text was before it
+	cut    bool   // text before b was discarded
 	i      int    // b[:i] is decided
 	from   int    // take has received b[:from]
 	final  bool
 	take   func(Token)
 	state  state
 	cited  bool    // a marker has cited something
-	looked int     // bytes after i that need not be read again to decide about its first character
+	looked int     // bytes after i that need not be read again to decide about b[i]
 	marker reading // the marker last matched
 
-	line       int  // where the line begins in b; negative if that is far
-	bounded    bool // it has a [cite_start]
-	definition bool // it begins like the definition of a footnote
-	marked     int  // where the last marker ended in b; negative if that is far
+	line       int  // start of the line in b; negative if too far away
+	bounded    bool // the line has a [cite_start]
+	definition bool // the line begins like a footnote definition
+	marked     int  // end of the last marker in b; negative if too far away
 
 	ticks    int  // states ticks, span, fence: length of the opening run, which begins at i
 	fences   bool // state span: the run may open a fenced block
@@ -42,10 +42,10 @@ type Scanner struct {
 	list     ownList
 }
 
-// What is kept of the text, in bytes.
+// How much text is kept and read, in bytes.
 const (
-	maxBefore = 1000 // what may decide about what comes next
-	maxChunk  = 4096 // what is read at once
+	maxBefore = 1000 // text before the current offset that may affect decisions
+	maxChunk  = 4096 // text read at once
 )
 
 type state uint8
@@ -53,17 +53,17 @@ type state uint8
 const (
 	stateText  state = iota
 	stateTicks       // in a run of backticks that may open code
-	stateSpan        // after such a run, before it is known whether it does
+	stateSpan        // after such a run, until it is known whether it opens code
 	stateFence       // in a fenced block
-	stateLine        // at the start of a line after one
+	stateLine        // at the start of a line after a fenced block
 )
 
-// NewScanner returns a scanner for a text whose ids 1 to known exist.
+// NewScanner returns a scanner for a text that may cite the ids 1 to known.
 func NewScanner(p Profile, known int) *Scanner {
 	return &Scanner{profile: p, known: known, marked: -1}
 }
 
-// Feed scans the next piece of the text and calls take with what is decided.
+// Feed scans the next piece of the text and calls take with each decided token.
 func (s *Scanner) Feed(piece []byte, take func(Token)) {
 	for len(piece) > 0 {
 		if far := s.i - maxBefore; far > maxChunk {
@@ -79,7 +79,7 @@ func (s *Scanner) Feed(piece []byte, take func(Token)) {
 	}
 }
 
-// Close ends the text and calls take with the rest. The scanner is then ready for
+// Close ends the text and calls take with the tokens held back. The scanner is then ready for
 // another text.
 func (s *Scanner) Close(take func(Token)) {
 	s.final = true
@@ -103,7 +103,7 @@ func Partial(b []byte) int {
 	return 0
 }
 
-// scan reads b as far as it can decide.
+// scan reads b as far as decisions are possible.
 func (s *Scanner) scan(take func(Token)) {
 	s.take = take
 	whole := s.b
@@ -116,7 +116,7 @@ func (s *Scanner) scan(take func(Token)) {
 	s.b, s.take = whole, nil
 }
 
-// emitText passes on the decided text that take has not received.
+// emitText emits the decided text that take has not received.
 func (s *Scanner) emitText() {
 	if s.from < s.i {
 		s.take(Token{Text: s.b[s.from:s.i]})
@@ -124,7 +124,7 @@ func (s *Scanner) emitText() {
 	}
 }
 
-// emitCode emits the next n bytes as code, after the text before them.
+// emitCode emits the text before i, then the next n bytes as code.
 func (s *Scanner) emitCode(n int, begins bool) {
 	s.emitText()
 	if n > 0 {
@@ -134,7 +134,7 @@ func (s *Scanner) emitCode(n int, begins bool) {
 	s.from = s.i
 }
 
-// step decides about what is next, and reports false if it cannot yet.
+// step decides about the text at i. It reports false if more text is needed.
 func (s *Scanner) step() bool {
 	switch s.state {
 	case stateTicks:
@@ -185,7 +185,7 @@ func (s *Scanner) step() bool {
 	return true
 }
 
-// scanSpecial decides about a character that may begin something else than text.
+// scanSpecial decides about a character that may begin a marker, code, a formula or a list.
 func (s *Scanner) scanSpecial() bool {
 	b, i := s.b, s.i
 	switch b[i] {
@@ -237,7 +237,7 @@ func (s *Scanner) scanSpecial() bool {
 	return true
 }
 
-// scanTildes decides about tildes, of which three open a fence.
+// scanTildes decides about tildes, three of which open a fence.
 func (s *Scanner) scanTildes() bool {
 	run := s.b[s.i:min(len(s.b), s.i+minFence)]
 	switch n := len(run) - len(bytes.TrimLeft(run, "~")); {
@@ -262,8 +262,7 @@ func (s *Scanner) findBoundary() (after int, v verdict) {
 	return c.at, v
 }
 
-// passBoundary passes a [cite_start] of n bytes, and closes the gap that it leaves in
-// the text before it.
+// passBoundary removes a [cite_start] of n bytes from the text.
 func (s *Scanner) passBoundary(n int) {
 	s.emitText()
 	s.take(Token{Text: s.b[s.i : s.i+n], Boundary: true})
@@ -286,13 +285,13 @@ func (s *Scanner) passLiteral() {
 // beginLine records where a line begins.
 func (s *Scanner) beginLine(at int) { s.line, s.bounded, s.definition = at, false, false }
 
-// A stop is why text ends.
+// A stop is the reason why passText stopped.
 type stop uint8
 
 const (
 	stopEnd   stop = iota
-	stopSign       // at a sign that may begin something else
-	stopSpace      // at white space that may be before a list of sources
+	stopSign       // at a character in signs
+	stopSpace      // at white space that may precede a list of sources
 )
 
 // passText passes ordinary text.
@@ -321,7 +320,7 @@ func (s *Scanner) passText() stop {
 	}
 }
 
-// trimSpace goes back over white space, and reports whether there is any.
+// trimSpace moves i back over white space and reports whether it moved.
 func (s *Scanner) trimSpace(first int) bool {
 	n := len(bytes.TrimRightFunc(s.b[first:s.i], unicode.IsSpace))
 	found := first+n < s.i
@@ -329,8 +328,8 @@ func (s *Scanner) trimSpace(first int) bool {
 	return found
 }
 
-// signs are the bytes that may begin something else than text, the first ones of wide
-// brackets among them, and line ends.
+// signs are the bytes that may begin something other than text, including line ends and the
+// first bytes of wide brackets.
 var signs = func() (t [256]bool) {
 	for _, c := range []byte("[`~(<\\$\n\xE3\xEF") {
 		t[c] = true
@@ -338,7 +337,7 @@ var signs = func() (t [256]bool) {
 	return t
 }()
 
-// mayOpen reports whether b[at:] may begin something else than text.
+// mayOpen reports whether b[at:] may begin something other than text.
 func (s *Scanner) mayOpen(at int) bool {
 	b := s.b[at:]
 	switch b[0] {
@@ -365,7 +364,7 @@ func (s *Scanner) mayOpen(at int) bool {
 	return (b[1] == 0x80 || b[1] == 0xBC) && s.opensWide(at) // as in the blocks of wide brackets
 }
 
-// opensWide reports whether a wide bracket that opens a marker is at a place.
+// opensWide reports whether a wide bracket at an offset opens a marker.
 func (s *Scanner) opensWide(at int) bool {
 	if s.profile == Strict || s.b[at] < utf8.RuneSelf || !signs[s.b[at]] {
 		return false

@@ -8,7 +8,7 @@ import (
 // The words of the grammar, in lower case. Each letter matches itself and its
 // simple upper case.
 var (
-	// keys may be before the number of a document.
+	// keys are words allowed before the number of a document.
 	keys = index(strings.Fields(`
 source sources document documents doc docs passage passages reference references ref refs citation citations cite cites
 excerpt excerpts snippet snippets chunk chunks context evidence evidences
@@ -21,15 +21,15 @@ bron bronnen documenten bewijs källa källor kilde kilder belägg bevis źród�
 来源 來源 文档 文檔 资料 資料 参考 參考 参照 引用 出处 出處 出典 文献 文獻 参考文献 參考文獻 参考资料 參考資料 文書 证据 證據 証拠
 출처 문서 자료 참고 참조 증거 المصدر مصدر المرجع مرجع स्रोत מקור`))
 
-	// conjunctions may be between two numbers, with spaces around them.
+	// conjunctions are words allowed between two numbers, with spaces around them.
 	conjunctions = index(strings.Fields(`and und et y e en og och i и ve`))
 
-	// locators are before the number of a page or the like.
+	// locators are words before the number of a page or another place.
 	locators = index(strings.Fields(`
 pages page pp pg p section sec chapter ch para lines line figure fig table seiten seite abschnitt kapitel kap zeile
 páginas página pág pagina pagine pag sección seção sezione стр ページ 页 頁 쪽 § ¶ s`))
 
-	// headings are those of a list of sources.
+	// headings are the headings of lists of sources.
 	headings = index(strings.Split(`sources|sources cited|sources used|source list|references|reference list|citations|bibliography|`+
 		`works cited|footnotes|quellen|quellenangaben|quellenverzeichnis|verwendete quellen|referenzen|literatur|belege|références|`+
 		`fuentes|referencias|fonti|riferimenti|fontes|referências|bronnen|källor|kilder|źródła|zdroje|источники|ссылки|`+
@@ -37,7 +37,7 @@ páginas página pág pagina pagine pag sección seção sezione стр ペー�
 		`引用元|参考|參考|参照|出典|출처|참고문헌|참고 문헌|참고 자료|المصادر|المراجع|מקורות|स्रोत`, "|"))
 )
 
-// The words that tell code and data from prose.
+// Words that distinguish code and data from prose.
 var (
 	arrayNames = wordSet(`arr array args argv buf idx kwargs lst nums ptr tmp vals vec`)
 	dataWords  = wordSet(`array interval matrix tuple vector`)
@@ -61,7 +61,7 @@ func wordSet(words string) map[string]bool {
 	return m
 }
 
-// fold returns the letter of a word that r matches.
+// fold returns the letter of the word lists that r matches.
 func fold(r rune) rune {
 	if r < 0x80 {
 		if 'A' <= r && r <= 'Z' {

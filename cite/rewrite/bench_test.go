@@ -25,7 +25,7 @@ func BenchmarkRewriter(b *testing.B) {
 	for _, bb := range []struct {
 		name string
 		text string
-		size int // bytes a piece
+		size int // bytes per piece
 	}{
 		{"prose/tokens", prose, 4},
 		{"prose/pieces", prose, 64},
@@ -60,7 +60,7 @@ func TestPlainPiecesAllocateNothing(t *testing.T) {
 	for _, piece := range []string{"plain", " words, and more of them ", "ends in a space ", "Größe 図書館", "`code[1]` ", "half [",
 		"1 no marker"} {
 		b := []byte(piece)
-		r.Append(out, b) // what is held back may grow once
+		r.Append(out, b) // the text held back may grow once
 		if n := testing.AllocsPerRun(100, func() { r.Append(out, b) }); n != 0 {
 			t.Errorf("%q: %v allocations", piece, n)
 		}

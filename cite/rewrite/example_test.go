@@ -18,8 +18,8 @@ var documents = []rewrite.Document{
 	{Source: "d.csv", Title: "d"},
 }
 
-// Six documents, two of them from the same source. The model cites by their
-// places; the reader gets numbers by first use, one for each source.
+// Two of six documents have the same source. The model cites by position; the reader gets
+// numbers by first use, one per source.
 func ExampleRewriter() {
 	r := rewrite.New(documents, rewrite.Text, marker.Default)
 	var out []byte

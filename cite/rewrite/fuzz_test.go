@@ -17,8 +17,8 @@ import (
 	"ibid/data/datatest"
 )
 
-// bound is the number of characters that may be held back, without one run of
-// spaces or of backticks.
+// bound is the largest number of characters held back, not counting one run of spaces or
+// backticks.
 const bound = 512
 
 // FuzzRewriter checks the rewriter with any text, documents, style, profile and
@@ -41,8 +41,8 @@ var (
 	}
 )
 
-// fuzzDocuments returns documents with titles and sources that depend on shape, and
-// which of them a style leaves out.
+// fuzzDocuments returns documents with titles and sources that depend on shape, and the
+// documents that a style excludes.
 func fuzzDocuments(known uint8, shape uint64) (docs []rewrite.Document, excluded func(id int) bool) {
 	rng := rand.New(rand.NewPCG(shape, 0))
 	docs = make([]rewrite.Document, known%12)
@@ -78,12 +78,12 @@ func checkRewriter(t *testing.T, text string, known uint8, cuts, shape uint64, s
 	want := string(whole.Append(nil, []byte(text)))
 	want = string(whole.Close([]byte(want)))
 
-	// The output does not depend on the cuts and only grows; what is held back
-	// is bounded; a number keeps its source.
+	// The output does not depend on the cuts and only grows. The text held back is limited.
+	// A number keeps its source.
 	r := rewrite.New(docs, style, profile)
 	allowed := bound + 2*longestRun(text) // the spaces before and after a silent marker
 	if strings.Contains(text, "ources") || strings.Contains(text, "[^") {
-		allowed += 4096 // a list of the model's own
+		allowed += 4096 // a list of sources by the model
 	}
 	var out []byte
 	var before []rewrite.Source
@@ -217,7 +217,7 @@ const firstPrivate = '\uE000'
 
 func isPrivate(c rune) bool { return firstPrivate <= c && c <= firstPrivate+100 }
 
-// private prints numbers as characters that no text has.
+// private prints numbers as characters that occur in no text.
 var private = rewrite.Style{Inline: func(dst []byte, r rewrite.Reference) []byte {
 	return utf8.AppendRune(dst, firstPrivate+rune(r.Number))
 }}
@@ -250,7 +250,7 @@ func longestRun(text string) int {
 	return longest
 }
 
-// themes returns the fragments of each theme, and those of all.
+// themes returns the fragments of each theme, and all fragments.
 func themes(t testing.TB) (list [][]string) {
 	var all []string
 	for _, row := range datatest.Rows(t, "testdata/themes.txt", "themes") {
@@ -277,13 +277,13 @@ func randomText(rng *rand.Rand, themes [][]string) string {
 			b.WriteString(strings.Repeat([]string{"`", "~"}[rng.IntN(2)], 2+rng.IntN(4)))
 		case "{near200}":
 			b.WriteString(strings.Repeat("x", near(200)))
-		case "{lines}": // about as much as a list may have
+		case "{lines}": // about the largest list
 			b.WriteString(strings.Repeat("[1] Fees and boats\n", near(215)))
 		case "{pad}":
 			b.WriteString(strings.Repeat("x", near(400)))
 		case "{digits}":
 			b.WriteString(strings.Repeat("0", near(190)) + "1")
-		case "{chain}": // about 200 characters with what follows
+		case "{chain}": // about 200 characters with the next fragment
 			b.WriteString(strings.Repeat("[1]", 58+rng.IntN(12)))
 		default:
 			if len(piece) > 3 && !strings.HasPrefix(piece, "[cite_") {
@@ -295,8 +295,8 @@ func randomText(rng *rand.Rand, themes [][]string) string {
 	return b.String()
 }
 
-// TestRewriterRandom checks random texts of such fragments, which concern the rules
-// more often than a fuzzer's.
+// TestRewriterRandom checks random texts of these fragments, which reach the rules more often
+// than a fuzzer's texts.
 func TestRewriterRandom(t *testing.T) {
 	rng, themes := datatest.Rand(t), themes(t)
 	for range datatest.Cases(t, 5000) {

@@ -32,8 +32,8 @@ type vector struct {
 	Emitted   []string           `json:"min_emitted"`
 }
 
-// readVectors reads citations.json from the folder IBID_VECTORS. A relative name is
-// seen from this package's folder or from that of go.mod.
+// readVectors reads citations.json from the folder IBID_VECTORS. A relative path starts at this
+// package's folder or at that of go.mod.
 func readVectors(t testing.TB) []vector {
 	t.Helper()
 	folder := cmp.Or(os.Getenv("IBID_VECTORS"), "testdata")

@@ -13,8 +13,8 @@ import (
 	"ibid/cite/marker"
 )
 
-// States reports whether a sentence states something that needs a source. written
-// is the sentence, prose the same without code, plain without references.
+// States reports whether a sentence makes a statement that needs a source. It gets the sentence
+// as written, as prose without code, and as plain text without references.
 func States(written, prose, plain string) bool {
 	if IsOffer(plain) || IsRefusal(plain) {
 		return false
@@ -30,7 +30,8 @@ var refusalTable string
 
 var (
 	offers = sync.OnceValue(func() *regexp.Regexp { return wholeForm(formsOf(offerTable, `[^:;\pN]{0,80}`)) })
-	// refusals are after openings, and say no more.
+	// refusals has the openings of refusals, words that add more than a refusal, and whole
+	// refusals.
 	refusals = sync.OnceValue(func() (of struct{ openings, more, forms *regexp.Regexp }) {
 		forms := formsOf(refusalTable, `[^:;\pN]*`, "{S}", evidence, "{D}", germanEvidence,
 			"{N}", `(?:nichts|nicht|keine? (?:angaben?|informationen?|auskunft|antwort|hinweise?))`)
@@ -40,7 +41,7 @@ var (
 	})
 )
 
-// What English and German texts call the documents of an answer.
+// Patterns for the documents of an answer in English and German texts.
 const (
 	evidence = `(?:(?:the|this|these|any|my|your) )?(?:(?:provided|given|available|retrieved|above) )*` +
 		`(?:evidence|documents?|passages?|sources?|excerpts?|texts?|context|documentation|information|handbook|manual)` +
@@ -64,7 +65,7 @@ func wholeForm(forms []string) *regexp.Regexp {
 	return regexp.MustCompile(`^(?:` + strings.Join(forms, "|") + `)$`)
 }
 
-// normalize returns a sentence as the tables have it; empty if it is too long to be in one.
+// normalize returns a sentence in the form of the tables, or "" if it is too long for them.
 func normalize(sentence string) string {
 	s := strings.TrimFunc(strings.ToLower(sentence), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) })
 	if len(s) > 400 {
@@ -76,22 +77,21 @@ func normalize(sentence string) string {
 // IsOffer reports whether a sentence is a wish, thanks or an offer to the reader.
 func IsOffer(sentence string) bool { return offers().MatchString(normalize(sentence)) }
 
-// IsRefusal reports whether a sentence says only that the documents do not have what is asked
-// for, or that the writer does not know it.
+// IsRefusal reports whether a sentence says only that the documents lack the answer, or that
+// the writer does not know it.
 func IsRefusal(sentence string) bool {
 	of, s := refusals(), normalize(sentence)
 	s = s[len(of.openings.FindString(s)):]
 	return of.forms.MatchString(s) && !of.more.MatchString(s)
 }
 
-// IsNoAnswer reports whether a sentence is the words NO ANSWER that a prompt asks for.
+// IsNoAnswer reports whether a sentence is the reply NO ANSWER, which a prompt asks for.
 func IsNoAnswer(sentence string) bool {
 	return strings.HasSuffix(strings.ReplaceAll(normalize(sentence), "_", " "), "no answer") && IsRefusal(sentence)
 }
 
-// isClaim reports whether a sentence states something that needs a source: it has
-// at least four words or ideographs, asks nothing, and is neither a heading nor
-// the announcement of a list.
+// isClaim reports whether a sentence makes a statement that needs a source: it has at least
+// four words or ideographs, and is not a question, a heading or the announcement of a list.
 func isClaim(sentence string) bool {
 	s := strings.TrimFunc(sentence, func(r rune) bool {
 		return unicode.IsSpace(r) || strings.ContainsRune("*_\"'”’)", r)
@@ -117,9 +117,8 @@ func isClaim(sentence string) bool {
 	return words >= least || ideographs >= least
 }
 
-// isShortClaim reports whether a sentence of fewer words than [isClaim] needs
-// still states something: a quantity, a year, or what a subject is or does.
-// written is the sentence with its references, plain without them. A text without
+// isShortClaim reports whether a sentence too short for [isClaim] still makes a statement: a
+// quantity, a year, or a predicate. written has the references, plain does not. A text without
 // a full stop and without a quantity is a label.
 func isShortClaim(written, plain string) bool {
 	written = strings.TrimSpace(written)
@@ -177,12 +176,12 @@ var units = wordSet(`euro euros dollar dollars cent cents franken crowns yen mil
 	second seconds minute minutes hour hours day days week weeks month months year years
 	sekunden minuten stunden tage tagen wochen monate monaten jahre jahren`)
 
-// year is a year from 1000 to 2099.
+// year matches a year from 1000 to 2099.
 var year = regexp.MustCompile(`^(?:1\d|20)\d\d$`)
 
-// hasPredicate reports whether the words are a subject and what it is or does, by
-// the form of a verb. What the writer says about himself, to the reader or about
-// the text is not a claim, nor is a bare reply ("Yes, it is").
+// hasPredicate reports whether the words are a subject and its predicate, by the form of a
+// verb. Statements about the writer, the reader or the text are not claims, nor are bare
+// replies ("Yes, it is").
 func hasPredicate(words []string) bool {
 	switch words[0] {
 	case "yes", "no", "not", "none", "nothing", "sure", "ok", "okay", "thanks", "thank", "hello", "hi", "sorry", "please", "see",
@@ -214,10 +213,9 @@ func IsAuxiliary(word string) bool {
 	return false
 }
 
-// WithoutLead removes what is before a sentence without being part of it: signs
-// of quotes, headings and lists, the number of a list item, the border and the
-// running number of a table's row. A number there is no fact that needs a
-// source.
+// WithoutLead removes characters before a sentence that are not part of it: signs of quotes,
+// headings and lists, the number of a list item, the border and the row number of a table. Such
+// a number is not a fact that needs a source.
 func WithoutLead(claim string) string {
 	s := claim[len(leadingSigns.FindString(claim)):]
 	return s[len(itemNumber.FindString(s)):]

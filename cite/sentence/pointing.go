@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// pointing are words that state nothing: they lead to a reference.
+// pointing are words that only introduce a reference.
 var pointing = wordSet(`see also cf source sources reference references ref refs citation citations cited document documents
 	doc docs passage passages evidence used and from per based on according to the in
 	siehe vgl quelle quellen beleg belege nachweis nachweise und nach voir et fuente fuentes
@@ -16,8 +16,8 @@ func isWordRune(r rune) bool {
 	return r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsMark(r) || unicode.IsNumber(r))
 }
 
-// Pointers counts the words of a short text if all of them only lead to a
-// reference; it is -1 if one does not.
+// Pointers returns the number of words of a short text that only introduces a reference, or -1
+// if a word does more.
 func Pointers(text string) int {
 	n := 0
 	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return !isWordRune(r) }) {
@@ -29,8 +29,7 @@ func Pointers(text string) int {
 	return n
 }
 
-// onlyPoints reports whether a line of the text has references, words that lead
-// to them, and nothing else.
+// onlyPoints reports whether a line has only references and words that introduce them.
 func onlyPoints(text []byte, refs []Span, line Span) bool {
 	words, found := 0, false
 	for i, looked := line.Start, 0; i < line.End; looked++ {
@@ -63,7 +62,7 @@ func onlyPoints(text []byte, refs []Span, line Span) bool {
 	return found && words > 0
 }
 
-// WithoutAsides removes brackets that only led to a reference, such as "(see )".
+// WithoutAsides removes brackets that only introduced a reference, such as "(see )".
 func WithoutAsides(claim string) string {
 	const longest = 64
 	var b strings.Builder

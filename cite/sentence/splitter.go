@@ -1,6 +1,6 @@
-// Package sentence finds the sentences of a text that grows, and tells those that
-// state something from headings, announcements and lists of sources. It knows
-// English best, and no layer of Ibid.
+// Package sentence finds the sentences of a growing text and distinguishes statements from
+// headings, announcements and lists of sources. It knows English best, and imports no layer of
+// Ibid.
 package sentence
 
 import (
@@ -22,7 +22,7 @@ type Span = rewrite.Span
 // sentence before it. Headings, list items, lines of a table and fenced blocks are
 // sentences.
 type Splitter struct {
-	at    int  // looked at so far
+	at    int  // text before it was read
 	start int  // of the sentence, once open
 	end   int  // after its last character that is not white space
 	open  bool // the sentence has begun
@@ -70,8 +70,8 @@ func (s *Splitter) Next(text []byte, refs, code []Span, final bool) (Span, bool)
 	return Span{}, false
 }
 
-// blockEnd returns the end of the fenced block that begins at a place, or 0 if none does,
-// once that is known.
+// blockEnd returns the end of the fenced block that begins at an offset, or 0 if none does.
+// known is false if more text is needed.
 func blockEnd(text []byte, code []Span, at int, final bool) (end int, known bool) {
 	end = RefAt(code, at)
 	switch {
@@ -96,7 +96,7 @@ func (s *Splitter) close(end int) Span {
 	return Span{Start: s.start, End: end}
 }
 
-// RefAt returns the end of the reference, or of the code, that begins at a place, or 0.
+// RefAt returns the end of the reference, or of the code, that begins at an offset, or 0.
 func RefAt(refs []Span, at int) int {
 	i, ok := slices.BinarySearchFunc(refs, at, func(r Span, at int) int { return r.Start - at })
 	if !ok {
@@ -105,8 +105,8 @@ func RefAt(refs []Span, at int) int {
 	return refs[i].End
 }
 
-// endOfLine returns the end of the sentence if the line end at s.at ends it, otherwise 0,
-// once that is known.
+// endOfLine returns the end of the sentence if the line end at s.at ends it, otherwise 0. known
+// is false if more text is needed.
 func (s *Splitter) endOfLine(text []byte, refs, code []Span, final bool) (end int, known bool) {
 	if c := text[s.start]; c == '#' || c == '|' {
 		return s.end, true
@@ -122,7 +122,7 @@ func (s *Splitter) endOfLine(text []byte, refs, code []Span, final bool) (end in
 	if RefAt(refs, s.start) > 0 && RefAt(refs, next) > 0 {
 		return s.end, true // each line begins with its own reference
 	}
-	// A line that begins a block is no part of the sentence.
+	// A line that begins a block does not belong to the sentence.
 	const longest = len("123456789. ")
 	rest := text[next:]
 	end, known = blockEnd(text, code, next, final)
@@ -146,8 +146,8 @@ func isListLead(c byte) bool {
 // listItem is a line that begins with a bullet or an item number.
 var listItem = regexp.MustCompile(`^(?:[-*+•–—]|\d{1,9}[.)])(?:[ \t]|$)`)
 
-// endOfStop returns the end of the sentence if the full stop at s.at ends it, otherwise 0,
-// once that is known.
+// endOfStop returns the end of the sentence if the full stop at s.at ends it, otherwise 0.
+// known is false if more text is needed.
 func (s *Splitter) endOfStop(text []byte, refs []Span, final bool) (end int, known bool) {
 	first, size := utf8.DecodeRune(text[s.at:])
 	i := s.at + size
@@ -192,8 +192,7 @@ func (s *Splitter) endOfStop(text []byte, refs []Span, final bool) (end int, kno
 	}
 }
 
-// refLine ends a sentence at end or, if the line at next has only references,
-// after these.
+// refLine ends a sentence at end, or after the line at next if that has only references.
 func refLine(text []byte, refs []Span, next, end int, final bool) (to int, known bool) {
 	i, last := next, 0
 	for range maxLook {

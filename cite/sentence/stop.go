@@ -7,10 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// RunsOn reports whether a sentence goes on after a full stop, because the stop is part
-// of an initial, an abbreviation or an ordinal. before is the sentence up to the stop,
-// after is the text that follows the stop and its space, and all reports whether that
-// is the rest of the text. If not, known is false where more text could change the result.
+// RunsOn reports whether a sentence continues after a full stop, because the stop belongs to an
+// initial, an abbreviation or an ordinal. before is the sentence up to the stop, and after is
+// the text that follows the stop and its space. all means that the text ends with after;
+// without it, known is false if more text could change the result.
 func RunsOn(before, after string, all bool) (runsOn, known bool) {
 	w := lastWord(before)
 	first, size := utf8.DecodeRuneInString(w)
@@ -40,8 +40,8 @@ func RunsOn(before, after string, all bool) (runsOn, known bool) {
 	return false, true
 }
 
-// InBrackets reports whether a text ends within round brackets, of a length that a remark
-// has.
+// InBrackets reports whether a text ends within round brackets that are short enough for a
+// remark.
 func InBrackets(text string) bool {
 	const longest = 160
 	depth := 0
@@ -91,9 +91,9 @@ func firstWord(text string) (word string, whole bool) {
 	return text[:i], i < len(text)
 }
 
-// continues reports whether a capitalised word after a dotted abbreviation is in
-// the same sentence: after an hour a day or a time zone, after another
-// abbreviation any word except those that begin sentences.
+// continues reports whether a capitalised word after a dotted abbreviation is in the same
+// sentence: after an hour a day or a time zone, after other abbreviations any word except one
+// that often begins sentences.
 func continues(abbreviation, next string) bool {
 	if strings.EqualFold(abbreviation, "a.m") || strings.EqualFold(abbreviation, "p.m") {
 		low := strings.ToLower(next)
@@ -103,16 +103,17 @@ func continues(abbreviation, next string) bool {
 }
 
 var (
-	// dotted is single letters with dots between them (U.S, p.m) or a degree (Ph.D).
-	// After its last dot a sentence may end or continue.
+	// dotted matches single letters with dots between them (U.S, p.m) and a degree (Ph.D).
+	// A sentence may end or continue after the last dot.
 	dotted = regexp.MustCompile(`^(?:(?i:ph\.d)|\pL(?:\.\pL)+)$`)
-	// ordinals are German words before the number of a day, a floor or a century.
+	// ordinals matches German words before the number of a day, a floor or a century.
 	ordinals = regexp.MustCompile(`(?:^|[^\pL])(?:[Aa]m|[Zz]um|[Bb]is|[Vv]om|[Dd]en|[Dd]em|[Dd]er|[Dd]ie|[Dd]as|[Ii]m|[Bb]eim|[Ss]eit|[Aa]b) \d+$`)
-	// dayBefore and monthBefore are about dates in numbers: 12. 4. 2024.
+	// dayBefore and monthBefore match parts of numeric dates: 12. 4. 2024.
 	dayBefore   = regexp.MustCompile(`^\d{1,2}\.`)
 	monthBefore = regexp.MustCompile(`(?:^|\D)\d{1,2}\. ?\d{1,2}$`)
 
-	// days and months may follow an hour in its sentence, months the number of a day.
+	// In the same sentence, days and months may follow an hour, and months the number of a
+	// day.
 	days   = wordSet(`monday tuesday wednesday thursday friday saturday sunday mondays tuesdays wednesdays thursdays fridays saturdays sundays`)
 	months = wordSet(`january february march april may june july august september october november december
 		jan feb mar apr jun jul aug sep sept oct nov dec
@@ -139,8 +140,7 @@ var numbered = wordSet(`
 	no nos nr num fig figs eq eqs sec ch chap vol vols pp p pg para art tab ref refs ver ed op abs bd s kap str abb anm ziff
 	jan feb mar apr jun jul aug sep sept oct nov dec рис стр табл гл b c d fl geb gest`)
 
-// surnamed abbreviations end a sentence only where the next begins with a word that
-// often does.
+// surnamed abbreviations end a sentence only if the next word often begins sentences.
 var surnamed = wordSet(`al st jr sr bros dept univ assn`)
 
 // wordSet returns the words of a text.

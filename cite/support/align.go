@@ -6,11 +6,10 @@ import (
 )
 
 const (
-	// maxAligned is the number of words of a claim and of a sentence that are
-	// compared in order.
+	// maxAligned is the number of words of a claim and of a sentence that are aligned.
 	maxAligned = 256
-	// minAligned is the share of the words of a claim, and of the part of a
-	// sentence, that have a counterpart if one is nearly a copy of the other.
+	// minAligned is the share of words with a counterpart, in the claim and in the part of
+	// a sentence, that makes one nearly a copy of the other.
 	minAligned = 0.8
 )
 
@@ -20,9 +19,8 @@ type unit struct {
 	name  bool
 }
 
-// units joins the words of each name. A word is a name if it is one anywhere in
-// the claim or the passage, since a capital proves nothing at the beginning of a
-// sentence.
+// units joins the words of each name. A word is a name if it is one anywhere in the claim or
+// the passage, since a capital at the beginning of a sentence proves nothing.
 func units(words []word, names map[string]bool) (out []unit) {
 	if capitalizesNouns(words) {
 		names = nil
@@ -38,7 +36,7 @@ func units(words []word, names map[string]bool) (out []unit) {
 	return out
 }
 
-// capitalizesNouns reports whether a sentence is German, where a capital makes no name.
+// capitalizesNouns reports whether a sentence is German, where a capital does not mark a name.
 func capitalizesNouns(words []word) bool {
 	first := ""
 	for _, w := range words {
@@ -56,8 +54,8 @@ func capitalizesNouns(words []word) bool {
 var germanWords = wordSet(`der die das dem den des ein eine einen einem einer und oder ist sind war waren wird werden wurde
 	kann darf nicht kein keine auch nur im am zum zur mit für von auf aus bei nach vor bis`)
 
-// sameWords reports whether two units have the same words; for names it is enough that
-// one has all words of the other.
+// sameWords reports whether two units have the same words. A name also matches a name that has
+// all its words.
 func (u unit) sameWords(v unit) bool {
 	if !u.name || !v.name {
 		return len(u.words) == len(v.words) && u.words[0].key == v.words[0].key
@@ -73,16 +71,16 @@ func (u unit) sameWords(v unit) bool {
 	return true
 }
 
-// isRival reports whether a sentence with one unit in the place of the other says
-// something else: they are two names, opposites, or steps of a scale.
+// isRival reports whether replacing one unit by the other changes the meaning of a sentence:
+// they are different names, opposites, or steps of a scale.
 func (u unit) isRival(v unit) bool {
 	a, b := u.words[0].plain, v.words[0].plain
 	x, y := scales[a], scales[b]
 	return u.name && v.name || slices.Contains(opposites[a], b) || x.scale == y.scale && x.step != y.step
 }
 
-// scales say how much, how often and how binding words are. Other words are at
-// step 0 of scale 0.
+// scales order words of quantity, frequency and obligation. Words not on a scale have step 0 of
+// scale 0.
 var scales = func() map[string]struct{ scale, step int } {
 	m := make(map[string]struct{ scale, step int })
 	for i, scale := range []string{
@@ -101,13 +99,13 @@ var scales = func() map[string]struct{ scale, step int } {
 	return m
 }()
 
-// A pair is a unit of a claim with its counterpart in a sentence, by their places.
+// A pair is the indexes of a unit of a claim and its counterpart in a sentence.
 type pair struct {
 	i, j  int
 	rival bool
 }
 
-// The score of a pair: of the same words, of the same light words, of rivals.
+// The scores of a pair: of the same words, of the same light words, of rivals.
 const (
 	same   = 4
 	lights = 2
@@ -130,7 +128,7 @@ func score(a, b unit) int {
 // highest score (Needleman and Wunsch).
 func align(claim, sentence []unit) (pairs []pair) {
 	n, m := len(claim), len(sentence)
-	best := make([]int, (n+1)*(m+1)) // the score of the units from i and j on
+	best := make([]int, (n+1)*(m+1)) // scores of the units from i and j on
 	at := func(i, j int) int { return i*(m+1) + j }
 	for i := n - 1; i >= 0; i-- {
 		for j := m - 1; j >= 0; j-- {
@@ -155,8 +153,8 @@ func align(claim, sentence []unit) (pairs []pair) {
 	return pairs
 }
 
-// isDisplaced reports whether a claim is nearly a copy of a sentence, or of a part of
-// it, with rivals in the place of some words.
+// isDisplaced reports whether a claim is nearly a copy of a sentence, or of a part of it, with
+// some words replaced by rivals.
 func isDisplaced(claim, sentence []unit) bool {
 	pairs := align(claim, sentence)
 	if len(pairs) == 0 {

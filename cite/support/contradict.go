@@ -6,13 +6,13 @@ import (
 	"unicode/utf8"
 )
 
-// maxClaimRead is the number of words of a claim that are compared with the
-// evidence: what is longer is not a sentence.
+// maxClaimRead is the number of words of a claim that are compared with the evidence. A longer
+// text is not a sentence.
 const maxClaimRead = 2 * maxClaimWords
 
-// contradicts reports whether the evidence says something else than the claim:
-// the passage lacks one of its numbers, a sentence that is nearly a copy has another name
-// or the opposite of a word in its place, or one of the two negates what the other states.
+// contradicts reports whether the evidence contradicts the claim: the passage lacks one of its
+// numbers, a sentence that is nearly a copy of it has another name or an opposite word, or only
+// one of the two negates a statement.
 func (c *cover) contradicts(all []word, picked []int, found []bool) bool {
 	all = all[:min(len(all), maxClaimRead)]
 	for i, w := range c.claim {
@@ -43,8 +43,8 @@ func (c *cover) contradicts(all []word, picked []int, found []bool) bool {
 	return isContradicted(all, c.sentences[picked[0]].words)
 }
 
-// negatedKeys returns the keys of the words that are turned round in a sentence. A negator
-// turns round the next word that says something; itself if there is none near.
+// negatedKeys returns the keys of the negated words of a sentence. A negator negates the next
+// word that is not light, or itself if none is near.
 func negatedKeys(words []word) map[string]bool {
 	keys := make(map[string]bool)
 	for i, w := range words {
@@ -72,8 +72,8 @@ func isContradicted(claim, sentence []word) bool {
 	})
 }
 
-// isNegator reports whether a word turns a statement round. A pair of
-// ideographs does if it begins with a character that negates what comes next.
+// isNegator reports whether a word negates a statement. A pair of ideographs does if its first
+// character negates the next.
 func isNegator(w string) bool {
 	if negators[w] {
 		return true
@@ -88,14 +88,14 @@ var negators = wordSet(`not no non never none neither nor cannot without isn't a
 	nicht kein keine keinen keinem keiner keines nie niemals niemand nirgends weder
 	pas jamais aucun aucune rien nunca jamás ningún ninguno ninguna nadie tampoco nessun nessuno nessuna`)
 
-// bounds are words that a negator turns round alone: "not only" denies nothing but
-// an "only". filler may be between a negator and what it negates.
+// bounds are words that a negator negates alone: "not only" denies only the "only". filler may
+// be between a negator and the word that it negates.
 var (
 	bounds = wordSet("only just merely solely simply nur seulement")
 	filler = wordSet("always yet usually generally necessarily really normally ever longer fully")
 )
 
-// opposites are words of which one cannot mean the other.
+// opposites are words that exclude each other.
 var opposites = pairs(`
 	increase decrease, increased decreased, increases decreases, increasing decreasing, rise fall, rose fell, rises falls, rising falling,
 	grow shrink, grew shrank, gain lose, gain loss, gained lost, profit loss, more fewer, more less, most least,
@@ -118,7 +118,7 @@ var opposites = pairs(`
 	manual automatic, internal external, welcome unwelcome, domestic foreign, urban rural, offen geschlossen, erlaubt verboten,
 	mehr weniger, sommer winter`)
 
-// pairs reads a list of pairs, both ways round.
+// pairs reads a list of pairs into a map with both directions.
 func pairs(text string) map[string][]string {
 	m := make(map[string][]string)
 	for p := range strings.SplitSeq(text, ",") {

@@ -12,21 +12,21 @@ import (
 )
 
 const (
-	// maxClaimWords is the number of different words of a claim that are looked
-	// up, so that time stays linear. Those after them count as missing.
+	// maxClaimWords limits the different words of a claim that are looked up, so that time
+	// is linear. Words beyond it count as missing.
 	maxClaimWords = 256
 	// maxEvidence is the number of sentences taken together as evidence.
 	maxEvidence = 3
-	// maxJoined is the number of passages that are looked at together, and minJoined
-	// the number of words that one must add to another: any text has a single one.
+	// maxJoined is the number of passages that are judged together. minJoined is the number
+	// of words that a passage must add: any text has a single one.
 	maxJoined = 16
 	minJoined = 2
-	// minVerbatim is the number of words that a passage must have in the same
-	// order to count as quoted: any text has fewer.
+	// minVerbatim is the number of consecutive words that a passage must share to count as
+	// quoted: any text shares fewer.
 	minVerbatim = 3
 )
 
-// A cover says which words of a claim are in which sentences of passages.
+// A cover records which sentences of passages have which words of a claim.
 type cover struct {
 	claim     []word  // the different words that prove something, in order
 	total     float64 // the number of these, those above maxClaimWords included
@@ -35,8 +35,8 @@ type cover struct {
 	names     map[string]bool // of all names of the claim and the passages
 }
 
-// A covered is one sentence with the claim's words that it has, by their index. If it
-// has any, those of the passage's title and headings are among them.
+// A covered is a sentence with the indexes of the claim's words in it. A sentence with any also
+// gets the words of its title and headings.
 type covered struct {
 	Span
 	words   []word
@@ -45,8 +45,8 @@ type covered struct {
 	passage int
 }
 
-// claimWords returns the different words of a claim that prove something, or
-// all if it has no others.
+// claimWords returns the different words of a claim, without light words unless it has no
+// others.
 func claimWords(words []word) []word {
 	seen := make(map[string]bool, len(words))
 	var out []word
@@ -92,7 +92,7 @@ func (p Prover) cover(all []word, passages []Passage) *cover {
 }
 
 // findNames finds the names in the claim and the sentences: capitalized words inside a
-// sentence, and capitalized first words that the passages nowhere have in lower case.
+// sentence, and capitalized first words that the passages never have in lower case.
 func (c *cover) findNames(claim []word) {
 	lower := make(map[string]bool)
 	for _, inside := range []bool{true, false} {
@@ -111,7 +111,7 @@ func (c *cover) findNames(claim []word) {
 	}
 }
 
-// hits adds the claim's words among others to some, by their index.
+// hits appends the indexes of the claim's words among words to hits.
 func (c *cover) hits(words []word, index map[string]int, hits []int) []int {
 	for _, w := range words {
 		c.keys[w.key] = true
@@ -122,7 +122,7 @@ func (c *cover) hits(words []word, index map[string]int, hits []int) []int {
 	return hits
 }
 
-// gain counts the words that a sentence would add to those found.
+// gain returns the number of words that a sentence would add to found.
 func (c *cover) gain(found []bool, sentence int) int {
 	n := 0
 	for _, i := range c.sentences[sentence].hits {
@@ -139,9 +139,9 @@ func (c *cover) add(found []bool, sentence int) {
 	}
 }
 
-// evidence picks the sentences that together have most of the claim's words, the best
-// first. It reports which words were found, and which passages these sentences, or
-// others as good, belong to. One of another passage must add several words.
+// evidence picks the sentences that together have most of the claim's words, best first. It
+// reports which words were found, and which passages have these sentences or equally good ones.
+// A sentence of another passage must add several words.
 func (c *cover) evidence(passages int) (picked []int, found, parts []bool) {
 	found, parts = make([]bool, len(c.claim)), make([]bool, passages)
 	joins := func(i, gain int) bool {
@@ -168,9 +168,9 @@ func (c *cover) evidence(passages int) (picked []int, found, parts []bool) {
 	return picked, found, parts
 }
 
-// quote returns the range of the sentence that has most of the claim's words,
-// or of a few in a row if each adds enough. Without headings, the words of a
-// heading count for the sentence below it, less than any of its own.
+// quote returns the range of the sentence with most of the claim's words, or of a few
+// consecutive ones if each adds enough. Without headings, the words of a heading count for the
+// sentence below it, but less than its own words.
 func (c *cover) quote(headings bool) Span {
 	best, most, above := c.sentences[0].Span, -1.0, 0.0
 	for i, s := range c.sentences {
@@ -197,9 +197,8 @@ func (c *cover) quote(headings bool) Span {
 	return best
 }
 
-// isHeading reports whether a sentence, before the rest of its text, is a heading:
-// a line with the sign of one, or few words without a full stop and with an empty
-// line or a rule below.
+// isHeading reports whether a sentence is a heading: a line that begins with "#", or a few
+// words without a full stop and with an empty line or a rule below. rest is the text after it.
 func isHeading(sentence, rest string) bool {
 	if strings.HasPrefix(sentence, "#") {
 		return !strings.Contains(sentence, "\n")
@@ -212,9 +211,9 @@ func isHeading(sentence, rest string) bool {
 
 var underHeading = regexp.MustCompile(`^[ \t\r]*\n([ \t\r]*\n|===|---)`)
 
-// verbatim looks for the words of a claim in the passage, in the same order,
-// whatever is between them. It reports whether the first sentence that has
-// them negates one of them and the claim does not.
+// verbatim finds the words of a claim in the passage, in order, ignoring separators. negated
+// reports whether the first sentence with these words negates one of them and the claim does
+// not.
 func (c *cover) verbatim(claim []word) (at Span, found, negated bool) {
 	var wide int
 	for _, w := range claim {
@@ -245,8 +244,7 @@ func (c *cover) verbatim(claim []word) (at Span, found, negated bool) {
 	return at, true, negated
 }
 
-// joinWords writes words one after the other, each after a NUL, and returns where
-// each begins.
+// joinWords concatenates words, each after a NUL, and returns their offsets.
 func joinWords(words []word) (text string, starts []int) {
 	var b strings.Builder
 	for _, w := range words {
@@ -262,9 +260,9 @@ func joinWords(words []word) (text string, starts []int) {
 	return b.String(), starts
 }
 
-// lacksSubject reports whether a claim begins with a word that says something and is in
-// no passage, or that is all that the passages lack of it if an article is before it. After
-// an opening phrase and a comma the subject may be anywhere.
+// lacksSubject reports whether the passages lack the first word of a claim, or only the word
+// after its initial article, if that is a plain word. After an opening phrase and a comma the
+// subject may be anywhere.
 func (c *cover) lacksSubject(claim []word) bool {
 	const phrase = 6 // words
 	if len(claim) < 2 || !claim[0].capital {

@@ -1,7 +1,7 @@
-// Package support estimates whether passages bear out a sentence of an answer,
-// and finds the words that do. It asks no model.
+// Package support estimates whether passages support a sentence of an answer, and finds the
+// words that do. It uses no model.
 //
-// SUPPORT.md in the folder above says how it was measured.
+// SUPPORT.md in the parent folder describes the measurements.
 package support
 
 import (
@@ -11,7 +11,7 @@ import (
 	"unicode"
 )
 
-// A Verdict says how well a quote bears out a sentence.
+// A Verdict says how well a quote supports a sentence.
 type Verdict string
 
 // The verdicts.
@@ -21,53 +21,50 @@ const (
 	Weak      Verdict = "weak"
 )
 
-// Threshold is the support from which on a sentence counts as supported. At
-// this value as many sentences are wrongly marked weak as are wrongly not.
+// Threshold is the lowest support of a supported sentence. At this value as many sentences are
+// wrongly marked weak as wrongly not marked.
 const Threshold = 0.45
 
 const (
-	// maxContradicted is the highest support of a sentence that the evidence
-	// contradicts.
+	// maxContradicted is the highest support of a sentence that the evidence contradicts.
 	maxContradicted = 0.2
-	// maxQuote is the number of sentences in a quote, and minAdded the share
-	// of the claim that each after the first must add.
+	// maxQuote is the number of sentences in a quote. minAdded is the share of the claim
+	// that each sentence after the first must add.
 	maxQuote = 3
 	minAdded = 0.12
 )
 
-// A Passage is a text that a sentence of an answer cites. The words of its
-// title and of the headings over it count as said in each of its sentences.
+// A Passage is a text that a sentence of an answer cites. The words of its title and headings
+// count for each of its sentences.
 type Passage struct{ Text, Title, Heading string }
 
 // A Span is a byte range of a text.
 type Span struct{ Start, End int }
 
-// A Quote is the part of a passage that a sentence rests on.
+// A Quote is the part of a passage that supports a sentence.
 type Quote struct {
 	Span
-	// Support is the estimated chance, 0 to 1, that it bears the sentence out.
+	// Support is the estimated probability, 0 to 1, that the quote supports the sentence.
 	Support float64
 	Verdict Verdict
 }
 
-// A Prover judges sentences by passages. Its methods may be called
-// concurrently if its functions may.
+// A Prover compares sentences with passages. Its methods may be called concurrently if its
+// functions may.
 type Prover struct {
-	// Stem maps the forms of a word to one. It must not change the first two
-	// letters. Nil compares words as they are.
+	// Stem maps the forms of a word to one. It must not change the first two letters. If
+	// nil, words are compared unchanged.
 	Stem func(word string) string
-	// Sentences returns the sentences of a passage. Nil takes the text for one.
+	// Sentences returns the sentences of a passage. If nil, a passage is one sentence.
 	Sentences func(text string) []Span
 }
 
-// Find returns the part of a passage that bears a sentence out best. The
-// sentence comes without references. The quote lies within the passage's text
-// and does not cut a character; it is empty only in an empty text. That of a weak
-// sentence is not a heading if the text has anything else.
+// Find returns the part of a passage that best supports a sentence without references. The
+// quote lies within the passage's text and cuts no character; it is empty only in an empty
+// text. The quote of a weak sentence is not a heading if the text has more.
 //
-// The support is estimated from the up to three sentences of the passage that
-// together have most of the claim's words. Time and memory are linear in the
-// texts.
+// The support is estimated from up to three sentences of the passage that together have most of
+// the claim's words. Time and memory are linear in the texts.
 func (p Prover) Find(sentence string, passage Passage) Quote {
 	all := p.claim(sentence)
 	c := p.cover(all, []Passage{passage})
@@ -94,19 +91,18 @@ func (p Prover) Find(sentence string, passage Passage) Quote {
 	return q
 }
 
-// Together says how well several passages bear a sentence out between them.
+// Together says how well several passages support a sentence together.
 type Together struct {
-	// Support is the estimated chance, 0 to 1, that they bear it out; 0 if
-	// fewer than two passages add to it.
+	// Support is the estimated probability, 0 to 1, that they support it; 0 if fewer than
+	// two passages contribute.
 	Support float64
-	// Parts reports of each passage, in the order given, whether it adds to it.
+	// Parts reports, for each passage in order, whether it contributes.
 	Parts []bool
 }
 
-// Join judges a sentence by all the passages that it cites. It estimates the
-// support as [Prover.Find] does, from sentences of all the passages; what
-// contradicts the claim in one of those sentences contradicts it. Time and
-// memory are linear in the texts.
+// Join judges a sentence by all the passages that it cites. It estimates the support as
+// [Prover.Find] does, from sentences of all the passages. If one of those sentences contradicts
+// the claim, it is contradicted. Time and memory are linear in the texts.
 func (p Prover) Join(sentence string, passages []Passage) Together {
 	all := p.claim(sentence)
 	c := p.cover(all, passages[:min(len(passages), maxJoined)])
@@ -118,7 +114,7 @@ func (p Prover) Join(sentence string, passages []Passage) Together {
 	_, _, negated := c.verbatim(all)
 	denied := negated || c.lacksSubject(all)
 	for i := range picked {
-		// Each in turn is the sentence that is looked at most closely.
+		// The first sentence is compared most closely, so each takes its turn.
 		picked[0], picked[i] = picked[i], picked[0]
 		denied = denied || c.contradicts(all, picked, found)
 	}
@@ -128,7 +124,7 @@ func (p Prover) Join(sentence string, passages []Passage) Together {
 	return t
 }
 
-// claim returns the words of a sentence without the yes or no of a reply.
+// claim returns the words of a sentence without an initial yes or no.
 func (p Prover) claim(sentence string) []word {
 	s := strings.TrimLeftFunc(sentence, func(r rune) bool { return unicode.IsSpace(r) || r == '*' || r == '"' })
 	for _, reply := range [...]string{"yes", "no"} {
@@ -151,7 +147,7 @@ func (p Prover) sentences(text string) []Span {
 	return []Span{{0, len(text)}}
 }
 
-// signals are what the support of a claim is estimated from.
+// signals are the inputs of the estimate for a claim.
 type signals struct {
 	covered float64 // share of the claim's words in the evidence, 0 to 1
 	names   float64 // log(1 + names missing)

@@ -45,7 +45,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestVerdicts reads passages, each after "> ", and claims, each after its verdict.
+// TestVerdicts reads passages, each marked by "> ", and claims, each following its verdict.
 func TestVerdicts(t *testing.T) {
 	cases, err := os.ReadFile("testdata/verdicts.txt")
 	if err != nil {
@@ -193,7 +193,7 @@ func FuzzFind(f *testing.F) {
 	})
 }
 
-// TestQuotesItself quotes every sentence of a passage in other layouts.
+// TestQuotesItself finds every sentence of a passage in other layouts.
 func TestQuotesItself(t *testing.T) {
 	for _, s := range sentencesOf(harbour) {
 		sentence := harbour[s.Start:s.End]

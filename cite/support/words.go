@@ -11,11 +11,11 @@ import (
 	"ibid/cite/marker"
 )
 
-// A wordKind says what a word can prove.
+// A wordKind is how much a word can prove.
 type wordKind uint8
 
 const (
-	light  wordKind = iota // an article, a pronoun, an auxiliary: any text has it
+	light  wordKind = iota // an article, a pronoun, an auxiliary: in every text
 	plain                  // any other word
 	name                   // written with a capital inside a sentence, or with digits in it
 	number                 // an amount, a year, a day
@@ -23,33 +23,31 @@ const (
 
 // A word is one word of a claim or a passage.
 type word struct {
-	key        string // what words are compared by: the stem, or the value of a number
+	key        string // for comparison: the stem, or the value of a number
 	plain      string // the word in lower case
 	kind       wordKind
-	afterBreak bool // a comma, the border of a cell or the like is between this word and the one before it
+	afterBreak bool // a comma, the border of a cell or another break is before the word
 	// capital reports whether the word begins with a capital.
 	capital bool
 	Span
 }
 
-// maxWordBytes is the length to which longer words are cut: what is longer is a
-// key or an encoded image.
+// maxWordBytes is the length to which words are cut. A longer one is a key or an encoded image.
 const maxWordBytes = 64
 
 // A lexer cuts text into words.
 type lexer struct {
 	stem func(string) string
-	// begins holds the first two bytes of every word worth stemming; nil means
-	// all. Stemming is most of the cost.
+	// begins holds the first two bytes of every word that must be stemmed; nil stems all.
+	// Stemming is most of the cost.
 	begins     map[[2]byte]bool
 	words      []word
 	atStart    bool // no word of the sentence has been read
 	afterBreak bool // a comma has been read and no word after it
 }
 
-// read appends the words of a text, which begins at a byte of a longer one, to
-// the lexer's and returns them. A capital makes a name unless it begins a
-// sentence.
+// read appends the words of a text to the lexer's and returns them. at is the text's offset in
+// a longer one. A capital makes a name unless it begins a sentence.
 func (l *lexer) read(text string, at int) []word {
 	l.atStart, l.afterBreak = true, false
 	first := len(l.words)
@@ -62,7 +60,7 @@ func (l *lexer) read(text string, at int) []word {
 			i = l.ideographs(text, i)
 		case isLetter(r):
 			i = l.letters(text, i)
-		case strings.ContainsRune("<=>+~±×÷≤≥≈%", r) || unicode.Is(unicode.Sc, r): // they change what is said
+		case strings.ContainsRune("<=>+~±×÷≤≥≈%", r) || unicode.Is(unicode.Sc, r): // they change the meaning
 			l.add(string(r), string(r), light, Span{i, i + size})
 			i += size
 		default:
@@ -100,8 +98,7 @@ func isStop(r rune) bool {
 	return strings.ContainsRune(".!?…。！？．｡", r)
 }
 
-// ideographs reads a run of a script without spaces: every pair of characters
-// is a word.
+// ideographs reads a run of a script without spaces: every pair of characters is a word.
 func (l *lexer) ideographs(text string, start int) int {
 	i, before := start, -1
 	for i < len(text) {
@@ -231,7 +228,7 @@ var (
 	negative   = regexp.MustCompile(`(?:^|[\s(])[-−]$`)
 )
 
-// groups matches further digits of a number that are grouped by spaces.
+// groups matches the digits of a number after its first space.
 var (
 	groups   = regexp.MustCompile(`^([ \x{a0}\x{2009}\x{202f}]\d{3}\b)+`)
 	grouping = strings.NewReplacer(",", "", " ", "", "\u00a0", "", "\u2009", "", "\u202f", "")
@@ -254,8 +251,7 @@ var spelledNumbers = map[string]int{
 	"thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90,
 }
 
-// Digits returns a spelled number as it is in digits, "12" for "twelve", and another
-// word as it is.
+// Digits returns a spelled number in digits, "12" for "twelve", and any other word unchanged.
 func Digits(word string) string {
 	if n := spelledNumbers[word]; n != 0 {
 		return strconv.Itoa(n)
@@ -278,8 +274,8 @@ var months = func() map[string]string {
 	return m
 }()
 
-// lightWords are the words that any English text has: articles, pronouns,
-// prepositions, conjunctions, auxiliaries.
+// lightWords are in any English text: articles, pronouns, prepositions, conjunctions,
+// auxiliaries.
 var lightWords = wordSet(`
 	a an the and or but nor of in on at to for from by with as into onto upon about over under after before between
 	during through against among within without than then so such that this these those which who whom whose what
