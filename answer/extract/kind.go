@@ -272,8 +272,10 @@ func (k *kind) counts(words []string, i int, text string) bool {
 	case "number":
 		return !yearForm.MatchString(words[i])
 	case "amount":
-		first, _ := utf8.DecodeLastRuneInString(words[max(0, i-1)])
-		return unicode.Is(unicode.Sc, first)
+		return slices.ContainsFunc(words[max(0, i-1):min(i+2, len(words))], func(w string) bool {
+			sign, _ := utf8.DecodeRuneInString(w)
+			return unicode.Is(unicode.Sc, sign) // before or after the number
+		})
 	case "clock":
 		return clockForm.MatchString(words[i])
 	case "year", "age":

@@ -109,10 +109,13 @@ func hasWord(text string) bool {
 // the cells with a value of the asked kind. Cells with a value from the question are added,
 // since they identify the row. If no cell is asked for, it returns all.
 func (r rowReader) askedFor(cells []cell) []cell {
-	wanted := r.columnsAsked(cells)
-	if !slices.Contains(wanted, true) {
+	wanted, k := r.columnsAsked(cells), r.q.needs.kind
+	for _, bar := range []string{"", "| "} { // after a bar, a bare number is an amount, if no cell has a currency
+		if slices.Contains(wanted, true) || !k.tells() {
+			break
+		}
 		for i, c := range cells {
-			wanted[i] = r.q.needs.kind.tells() && r.q.needs.kind.in("| "+c.value, r.q.text) == 1
+			wanted[i] = k.in(bar+c.value, r.q.text) == 1
 		}
 	}
 	if !slices.Contains(wanted, true) {

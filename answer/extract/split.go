@@ -116,18 +116,20 @@ var numbered = regexp.MustCompile(`(\pL{3,})[ -](\d+)\b[ -]?(\pL*)`)
 
 // otherNumber reports whether a text is about another numbered thing than the question: Level 3
 // instead of Level 2. An amount numbers nothing: it follows a word that is not in the question,
-// or precedes a unit or a noun that both texts count.
+// or precedes a unit or a noun that both texts count, and no capitalised word is before it.
 func (q *query) otherNumber(text string) bool {
 	of := numbered.FindAllStringSubmatch(strings.ToLower(text), -1)
-	return slices.ContainsFunc(numbered.FindAllStringSubmatch(strings.ToLower(q.text), -1), func(asked []string) bool {
+	return slices.ContainsFunc(numbered.FindAllString(q.text, -1), func(name string) bool {
+		asked := numbered.FindStringSubmatch(strings.ToLower(name))
 		if !q.needs.asksOf(asked[1]) || unitWords[asked[3]] {
 			return false
 		}
+		named := strings.ToLower(name)[0] != name[0]
 		other, same := false, false
 		for _, m := range of {
 			if m[1] == asked[1] {
 				other = true
-				same = same || m[2] == asked[2] || m[3] == asked[3] && q.needs.asksOf(m[3])
+				same = same || m[2] == asked[2] || !named && m[3] == asked[3] && q.needs.asksOf(m[3])
 			}
 		}
 		return other && !same
