@@ -273,7 +273,8 @@ func (s *story) upload(command string, args []string) {
 		}
 	case "upsync":
 		u.Syncer.Force = slices.Contains(args, "force")
-		must(s.t, u.Sync(ctx))
+		_, err := u.Sync(ctx)
+		must(s.t, err)
 	case "limits":
 		_, err := fmt.Sscan(strings.Join(args, " "), &u.MaxBytes, &u.MaxTotal)
 		must(s.t, err)

@@ -90,6 +90,10 @@ var ErrElsewhere = errors.New("the file of this document is not on this server, 
 // ErrNotUploaded means that a document is not from an upload.
 var ErrNotUploaded = errors.New("the document was not uploaded: change or delete the file in its folder")
 
+// ErrUploadsMissing means that there are documents of uploads without their files.
+var ErrUploadsMissing = errors.New("the folder of the uploads is missing or empty, and their documents remain: " +
+	"put the folder back and start the server again, or remove the documents with 'ibid forget'")
+
 // An UnreadableError is the reason why a file can't be read.
 type UnreadableError struct{ Reason string }
 
@@ -106,10 +110,10 @@ const (
 )
 
 // Sync updates the store from the files, or finishes the uploads in Files. It removes the files of
-// other interrupted uploads.
-func (u *Uploads) Sync(ctx context.Context) error {
+// other interrupted uploads. It returns how many documents it removed.
+func (u *Uploads) Sync(ctx context.Context) (removed int, err error) {
 	if err := u.removeInterrupted(); err != nil {
-		return err
+		return 0, err
 	}
 	if u.Files != nil {
 		ids, err := u.Files.IDs(ctx, true)
@@ -119,16 +123,19 @@ func (u *Uploads) Sync(ctx context.Context) error {
 			}
 		}
 		if err != nil {
-			return fmt.Errorf("finishing interrupted uploads: %w", err)
+			return 0, fmt.Errorf("finishing interrupted uploads: %w", err)
 		}
-		return nil
+		return 0, nil
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	var failures []Change
 	for c, err := range u.Syncer.Sync(ctx, u.Root, u.Dir.FS()) {
 		if err != nil {
-			return fmt.Errorf("reading the uploads: %w", err)
+			return removed, fmt.Errorf("reading the uploads: %w", err)
+		}
+		if c.Action == Removed {
+			removed++
 		}
 		if c.Action == Skipped || c.Action == Failed {
 			failures = append(failures, c)
@@ -137,7 +144,7 @@ func (u *Uploads) Sync(ctx context.Context) error {
 	u.failuresMu.Lock()
 	defer u.failuresMu.Unlock()
 	u.failures = failures
-	return nil
+	return removed, nil
 }
 
 // OpenUploads opens the folder of uploads at a path. It creates the folder durably if necessary.

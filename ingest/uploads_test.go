@@ -79,7 +79,8 @@ func TestUploadsAfterACrash(t *testing.T) {
 	if _, err := u.Add(t.Context(), "b.md", strings.NewReader("B."), nil); err != nil {
 		t.Error(err)
 	}
-	must(t, u.Sync(t.Context()))
+	_, err := u.Sync(t.Context())
+	must(t, err)
 	if got := strings.Join(files(), " "); got != uploadPrefix+"receiving a.md b.md" || len(sink.docs) != 2 {
 		t.Errorf("files %q, %d stored", got, len(sink.docs))
 	}

@@ -189,6 +189,8 @@ func fileProblem(err error) *Problem {
 		return problem(http.StatusRequestEntityTooLarge, "file_too_large", "%v", err)
 	case errors.Is(err, ingest.ErrUploadSpace):
 		return problem(http.StatusInsufficientStorage, "no_room", "%v", err)
+	case errors.Is(err, ingest.ErrUploadsMissing):
+		return problem(http.StatusConflict, "uploads_missing", "%v", ingest.ErrUploadsMissing)
 	case errors.As(err, &skip):
 		return problem(http.StatusUnsupportedMediaType, "unsupported_format", "%v", err)
 	case errors.As(err, &unreadable):

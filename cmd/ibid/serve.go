@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"os"
 	"runtime"
 	"slices"
 	"sync"
@@ -136,7 +135,7 @@ type server struct {
 	// background runs a function until the server stops; nil until it serves.
 	background func(func(context.Context))
 	keys       retrieve.Keyring // nil if none are required
-	uploads    *ingest.Uploads  // nil if there are none
+	uploads    *ingest.Root     // of uploads into the server's collection; nil if there are none
 	shelves    uploadFolders    // of the uploads of each collection
 	progress   syncProgress
 	answers    web.Answers
@@ -171,7 +170,7 @@ func (srv *server) open(ctx context.Context, s surroundings) error {
 	}
 	srv.progress = syncProgress{onChange: srv.metrics.CountFile, folders: map[string]folderProgress{}, sites: map[string]web.SiteState{},
 		followed: map[string]*folder{}}
-	if srv.uploads, err = srv.openUploads(ctx); err != nil || srv.uploads == nil {
+	if srv.uploads, err = srv.uploadsRoot(ctx); err != nil || srv.uploads == nil {
 		return err
 	}
 	return srv.openShelves(ctx)
@@ -191,17 +190,14 @@ func (srv *server) close() error {
 // requestWait is how long a request waits for a database that is unreachable.
 const requestWait = 10 * time.Second
 
-// openUploads opens the folder of the uploads in the data directory; it returns
-// nil if uploads are off.
-func (srv *server) openUploads(ctx context.Context) (*ingest.Uploads, error) {
+// uploadsRoot returns the root of the uploads into the server's collection, or nil if
+// uploads are off.
+func (srv *server) uploadsRoot(ctx context.Context) (*ingest.Root, error) {
 	if srv.Uploads == "off" || srv.Uploads == "auto" && srv.keys == nil && (!srv.isLocal() || srv.PublicURL != "") {
 		return nil, nil
 	}
 	if srv.Data == "" {
 		return nil, usageError("there is no home folder for uploads: name a folder with --data, or use --uploads off")
-	}
-	if err := os.MkdirAll(srv.Data, 0o700); err != nil { // the library may be on a server
-		return nil, fmt.Errorf("making the data directory: %w", err)
 	}
 	root, err := srv.lib.AddRoot(ctx, "", srv.Collection)
 	if errors.Is(err, syscall.ENOSPC) { // each upload is refused for that reason
@@ -213,12 +209,7 @@ func (srv *server) openUploads(ctx context.Context) (*ingest.Uploads, error) {
 	if err != nil {
 		return nil, fmt.Errorf("adding the uploads: %w", err)
 	}
-	folder, _ := folderOf(srv.Data, root)
-	dir, err := ingest.OpenUploads(folder)
-	if err != nil {
-		return nil, err
-	}
-	return srv.shelves.add(srv, root, dir), nil
+	return &root, nil
 }
 
 // searcher is the index, with one search at a time for each core, or at least two.
@@ -258,7 +249,7 @@ func (srv *server) handler() (http.Handler, error) {
 		RunEnded: srv.hook.sendEnded,
 	}
 	if srv.uploads != nil {
-		o.UploadFolders, o.UploadCollection, o.Sample, o.Sites = srv, srv.uploads.Root.Collection, data.Library(), srv
+		o.UploadFolders, o.UploadCollection, o.Sample, o.Sites = srv, srv.uploads.Collection, data.Library(), srv
 		o.Troubles = func() []ingest.Change { return append(srv.progress.listFailures(), srv.shelves.failures()...) }
 	}
 	handler, err := web.New(o)
@@ -323,8 +314,12 @@ func (srv *server) startBackground(addr string) {
 	srv.background(func(ctx context.Context) { srv.followSites(ctx, sites) })
 	srv.background(func(ctx context.Context) {
 		for _, u := range srv.shelves.all() {
-			if err := u.Sync(ctx); err != nil && ctx.Err() == nil {
+			removed, err := u.Sync(ctx)
+			if err != nil && ctx.Err() == nil {
 				srv.logger.Error("uploads not read", "root", u.Root.Name, "error", err)
+			}
+			if removed > 0 {
+				srv.logger.Warn("documents were removed: their files are no longer among the uploads", "root", u.Root.Name, "documents", removed)
 			}
 		}
 	})
@@ -342,7 +337,7 @@ func (srv *server) startBackground(addr string) {
 
 // drain lets requests and runs end, and cuts off those that take too long.
 func (srv *server) drain(ctx context.Context, server *web.HTTPServer, cut func()) {
-	srv.logger.Info("stopping", "drain", srv.Drain)
+	srv.logger.Info("stopping", "drain_ms", srv.Drain.Milliseconds())
 	ctx = context.WithoutCancel(ctx)
 	limit, cancel := context.WithTimeout(ctx, srv.Drain)
 	defer cancel()

@@ -101,13 +101,14 @@ func (srv *server) isShelf(r ingest.Root) bool {
 	return made && r.Path != ""
 }
 
-// openShelves opens the folders of other collections that earlier servers made.
+// openShelves opens the folders of the server's uploads, and of other collections that
+// earlier servers made.
 func (srv *server) openShelves(ctx context.Context) error {
 	roots, err := srv.Roots(ctx)
 	if err != nil {
 		return err
 	}
-	for _, root := range roots {
+	for _, root := range append([]ingest.Root{*srv.uploads}, roots...) {
 		if _, err := srv.openShelf(ctx, root); err != nil {
 			srv.logger.Warn("a folder of uploads cannot be opened: its documents remain", "root", root.Name, "error", err)
 		}
@@ -115,20 +116,29 @@ func (srv *server) openShelves(ctx context.Context) error {
 	return nil
 }
 
-// openShelf returns the uploads in a root, and opens them if they are not open. It
-// makes no folder where one is missing, unless the files are in the store: in an empty
-// one, all documents seem deleted.
+// openShelf returns the uploads in a root, and opens them if they are not open. Unless
+// the files are in the store, a folder that is missing or empty is not opened if there
+// are documents of it: they would seem deleted.
 func (srv *server) openShelf(ctx context.Context, root ingest.Root) (*ingest.Uploads, error) {
 	if u := srv.shelves.find(root.Name); u != nil {
 		return u, nil
 	}
 	folder, _ := folderOf(srv.Data, root)
-	if srv.lib.State.Originals() != nil {
-		if err := os.MkdirAll(filepath.Dir(folder), 0o700); err != nil {
-			return nil, fmt.Errorf("making the folder of the uploads: %w", err)
+	if srv.lib.State.Originals() == nil {
+		files, err := os.ReadDir(folder)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("opening the folder of uploads: %w", err)
 		}
-	} else if _, err := os.Stat(folder); err != nil {
-		return nil, fmt.Errorf("opening the folder of uploads: %w", err)
+		known, err := srv.lib.Known(ctx, root)
+		if err != nil {
+			return nil, fmt.Errorf("listing the stored uploads: %w", err)
+		}
+		if len(files) == 0 && len(known) > 0 {
+			return nil, fmt.Errorf("%w (%s)", ingest.ErrUploadsMissing, folder)
+		}
+	}
+	if err := os.MkdirAll(filepath.Dir(folder), 0o700); err != nil {
+		return nil, fmt.Errorf("making the folder of the uploads: %w", err)
 	}
 	dir, err := ingest.OpenUploads(folder)
 	if err != nil {
@@ -141,8 +151,8 @@ func (srv *server) openShelf(ctx context.Context, root ingest.Root) (*ingest.Upl
 func (srv *server) CollectionUploads(ctx context.Context, collection string) (web.Uploads, error) {
 	srv.shelves.making.Lock()
 	defer srv.shelves.making.Unlock()
-	if collection == srv.uploads.Root.Collection {
-		return srv.uploads, nil
+	if collection == srv.uploads.Collection {
+		return srv.openShelf(ctx, *srv.uploads)
 	}
 	roots, err := srv.Roots(ctx)
 	if err != nil {
@@ -163,17 +173,6 @@ func (srv *server) CollectionUploads(ctx context.Context, collection string) (we
 	for n := 2; slices.ContainsFunc(roots, func(r ingest.Root) bool { return strings.EqualFold(r.Path, made.Path) }); n++ {
 		made.Path = fmt.Sprintf("%s%s-%d", ingest.MadeForUploads, collection, n)
 	}
-	folder, _ := folderOf(srv.Data, made)
-	if err := os.MkdirAll(filepath.Dir(folder), 0o700); err != nil {
-		return nil, fmt.Errorf("making the folder of the uploads: %w", err)
-	}
-	if srv.lib.State.Originals() == nil { // before the root: see openShelf
-		dir, err := ingest.OpenUploads(folder)
-		if err != nil {
-			return nil, err
-		}
-		defer dir.Close()
-	}
 	root, err := srv.lib.AddRoot(ctx, made.Path, collection)
 	if err != nil {
 		return nil, fmt.Errorf("adding the uploads of a collection: %w", err)
@@ -189,19 +188,15 @@ func (srv *server) RootUploads(ctx context.Context, root string) (web.Uploads, s
 	if err != nil {
 		return nil, "", fmt.Errorf("finding the folder %s: %w", root, err)
 	}
-	if root == srv.uploads.Root.Name {
-		return srv.uploads, srv.uploads.Root.Collection, nil
-	}
 	i := slices.IndexFunc(roots, func(r ingest.Root) bool { return r.Name == root })
 	if i < 0 {
 		return nil, "", fs.ErrNotExist
 	}
-	if srv.isShelf(roots[i]) {
+	if _, made := folderOf(srv.Data, roots[i]); made {
 		srv.shelves.making.Lock()
 		defer srv.shelves.making.Unlock()
-		if u, err := srv.openShelf(ctx, roots[i]); err == nil {
-			return u, roots[i].Collection, nil // that in u is from before a renaming
-		}
+		u, err := srv.openShelf(ctx, roots[i])
+		return u, roots[i].Collection, err // that in u is from before a renaming
 	}
 	return readFolder{srv, roots[i]}, roots[i].Collection, nil
 }

@@ -341,7 +341,8 @@ func TestUploadKilled(t *testing.T) {
 			}
 		}
 		s.check(fmt.Sprint("killed in round ", round), tt.documents, true)
-		must(t, second.Sync(t.Context()))
+		_, err := second.Sync(t.Context())
+		must(t, err)
 		if texts := s.check("finished", tt.documents, false); strings.Count(texts, text) != tt.texts {
 			t.Errorf("round %d: the texts are %q", round, texts)
 		}
