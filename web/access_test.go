@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -76,9 +77,13 @@ func TestModelServerHidden(t *testing.T) {
 		says[string(kind)] = what
 		answers[string(kind)] = []any{&openai.Error{Kind: kind, Server: "http://10.1.2.3:11434/v1", Model: "m", Detail: "refused by 10.1.2.3"}}
 	}
+	says["hurried"] = "too many requests to m"
+	answers["hurried"] = []any{&openai.Error{Kind: openai.RateLimited, Server: "http://10.1.2.3:11434/v1", Model: "m",
+		Detail: "refused by 10.1.2.3", RetryAfter: 2 * time.Second}}
 	remedies := map[string][2]string{ // for readers, and for callers that may see the settings
 		"down":           {"server: tell whoever runs this server", "is it running"},
 		"rate_limit":     {"to m: ask again in a minute", "raise the limit of the account"},
+		"hurried":        {"to m: ask again in 2s", "wait 2s"},
 		"content_filter": {"refused: ask in other words", "use another model"},
 		"context_length": {"of m: tell whoever runs this server: its model reads too little", "set --context-tokens"},
 	}

@@ -119,7 +119,12 @@ const tell = "tell whoever runs this server"
 
 // Remedy is what somebody who only asks can do; empty where nothing is to be done. It
 // has no words of the server.
-func (e *Error) Remedy() string { return words[e.Kind].remedy }
+func (e *Error) Remedy() string {
+	if e.RetryAfter > 0 && e.Kind == RateLimited {
+		return "ask again in " + e.RetryAfter.Round(time.Second).String()
+	}
+	return words[e.Kind].remedy
+}
 
 // RetryIn is how long to wait before the same call may succeed; less than 0 for
 // longer than a call may take, 0 where waiting does not help. Package answer

@@ -179,6 +179,9 @@ func (s *Splitter) endOfStop(text []byte, refs []Span, final bool) (end int, kno
 			i += size
 			end = i
 			continue
+		case spaced && strings.ContainsRune("<(“‘«", r): // the sentence goes on if a small letter follows
+			i += size
+			continue
 		case !spaced || unicode.IsLower(r) || strings.ContainsRune(".,;:!?", r), InBrackets(string(text[s.start:end])):
 			return 0, true
 		case first != '.':

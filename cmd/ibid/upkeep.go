@@ -142,7 +142,7 @@ func (c *verifyCmd) setAside(ctx context.Context, s surroundings, damaged []stat
 }
 
 type backupCmd struct {
-	File string `arg:"" help:"File to create. To use it, name it ibid.db in an empty folder, copy the folders uploads and collections of the data directory into that too, and give it with --data."`
+	File string `arg:"" help:"File to create. To use it, name it ibid.db in a folder with copies of the folders uploads and collections."`
 	upkeepConfig
 }
 
