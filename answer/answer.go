@@ -1,14 +1,13 @@
 // Package answer answers questions from documents.
 //
 // Begin with [Answerer.Ask]. It searches, keeps the passages that are on topic,
-// and makes an answer of them: with a [Model] by one of several strategies,
-// without one by quoting the sentences that answer. The result is a stream of
+// and answers from them: with a [Model] by one of several strategies, or, if no
+// model is set, by quoting the sentences that answer. The result is a stream of
 // [Event] values. Each passage has a label, "[1]" and so on, that is the same
-// from the first draft to the last; package cite turns labels into numbered
-// sources.
+// in every draft; package cite turns labels into numbered sources.
 //
-// When nothing on topic was found, or nothing that was found holds an answer,
-// the stream has [Unanswered]: code decides that, not the model's prose.
+// If no passage is on topic, or none holds an answer, the stream has
+// [Unanswered]. Code decides that, not the model's prose.
 package answer
 
 import (
@@ -30,14 +29,14 @@ type Retriever interface {
 	Search(ctx context.Context, q retrieve.Query) ([]retrieve.Passage, error)
 }
 
-// A Counter is a [Retriever] that also counts in how many of its chunks a term
-// occurs. For others, terms are counted in the passages that they find.
+// A Counter is a [Retriever] that also counts the chunks in which a term occurs.
+// If a Retriever is no Counter, terms are counted in the passages that it finds.
 type Counter interface {
 	Stats(ctx context.Context, terms []string) (retrieve.Stats, error)
 }
 
-// A TurnTaker is a [Retriever] whose searches wait for their turn. To read passages
-// takes as much work, and waits for a turn as well.
+// A TurnTaker is a [Retriever] whose searches wait for their turn. Scoring passages
+// is as much work as a search, so it waits for a turn too.
 type TurnTaker interface {
 	Turn(ctx context.Context) (end func(), err error)
 }
@@ -47,78 +46,76 @@ type TurnTaker interface {
 type Answerer struct {
 	Retriever Retriever
 
-	// Model drafts and refines. Without one, answers are quoted sentences.
+	// Model drafts and refines. If it is nil, answers are quoted sentences.
 	Model Model
 	// GateModel judges passages; nil means Model.
 	GateModel Model
 	// RefineModel makes the refine calls after the first draft; nil means Model.
 	RefineModel Model
-	// Translations keeps the questions that Model has translated; nil keeps none.
+	// Translations stores the questions that Model has translated; nil stores none.
 	Translations *Translations
-	// NoFallback makes it an error when the model gives no answer: sentences are
-	// quoted otherwise.
+	// NoFallback makes it an error if the model gives no answer. By default,
+	// sentences are quoted instead.
 	NoFallback bool
-	// Trust says how far the models are believed, as a question begins; end is called
-	// when it has ended. Nil means that they are.
+	// Trust, if not nil, is called when a question begins and returns how far the
+	// models are trusted. end is called when the question has ended.
 	Trust func() (t Trust, end func())
 	// Gate is how passages are judged; empty means [GateAuto].
 	Gate GateKind
-	// Unproved says how to treat a statement that nothing bears out, or that is
-	// off the question; empty means that statements are shown unproved.
+	// Unproved says how to treat a statement that no passage supports or that is
+	// off the question; empty means that statements are not checked.
 	Unproved Unproved
-	// Embedder may be the *embed.Model that compares the words of question and
-	// passages, if one is loaded already. For nil and any other embedder one is
-	// loaded at the first question: the chances are calibrated on that model,
-	// whatever the index is embedded with.
+	// Embedder may be an *embed.Model that is already loaded. Otherwise one is
+	// loaded at the first question, whatever the index is embedded with: the
+	// chances are calibrated on that model.
 	Embedder retrieve.Embedder
-	// Encoder, if it and what it returns are not nil, gives sentences a second score, by
-	// which answers without a model are chosen and refused.
+	// Encoder, if neither it nor its result is nil, gives sentences a second score,
+	// which helps to choose and refuse answers without a model.
 	Encoder func() retrieve.Encoder
 	// Prompts are the prompt templates; nil means [prompt.Default].
 	Prompts *prompt.Templates
-	// Style says how all answers should sound and look, before a question's own Style.
+	// Style says how all answers should sound and look. It precedes a question's own Style.
 	Style string
 
-	// JudgeCalls is how many passages and statements of a question a model
-	// may judge, not counting retries; 0 means 12, less than 0 no limit. Within a limit, a
-	// model whose calls have all failed, for three passages at least, judges no
-	// further one.
+	// JudgeCalls is how many passages and statements of a question a model may
+	// judge, not counting retries; 0 means 12, less than 0 no limit. Unless there is
+	// no limit, a model is not called any more after its first three calls have failed.
 	JudgeCalls int
-	// JudgeTokens is how many tokens the prompts of these calls may have together; 0
-	// means 8,000, less than 0 no limit. Where statements are proved, passages have two
-	// thirds of each of these budgets.
+	// JudgeTokens limits the tokens in the prompts of these calls together; 0 means
+	// 8,000, less than 0 no limit. If statements are proved, passages get half of
+	// each of these budgets.
 	JudgeTokens int
 	// JudgeTime is how long the judging of a question may take; 0 means a
-	// minute, less than 0 no limit. It is never more than half of the time that
-	// the context leaves. Passages beyond these limits are decided by score.
+	// minute, less than 0 no limit. It is never more than half of the time until
+	// the context's deadline. Beyond these limits the score decides on passages.
 	JudgeTime time.Duration
-	// AnswerCalls is how many other calls a question may cost: drafts, refining,
-	// partial answers and their combination, and what is repeated with less
-	// evidence; 0 means 6, less than 0 no limit.
+	// AnswerCalls limits the other calls of a question: drafts, refining, partial
+	// answers and their combination, and repetitions with less evidence; 0 means
+	// 6, less than 0 no limit.
 	AnswerCalls int
-	// BudgetTokens is how many tokens all prompts of a question may have together, those
-	// of judges too: passages that it has no room for are not read. A call that is
-	// made again, since it failed, is not counted beforehand. 0 means no limit; with
-	// less than [LeastBudget] hardly a question can be asked.
+	// BudgetTokens limits the tokens in all prompts of a question together,
+	// including those for judges. Passages that do not fit are not read. Retries
+	// are not planned for. 0 means no limit; less than [LeastBudget] is too
+	// little for almost any question.
 	BudgetTokens int
 	// Parallel is how many judge calls run at a time; 0 means 12, so that
-	// judging takes one round trip. Use fewer for a server that handles one call
-	// after the other, where a waiting call can reach its time limit.
+	// judging takes one round trip. Use fewer for a server that handles calls
+	// one by one, since a waiting call can reach its time limit.
 	Parallel int
 
 	// ContextTokens is the model's context window: prompt and reply together.
 	// 0 means 4096. A margin of 15 % is left for foreign tokenizers.
 	ContextTokens int
 	// StepTokens is how many tokens of evidence go into one call, at least one
-	// whole passage: with 1 an answer is refined passage by passage. 0 means as
-	// many as the context window has room for.
+	// whole passage: 1 refines the answer passage by passage. 0 fills the
+	// context window.
 	StepTokens int
-	// MaxDraftTokens ends refining when the draft is longer; 0 means no limit
-	// but the context window.
+	// MaxDraftTokens ends refining when the draft is longer; 0 means that only
+	// the context window limits it.
 	MaxDraftTokens int
 	// Confidence is the least chance, 0 to 1, that a quoted sentence answers the
-	// question; below it there is no answer without a model. 0 means
-	// [DefaultConfidence], less than 0 no limit.
+	// question. Below it the question is unanswered. It applies to answers
+	// without a model. 0 means [DefaultConfidence], less than 0 no limit.
 	Confidence float64
 	// Count measures text in tokens; nil means ingest.CountTokens.
 	Count func(text string) int
@@ -132,19 +129,18 @@ const (
 	defaultParallel      = 12
 	defaultContextTokens = 4096
 
-	// LeastBudget is room for the instructions, a question of a few lines and a passage.
+	// LeastBudget is enough tokens for the instructions, a question of a few lines and a passage.
 	LeastBudget = 500
 
 	// DefaultConfidence is the least chance of an answer without a model.
 	DefaultConfidence = extract.DefaultConfidence
 )
 
-// Ask answers a question. Nothing happens before the sequence is ranged over,
-// and it can be ranged over once. An error ends it; a [*QuestionError] says
-// that the question itself is not valid. Once an answer exists there are no
-// more errors: later trouble leaves the answer, marked [Incomplete] if need be.
-// Breaking out of the range stops every call to a model at once, and nothing is
-// left running when the range ends.
+// Ask answers a question. The sequence is lazy and single-use. An error ends it;
+// a [*QuestionError] means that the question is not valid. After the first [Text]
+// there are no more errors: if something fails, the stream ends with [Incomplete].
+// Breaking out of the range stops every call to a model at once, and no
+// goroutine is left when the range ends.
 func (a *Answerer) Ask(ctx context.Context, q Question) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		r := &asking{Answerer: *a, caller: a.newCaller(yield, q.Recorder), question: q}
@@ -162,9 +158,9 @@ func (a *Answerer) Ask(ctx context.Context, q Question) iter.Seq2[Event, error] 
 	}
 }
 
-// An asking is one question while it is answered. It decides what happens in which
-// order: the finder searches, the gate decides what is read, and the strategy makes the
-// answer of that by the writing.
+// An asking is one question while it is answered. It controls the order of the steps:
+// the finder searches, the gate selects passages, and the strategy writes the answer
+// from them with the writing.
 type asking struct {
 	Answerer // for this question
 	*caller
@@ -225,7 +221,7 @@ func (r *asking) answerQuestion(ctx context.Context) error {
 	return r.quoteInstead(ctx, found, err)
 }
 
-// makeParts makes the parts, for a question that is to be searched for.
+// makeParts creates the finder, the gate and the writing.
 func (r *asking) makeParts(ctx context.Context) {
 	r.finder = r.newFinder(r.caller, r.question)
 	r.writing = r.newWriting(r.caller, r.finder)
@@ -243,7 +239,7 @@ func (r *asking) makeParts(ctx context.Context) {
 	r.setStyle()
 }
 
-// answerFrom judges the passages that were found, and answers from those it keeps.
+// answerFrom judges the passages that were found, and answers from the kept ones.
 func (r *asking) answerFrom(ctx context.Context, found []retrieve.Passage) error {
 	judged, err := r.gate.judgePassages(ctx, found)
 	if err != nil || r.stopped {
@@ -277,25 +273,24 @@ func (r *asking) answerFrom(ctx context.Context, found []retrieve.Passage) error
 // errNoAnswer reports that the passages do not hold the answer.
 var errNoAnswer = errors.New("the passages do not hold the answer")
 
-// allowsFallback reports whether an error of a model is one after which sentences may be
-// quoted.
+// allowsFallback reports whether sentences may be quoted after a model's error.
 func allowsFallback(ctx context.Context, err error) bool {
 	return ctx.Err() == nil && fallbackReason(err) != ""
 }
 
-// quoteInstead answers as without a model, since the model gave no answer.
+// quoteInstead answers without the model, which gave no answer.
 func (r *asking) quoteInstead(ctx context.Context, found []retrieve.Passage, why error) error {
 	r.emit(Fallback{Reason: fallbackReason(why), Err: why})
 	r.warn("the model gave no answer, so sentences of the documents are quoted: %s", why)
 	r.gate.kind, r.strategy = GateScore, &extracting
-	if err := r.finder.readPassages(ctx, found); err != nil { // a wider look has read others
+	if err := r.finder.readPassages(ctx, found); err != nil { // lookWider has read other passages
 		return err
 	}
 	return r.answerFrom(ctx, found)
 }
 
-// distrustModel has the question answered as without a model, since the model's answers
-// are not believed.
+// distrustModel makes the question one to be answered without a model, since the
+// model's answers are not trusted.
 func (r *asking) distrustModel() {
 	why := "the model did not pass its self-test (" + r.trust.Distrust + "), so sentences of the documents are quoted: " +
 		"select another --model, or believe this one with --no-self-test"
@@ -304,7 +299,8 @@ func (r *asking) distrustModel() {
 	r.Model, r.GateModel, r.Gate, r.strategy = nil, nil, GateScore, &extracting
 }
 
-// setStyle makes the question's style one that prompts can show.
+// setStyle sets the style that prompts show: made inert, and shortened to an eighth of
+// the context window.
 func (r *asking) setStyle() {
 	whole := strings.TrimSpace(prompt.Inert(r.Style + "\n" + r.question.Style))
 	if whole == "" || r.Model == nil {
@@ -312,8 +308,8 @@ func (r *asking) setStyle() {
 	}
 	r.writer.Style = strings.TrimSpace(r.writer.Fit(whole, r.writer.Window()/8))
 	if r.writer.Style != whole {
-		r.warn("the end of the wishes for the style of the answer was left out: they take %d tokens, and an eighth of "+
-			"the model's context window is the most: shorten them, or raise --context-tokens (%d now)",
+		r.warn("the end of the style of the answer was left out: it has %d tokens, and may take up an eighth of "+
+			"the model's context window: shorten it, or raise --context-tokens (%d now)",
 			r.writer.Count(whole), r.writer.ContextTokens)
 	}
 }
@@ -340,8 +336,8 @@ func (r *asking) checkQuestion() (err error) {
 	return err
 }
 
-// refuseAnswer ends the stream without an answer. Where passages were kept, it shows
-// what in them is nearest to the question.
+// refuseAnswer ends the stream without an answer. If passages were kept, it shows
+// their parts that are nearest to the question.
 func (r *asking) refuseAnswer(ctx context.Context, reason string, nearest []retrieve.Passage) (err error) {
 	e := Unanswered{
 		Reason: reason, Text: refusal(reason, r.question.Text), Closest: []Closest{},
@@ -364,7 +360,7 @@ func (r *asking) refuseAnswer(ctx context.Context, reason string, nearest []retr
 	return nil
 }
 
-// warnUnread says how many of the passages that were found are not read, and why.
+// warnUnread warns about passages that were found but not read, and says why.
 func (r *asking) warnUnread() {
 	const left = "of the passages that were found, %d could not be read: "
 	calls := 0

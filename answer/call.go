@@ -21,37 +21,37 @@ import (
 )
 
 // A caller makes the calls to models for one question, within its budget, and
-// adds up what they cost.
+// adds up their cost.
 type caller struct {
 	*output
 	writer   *prompt.Writer
-	recorder *replay.Recorder // nil where nothing is recorded
+	recorder *replay.Recorder // nil if nothing is recorded
 	summary  *Summary         // nil for a question
 	parallel int
 	started  time.Time
 
-	callLimit     int // calls that the question may cost, without those of judges; less than 0 for no limit
-	callsMade     int // of these
-	budget        int // tokens of all prompts; 0 for no limit
-	input         int // of these, written or planned
-	reservedShare int // one part in so many of what is left of them is not for the next prompt
+	callLimit     int // the most calls, except to judges; less than 0 for no limit
+	callsMade     int // calls made, except to judges
+	budget        int // the most tokens in all prompts; 0 for no limit
+	input         int // tokens in prompts written or planned so far
+	reservedShare int // 1/reservedShare of the tokens left is not for the next prompt
 	usage         Usage
 
-	verifying sync.WaitGroup // calls while an answer is written
+	verifying sync.WaitGroup // calls that run while an answer is written
 
-	promptCounts map[Prompt]int // verdicts asked for by the same prompt
+	promptCounts map[Prompt]int // verdicts requested with the same prompt
 
-	warnedShort int // about so many passages that are shortened
+	warnedShort int // the number of shortened passages in the last warning
 }
 
-// The parts of the budget that a prompt leaves: for marks that are longer than the sample,
-// and for the proof of the answer.
+// Values of reservedShare: for marks that are longer than the sample, and for the proof
+// of the answer.
 const (
 	sparedForMarks = 20
 	sparedForProof = 5
 )
 
-// newCaller returns what makes the calls of a question, which go to yield as events.
+// newCaller returns the caller of a question, whose events go to yield.
 func (a *Answerer) newCaller(yield func(Event, error) bool, recorder *replay.Recorder) *caller {
 	w := &prompt.Writer{
 		Templates: a.Prompts, ContextTokens: cmp.Or(a.ContextTokens, defaultContextTokens), Count: a.Count,
@@ -67,7 +67,7 @@ func (a *Answerer) newCaller(yield func(Event, error) bool, recorder *replay.Rec
 		if recorder == nil {
 			return strings.ToLower(rand.Text()[:8])
 		}
-		// The same request must get the same mark again when it is resumed.
+		// A resumed request must get the same mark, so that its prompt is found in the journal.
 		return recorder.Nonce(name, system, user)
 	}
 	c := &caller{
@@ -88,8 +88,8 @@ func (c *caller) writePrompt(role Role, s prompt.Slots) (Prompt, error) {
 	return Prompt{Role: role, System: system, User: user}, err
 }
 
-// promptOf is the name of the prompt of a role. The first call and the refining
-// ones of a summary have prompts of their own.
+// promptOf returns the name of a role's prompt. Summaries have their own prompts for
+// the first call and for refining.
 func (c *caller) promptOf(role Role) string {
 	if c.summary != nil {
 		switch role {
@@ -102,7 +102,7 @@ func (c *caller) promptOf(role Role) string {
 	return string(role)
 }
 
-// callsLeft is how many calls the budget still has.
+// callsLeft returns how many calls are left in the budget.
 func (c *caller) callsLeft() int {
 	if c.callLimit < 0 {
 		return math.MaxInt
@@ -110,13 +110,13 @@ func (c *caller) callsLeft() int {
 	return max(0, c.callLimit-c.callsMade)
 }
 
-// canAfford reports whether the budget has room for so many tokens more.
+// canAfford reports whether the budget has room for more tokens.
 func (c *caller) canAfford(tokens int) bool { return c.budget <= 0 || c.input+tokens <= c.budget }
 
-// leastTokens is how many tokens of the budget an answer to a question needs.
+// leastTokens returns how many tokens of the budget an answer needs at least.
 func (c *caller) leastTokens(question string) int { return LeastBudget + c.writer.Count(question) }
 
-// promptSize is the number of tokens of a prompt.
+// promptSize returns the number of tokens in a prompt.
 func (c *caller) promptSize(p Prompt) int { return c.writer.Size(p.System, p.User) }
 
 // addUsage adds the cost of calls to the usage, and returns it.
@@ -128,7 +128,7 @@ func (c *caller) addUsage(calls ...*call) (requests, tokens int) {
 			c.usage.JudgeCalls += k.requests()
 		} else {
 			spent := 0
-			if k.made { // more, where it was made again, or the server counts otherwise
+			if k.made { // retries, and the server's own count, may make it more than planned
 				spent = max(k.tokens.Prompt, k.planned)
 			}
 			c.input += spent - k.planned
@@ -144,8 +144,8 @@ func (c *caller) addUsage(calls ...*call) (requests, tokens int) {
 	return requests, tokens
 }
 
-// minCheckedPrompt is the shortest prompt, in tokens, whose count by the server
-// shows whether it was cut.
+// minCheckedPrompt is the length in tokens from which the server's count shows
+// whether the prompt was cut.
 const minCheckedPrompt = 300
 
 // warnCutPrompt warns once when the server has cut the prompt of a call.
@@ -172,7 +172,7 @@ func (c *caller) warnShortened() {
 		if c.budget > 0 && c.budget < most {
 			what, flag, most = "the budget of the question", "budget", c.budget
 		}
-		c.warn("the end of each passage that is longer than %s was left out (%d in all): --%s-tokens is %d", what, n, flag, most)
+		c.warn("passages longer than %s were cut off at the end (%d in all): --%s-tokens is %d", what, n, flag, most)
 	}
 	c.warnedShort = n
 }
@@ -183,7 +183,7 @@ func (c *caller) describeShortened() string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf("the ends of passages that are longer than the context window are not in it (%d of them)", n)
+	return fmt.Sprintf("it lacks the ends of %d passages that are longer than the context window", n)
 }
 
 // warnMissed warns that evidence was not read.
@@ -193,13 +193,13 @@ func (c *caller) warnMissed(why error) {
 	}
 }
 
-// emitUsage ends the stream with what the answer cost.
+// emitUsage ends the stream with the cost of the answer.
 func (c *caller) emitUsage() {
 	c.usage.Took = time.Since(c.started).Milliseconds()
 	c.emit(c.usage)
 }
 
-// A call is one request to a model, and what it cost.
+// A call is one request to a model, with its reply and its cost.
 type call struct {
 	prompt     Prompt
 	count      func(text string) int
@@ -207,19 +207,19 @@ type call struct {
 	repetition int // distinguishes calls with the same prompt
 	text       []byte
 	tokens     Tokens
-	planned    int  // tokens of its prompt, as part of the budget
+	planned    int  // tokens in its prompt that are already counted in the budget
 	made       bool // a model was called, or the journal had the reply
 	finish     string
-	yes        float64 // the chance of a yes; 0 where it is not known
-	// enough is set by the consumer of the reply when the rest does not matter:
-	// the call counts as complete although its reply is cut.
+	yes        float64 // the chance of a yes; 0 if unknown
+	// enough is set when the consumer needs no more of the reply: the call then
+	// counts as complete although its reply is cut.
 	enough  bool
-	unsaved error // why the journal does not have it
+	unsaved error // why the journal does not have the call
 }
 
 func (c *caller) newCall(p Prompt) *call {
 	k := &call{prompt: p, count: c.writer.Count, recorder: c.recorder}
-	if !p.Verdict { // whose tokens a judge reserves in the budget
+	if !p.Verdict { // a judge has reserved the tokens for a verdict
 		k.planned = c.promptSize(p)
 		c.input += k.planned
 	}
@@ -241,9 +241,8 @@ func (c *caller) newVerdictCall(role Role, s prompt.Slots) (*call, error) {
 
 var errUnfinished = errors.New("the reply ended without a finish reason")
 
-// pieces streams the reply, from the journal if that has it. The cost is known
-// when the stream ends or is left, and a complete call is in the journal by
-// then; the text does not wait for that.
+// pieces streams the reply, from the journal if that has it. When the stream ends or
+// the caller leaves it, the cost is known and a complete call has been saved.
 func (c *call) pieces(ctx context.Context, m Model) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		if c.loadReply(ctx) {
@@ -262,7 +261,7 @@ func (c *call) pieces(ctx context.Context, m Model) iter.Seq2[string, error] {
 	}
 }
 
-// requestReply asks the model for the reply, and reports whether the range was left.
+// requestReply asks the model for the reply, and reports whether the caller left the range.
 func (c *call) requestReply(ctx context.Context, m Model, yield func(string, error) bool) (left bool, err error) {
 	c.made = true
 	for piece, err := range m.Complete(ctx, c.prompt) {
@@ -281,11 +280,11 @@ func (c *call) requestReply(ctx context.Context, m Model, yield func(string, err
 			break
 		}
 	}
-	if c.finish == "" { // the server's report did not come
+	if c.finish == "" { // the server did not report its counts
 		c.tokens.Prompt += c.count(c.prompt.System) + c.count(c.prompt.User)
 		c.tokens.Completion += c.count(string(c.text))
 	}
-	// An empty reply is not saved: the next attempt may bring more.
+	// An empty reply is not saved, since the next attempt may succeed.
 	whole := (c.finish == "stop" || c.finish == "length") && len(bytes.TrimSpace(c.text)) > 0
 	if whole || left && c.enough {
 		c.saveReply(ctx)
@@ -293,7 +292,7 @@ func (c *call) requestReply(ctx context.Context, m Model, yield func(string, err
 	return left, nil
 }
 
-// requests is how many requests the call took, repeated ones included.
+// requests returns how many requests the call took, including retries.
 func (c *call) requests() int {
 	if !c.made {
 		return 0
@@ -301,21 +300,22 @@ func (c *call) requests() int {
 	return max(1, c.tokens.Requests)
 }
 
-// A savedReply is a complete call as a journal has it.
+// A savedReply is a complete call in the journal.
 type savedReply struct {
-	Text   []byte  `json:"text"`   // bytes: no encoding may change a prompt made of it
-	Finish string  `json:"finish"` // empty where the call was left because enough had come
+	Text   []byte  `json:"text"`   // bytes, so that JSON does not change invalid UTF-8
+	Finish string  `json:"finish"` // empty if enough of the reply had come and the call was stopped
 	Usage  Tokens  `json:"usage"`
 	Yes    float64 `json:"yes,omitempty"`
 }
 
-// key names the call in the journal.
+// key returns the key of the call in the journal.
 func (c *call) key() string {
 	p := c.prompt
 	return replay.Key(string(p.Role), p.System, p.User, strconv.Itoa(p.MaxTokens), strconv.Itoa(c.repetition))
 }
 
-// loadReply reads the reply from the journal; one that fails has nothing.
+// loadReply reads the reply from the journal, and reports whether it was there. A
+// journal that cannot be read counts as empty.
 func (c *call) loadReply(ctx context.Context) bool {
 	var s savedReply
 	ok, err := c.recorder.Load(ctx, c.key(), &s)
@@ -334,8 +334,8 @@ func (c *call) saveReply(ctx context.Context) {
 	}
 }
 
-// wordlessError returns the error of a reply that has ended with no text, or was cut before
-// any; nil for another, as one of nothing but labels that no passage has.
+// wordlessError returns the error for a reply that is empty, or was cut before its first
+// word. It returns nil for any other reply, even one of nothing but invented labels.
 func (c *call) wordlessError(text string) error {
 	switch {
 	case strings.TrimSpace(text) != "":
@@ -347,13 +347,13 @@ func (c *call) wordlessError(text string) error {
 	return nil
 }
 
-// callError says what a call was for that failed.
+// callError adds the role of a failed call to its error.
 func callError(role Role, err error) error {
 	return fmt.Errorf("asking the model (%s): %w", role, err)
 }
 
-// showReply makes the call and shows its reply piece by piece from where it is certain
-// to be an answer. It stops where it is certain to be none, or show returns false.
+// showReply makes the call and shows its reply piece by piece once it is certain to be
+// an answer. It stops once it is certain not to be one, or when show returns false.
 func (c *call) showReply(ctx context.Context, m Model, reply *replies.Held, show func(text string) bool) error {
 	for piece, err := range c.pieces(ctx, m) {
 		if err != nil {

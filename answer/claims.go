@@ -13,9 +13,9 @@ import (
 	"ibid/retrieve"
 )
 
-// quotesWhole reports whether a statement is one sentence of a passage, or one item or row, word
-// for word and from its first word to its last: in a part of a sentence an "only if" may be
-// missing, or its subject. quote is where the passage has these words.
+// quotesWhole reports whether a statement is a whole sentence, item or row of a passage, word for
+// word. A part of a sentence is not enough, since it may lack the subject or an "only if". quote
+// is the place of the words in the passage.
 func quotesWhole(passage, statement string, quote support.Quote) bool {
 	if quote.Verdict != support.Quoted {
 		return false
@@ -33,16 +33,16 @@ func quotesWhole(passage, statement string, quote support.Quote) bool {
 	return false
 }
 
-// withoutNumber returns a sentence without the signs of lists and the numbers before it.
+// withoutNumber removes list markers and section numbers before a sentence.
 func withoutNumber(text string) string {
 	return sectionNumber.ReplaceAllString(strings.TrimSpace(sentence.WithoutLead(text)), "")
 }
 
-// sectionNumber is the number of a section before its first sentence.
+// sectionNumber matches a section number before a sentence.
 var sectionNumber = regexp.MustCompile(`^\d+(?:\.\d+)+\.?\s+`)
 
-// refersBack reports whether a sentence that begins with a word, or without spaces is one, says
-// something about the subject of the sentence before, which may be another one in an answer.
+// refersBack reports whether the first word of a sentence (the whole sentence in scripts without
+// spaces) refers to the sentence before it, which may be a different one in an answer.
 func refersBack(word string) bool {
 	return leansOn[word] || leansUnspaced.MatchString(word)
 }
@@ -53,9 +53,10 @@ var (
 	leansUnspaced = regexp.MustCompile(`^(?:[它他她这那此其彼]|[これそ][れのちう]|否则|两者|มัน|เขา|นี่|นั่น|สิ่งนี้)`)
 )
 
-// hasInRow reports whether a sentence has the words of a short reply that says more than "No"
-// one after the other, or the reply is whole cells of a row: "Warranty: 3 years" where the row is
-// "Property: Warranty | Value: 3 years". "Answer:" before them is not one.
+// hasInRow reports whether a sentence has the words of a short reply in order and without gaps,
+// or the reply consists of whole cells of a row: "Warranty: 3 years" matches the row
+// "Property: Warranty | Value: 3 years". It ignores a leading "Answer:", and reports false for a
+// reply without content words, such as "No".
 func hasInRow(text, reply string) bool {
 	words := lowerWords(reply)
 	for len(words) > 1 && aboutAnswers[retrieve.Stem(words[0])] {
@@ -79,7 +80,7 @@ func hasInRow(text, reply string) bool {
 	if strings.Contains(phrase(lowerWords(text)), said) {
 		return true
 	}
-	var cells []string // that the reply has, with the names of their columns where it has these
+	var cells []string // the words of the cells in the reply, with their columns' names if it has them
 	for cell := range strings.SplitSeq(text, "|") {
 		_, value, _ := strings.Cut(cell, ": ")
 		for _, part := range []string{cell, value} {
@@ -92,15 +93,15 @@ func hasInRow(text, reply string) bool {
 	return phrase(cells) == said
 }
 
-// isOpening reports whether a text only prepares for an answer, as "Good question!" does, or
-// leads to a reference.
+// isOpening reports whether a text only prepares for an answer, like "Good question!", or
+// only points to a reference.
 func isOpening(text string) bool {
 	isContent := func(w string) bool { return !aboutAnswers[retrieve.Stem(w)] }
 	return sentence.Pointers(text) >= 0 || !slices.ContainsFunc(lowerWords(text), isContent)
 }
 
-// lowerWords returns the words of a text in lower case, without punctuation at their ends and
-// the signs of Markdown.
+// lowerWords returns the words of a text in lower case, without Markdown and without
+// punctuation around them.
 func lowerWords(text string) (words []string) {
 	for w := range strings.FieldsSeq(unmarked.Replace(strings.ToLower(text))) {
 		if w = strings.Trim(w, `.,;:!?"'“”„‘’«»()[]。，；：！？、`); w != "" {
@@ -112,7 +113,7 @@ func lowerWords(text string) (words []string) {
 
 var unmarked = strings.NewReplacer("*", "", "`", "", "|", " ", "’", "'")
 
-// isQuestion reports whether a text ends as a question.
+// isQuestion reports whether a text ends with a question mark.
 func isQuestion(text string) bool {
 	last, _ := utf8.DecodeLastRuneInString(strings.TrimRight(text, "*_\"'”’)` "))
 	return last == '?' || last == '？'
@@ -129,8 +130,8 @@ func stems(text string) map[string]bool {
 var aboutAnswers = stems(`good great excellent happy glad sure hello hi thanks help question answer list item follow following below above
 	overview summary detail information document passage source text example exception step note frage antwort folgende dokument`)
 
-// hasPredicate reports whether the words of a heading have a verb: an auxiliary, or one by its
-// form before an article or at the end.
+// hasPredicate reports whether the words of a heading have a verb: an auxiliary, a word in
+// "-ed" or "-s" before an article, or a last word in "-ed".
 func hasPredicate(words []string) bool {
 	for i, w := range words[1:] {
 		past := strings.HasSuffix(w, "ed")

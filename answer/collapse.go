@@ -5,10 +5,10 @@ import (
 	"fmt"
 )
 
-// A Budget measures what goes into one prompt, in tokens: n parts take
+// A Budget limits the size of one prompt, in tokens: n parts take
 // Overhead + the sum of their sizes + Separator·(n−1).
 type Budget struct {
-	Limit     int // the most that fits
+	Limit     int // the largest prompt
 	Overhead  int
 	Separator int
 }
@@ -78,20 +78,20 @@ func (b Budget) Group(tokens []int) ([][]int, error) {
 type Part struct {
 	Text   string
 	Tokens int
-	// Labels are those of the passages that it is based on, cited or not.
+	// Labels are the labels of the passages that it is based on, cited or not.
 	Labels []int
 
 	cited []int // labels in the text
-	steps []int // that made it
+	steps []int // the steps that made it
 	whole bool  // its end is not missing
-	rated Rated // by map-rerank
+	rated Rated // only in map-rerank
 }
 
-// Reduce collapses groups of parts until all of them fit the budget together,
-// and returns the result. collapse returns one part for each group, in order;
-// Reduce sets its labels. maxRounds 0 allows any number of rounds as long as
-// each makes the whole shorter. A [*ReduceError] comes with the parts as they
-// were before the round that failed; an error of collapse is returned as it is.
+// Reduce collapses groups of parts until all parts fit the budget together, and
+// returns them. collapse returns one part for each group, in order; Reduce sets
+// its labels. If maxRounds is 0, Reduce goes on as long as each round makes the
+// parts shorter. With a [*ReduceError] it returns the parts before the failed
+// round. Errors of collapse are returned unchanged.
 func (b Budget) Reduce(parts []Part, maxRounds int, collapse func(groups [][]Part) ([]Part, error)) ([]Part, error) {
 	for round := 0; len(parts) > 0 && b.size(tokensOf(parts)...) > b.Limit; {
 		if maxRounds > 0 && round == maxRounds {

@@ -18,28 +18,28 @@ import (
 	"ibid/retrieve"
 )
 
-// A comparer compares the statements of an answer with the question, and with the
-// passages that the answer is from.
+// A comparer compares the statements of an answer with the question and with the
+// answer's passages.
 type comparer struct {
 	*finder
-	ctx      context.Context // of the strategy that writes
+	ctx      context.Context // the strategy's
 	passages []retrieve.Passage
 	prover   support.Prover
 	best     int // the label of the passage that Ibid would quote first without a model; 0 for none
 }
 
-// A finding is what code finds about a statement.
+// A finding is the result of comparing a statement with passages.
 type finding struct {
 	quotes     []support.Quote // by passage
 	nearest    []int           // the labels that it cites, or of all passages; the best first
-	supported  bool            // by what it cites, or by the passage found for it
-	foundLabel int             // the label of that
+	supported  bool            // by the passages that it cites, or by the one found for it
+	foundLabel int             // the label of the passage found for it; 0 if it cites some
 	idle       []int           // cited labels that add nothing
 	verbatim   bool            // it is a whole sentence of the passage that Ibid would quote first
 }
 
-// findSupport compares a statement with the passages that it cites, or with all if it
-// cites none.
+// findSupport compares a statement with the passages that it cites, or with all passages
+// if it cites none.
 func (c *comparer) findSupport(u statement.Unit) finding {
 	f := finding{quotes: make([]support.Quote, len(c.passages)), nearest: u.Labels()}
 	cited := len(f.nearest) > 0
@@ -65,7 +65,7 @@ func (c *comparer) findSupport(u statement.Unit) finding {
 	if cited && len(f.nearest) > 1 && slices.ContainsFunc(f.nearest, weak) {
 		together := c.prover.Join(u.Plain, evidence)
 		joined := together.Support >= support.Threshold && !slices.ContainsFunc(f.nearest, func(label int) bool {
-			return f.quotes[label-1].Verdict == support.Quoted // which needs no other
+			return f.quotes[label-1].Verdict == support.Quoted // it needs no other passage
 		})
 		f.supported = f.supported || joined
 		for i, label := range f.nearest {
@@ -90,9 +90,9 @@ func isShort(u statement.Unit) bool {
 	return u.Kind == statement.Aside || few && !u.IsListed()
 }
 
-// findShort compares a few words with a passage as the answer to the question, since they
-// do not say what they are about. The passage bears them out if a sentence has them word
-// for word, the better the more words of the question it has.
+// findShort compares a short statement with a passage. Since its words do not say what they
+// are about, it is compared together with the question. A sentence supports it if it has its
+// words verbatim, and the more strongly the more of the question it has.
 func (c *comparer) findShort(plain string, passage support.Passage) support.Quote {
 	q := c.prover.Find(c.standalone+" "+plain, passage)
 	q.Support, q.Verdict = q.Support/2, support.Weak
@@ -107,10 +107,10 @@ func (c *comparer) findShort(plain string, passage support.Passage) support.Quot
 	return q
 }
 
-// How the encoder's second score of a quote moves the log-odds of its support: by
-// comparedWeight for each unit above comparedMiddle. WiCE's claims have an AUROC of .841
-// and .878 with it, and of .828 and .872 without, one half and the other. Only quotes from
-// leastCompared up, which nothing contradicts, are compared, and so many of them.
+// The encoder's second score of a quote adds comparedWeight·(score − comparedMiddle) to the
+// log-odds of its support. On the two halves of WiCE's claims it raises the AUROC from .828 to
+// .841 and from .872 to .878. At most mostCompared quotes get a second score, and only with a
+// support of at least leastCompared.
 const (
 	comparedWeight = 3
 	comparedMiddle = .65
@@ -118,7 +118,8 @@ const (
 	mostCompared   = 8
 )
 
-// addSecondScores adds what the encoder says to the supports of a statement that cites nothing.
+// addSecondScores adjusts the support of quotes, for a statement that cites no passage, by the
+// encoder's scores.
 func (c *comparer) addSecondScores(plain string, quotes []support.Quote) {
 	var near []*support.Quote
 	var texts []string
@@ -146,8 +147,8 @@ func (c *comparer) addSecondScores(plain string, quotes []support.Quote) {
 	}
 }
 
-// excerpt is the most tokens of a passage that the judge is shown, where its quote
-// is not longer.
+// excerpt is the most tokens of a passage that the judge is shown, unless the quote
+// is longer.
 const excerpt = 80
 
 // excerpt returns the part of a passage around a quote.
@@ -163,9 +164,9 @@ func (c *comparer) excerpt(label int, quote support.Span) prompt.Evidence {
 	return prompt.NewEvidence(label, passage)
 }
 
-// statesSomething reports whether a unit before another one is to be proved: all but code and
-// quotes, offers and openings, questions and leads that say no more than the question does. A
-// lead that ends in a colon is proved with what it announces.
+// statesSomething reports whether a unit must be proved. It is false for code and quotes, offers
+// and openings, and for questions and leads that say no more than the question does. A lead that
+// ends in a colon is proved with the next unit.
 func (c *comparer) statesSomething(u, next statement.Unit) bool {
 	switch {
 	case u.Kind == statement.Claim:
@@ -189,8 +190,8 @@ func (c *comparer) statesSomething(u, next statement.Unit) bool {
 	}
 }
 
-// wordsWithoutCounts returns the words of a unit. Of one that introduces a list it leaves
-// out the numbers of items, as in "the 2 steps", and those in names, as in "R5".
+// wordsWithoutCounts returns the words of a unit. If it introduces a list, numbers of items,
+// such as "2" in "the 2 steps", and names with digits, such as "R5", are left out.
 func wordsWithoutCounts(u, next statement.Unit) string {
 	if u.Kind != statement.Lead || u.IsHeading() || !next.IsListed() {
 		return u.Plain
@@ -207,9 +208,9 @@ func wordsWithoutCounts(u, next statement.Unit) string {
 	return strings.Join(words, " ")
 }
 
-// newWords counts the content words of a text that are neither in the question nor about
-// answers. In a script without spaces it estimates them by the pairs of characters: three
-// a word in Chinese and in the Kanji and Katakana of Japanese, and five in Thai.
+// newWords counts the content words of a text that are neither in the question nor in
+// aboutAnswers. In scripts without spaces it counts pairs of characters: three make a word
+// in Chinese, Kanji and Katakana, five in Thai.
 func (c *comparer) newWords(text string) (n int) {
 	asked, terms := stems(c.standalone), retrieve.Terms(text)
 	for stem := range stems(text) {

@@ -23,7 +23,7 @@ const condenseTokens = 256
 // turnTokens is what a turn costs in a prompt in addition to its text.
 const turnTokens = 4
 
-// A rewriter has a model write other versions of a question.
+// A rewriter asks a model for other versions of a question.
 type rewriter struct {
 	*caller
 	model      Model
@@ -31,8 +31,8 @@ type rewriter struct {
 	noFallback bool
 }
 
-// condenseQuestion rewrites a follow-up as a standalone question, by rule without a model: in is
-// what the rule searches. When the model fails, the question stays as it is.
+// condenseQuestion rewrites a follow-up as a standalone question. If no model is set it uses a
+// rule, which may search in. If the model fails, the question is unchanged.
 func (r *rewriter) condenseQuestion(ctx context.Context, q Question, in Retriever) (string, error) {
 	r.writer.Question = q.Text
 	if len(q.History) == 0 {
@@ -57,9 +57,9 @@ func (r *rewriter) condenseQuestion(ctx context.Context, q Question, in Retrieve
 	return cmp.Or(standalone, q.Text), err
 }
 
-// foundTogether reports whether the passage found first for a whole question has as many
-// terms of the short one in it as the passage found first for that has. A short question
-// of several terms, all of them in one passage, needs no others.
+// foundTogether reports whether the best passage for a whole question has at least as many terms
+// of the short question as the best passage for the short one. It is false if the short question
+// has several terms and one passage has them all: the question then needs no further words.
 func foundTogether(ctx context.Context, in Retriever, question, whole string, filter retrieve.Filter) (bool, error) {
 	terms, has := retrieve.Terms(question), [2]int{}
 	for i, text := range []string{question, whole} {
@@ -79,9 +79,9 @@ func foundTogether(ctx context.Context, in Retriever, question, whole string, fi
 	return has[1] >= has[0] && (len(terms) == 1 || has[0] < len(terms)), nil
 }
 
-// translateQuestion asks the model for the question in the language of the documents, in
-// which it is searched for, unless it has translated the same question before. The
-// answer keeps the language of the question. It is empty if the model fails.
+// translateQuestion returns the question in the language of the documents, to search with: from
+// the known translations, or else from the model. The answer keeps the question's language. It
+// returns "" if the model fails.
 func (r *rewriter) translateQuestion(ctx context.Context, question, language string) (string, error) {
 	p, err := r.writePrompt(RoleTranslate, prompt.Slots{Language: language})
 	if err != nil || !r.canAfford(r.promptSize(p)+r.leastTokens(question)) {
@@ -93,14 +93,14 @@ func (r *rewriter) translateQuestion(ctx context.Context, question, language str
 		c := r.newCall(p)
 		if !c.loadReply(ctx) {
 			c.text, c.finish = []byte(kept.(string)), "stop"
-			c.saveReply(ctx) // so that a resumed answer searches for the same
+			c.saveReply(ctx) // so that a resumed answer searches with the same text
 		}
 		r.addUsage(c)
 		return findQuestion(string(c.text)), nil
 	}
 	q, err := r.rewordQuestion(ctx, p)
 	if q != "" && q != question {
-		if known.count.Add(1)%256 == 0 { // so many at most
+		if known.count.Add(1)%256 == 0 { // the store is full
 			known.kept.Clear()
 		}
 		known.kept.Store(key, q)
@@ -115,8 +115,8 @@ type Translations struct {
 	count atomic.Int64
 }
 
-// rewordQuestion returns the model's other version of the question: the first line of its
-// reply. It is empty, with a warning, where the model fails or the version is too long.
+// rewordQuestion returns the model's version of the question: the first line of its reply. If
+// the model fails or the version is too long, it warns and returns "".
 func (r *rewriter) rewordQuestion(ctx context.Context, p Prompt) (string, error) {
 	c := r.newCall(p)
 	err := c.readWhole(ctx, r.model)
@@ -128,7 +128,7 @@ func (r *rewriter) rewordQuestion(ctx context.Context, p Prompt) (string, error)
 		return "", err
 	}
 	reply := string(c.text)
-	if c.finish == "length" { // only lines that have ended
+	if c.finish == "length" { // the last line is cut
 		reply = reply[:strings.LastIndexByte(reply, '\n')+1]
 	}
 	q := findQuestion(reply)
@@ -145,9 +145,9 @@ func (r *rewriter) rewordQuestion(ctx context.Context, p Prompt) (string, error)
 	return q, nil
 }
 
-// latestTurns are the turns of the history that fit half of the window, or less
-// where the question is long, next to a reply of the given length, and leave room for
-// an answer in the budget.
+// latestTurns returns the latest turns of the history that fit half of the context window, or
+// less if the question and a reply of the given length leave less, or if the budget needs
+// room for the answer.
 func (r *rewriter) latestTurns(q Question, length int) ([]prompt.Turn, error) {
 	w := r.writer
 	overhead, err := w.Overhead(prompt.Condense, 0)
@@ -169,12 +169,12 @@ func (r *rewriter) latestTurns(q Question, length int) ([]prompt.Turn, error) {
 	return turns, nil
 }
 
-// preamble is what models write before the question.
+// preamble matches the words that models write before the question.
 var preamble = regexp.MustCompile(`(?i)^[*_#\s]*(?:(?:sure|certainly|of course|okay|ok|here)\b[^:?]*:|` +
 	`(?:the )?(?:standalone |rewritten |rephrased |translated )?question(?: in \p{L}+)?:)[*_\s]*`)
 
-// findQuestion finds the question in the reply to condense.tmpl or translate.tmpl: the first line
-// with words of its own, without what models put around it.
+// findQuestion returns the question in the reply to condense.tmpl or translate.tmpl: the first line
+// that is not just a preamble, without the preamble and the quotes around it.
 func findQuestion(reply string) string {
 	for line := range strings.Lines(reply) {
 		line = trimQuotes(preamble.ReplaceAllString(trimQuotes(line), ""))

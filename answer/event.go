@@ -9,17 +9,18 @@ import (
 // An Event is one thing that happened while a question was answered. Events
 // are small values, safe to keep; Kind is the name on the wire.
 //
-// The order of a stream: Retrieved, then Judged for each passage looked at,
-// then Kept, then Draft, Stepped, Revision and Text, or Unanswered; Usage last. A wider look
-// comes after Stepped: Judged and Kept again, which replaces the labels, none of
-// which has been shown. Warning may come anywhere. After the first Text, text is only ever appended. A stream that
-// fails after its first Text ends with Incomplete and Usage.
+// A stream has Retrieved, then Judged for each passage, then Kept, then Draft,
+// Stepped, Revision and Text, or Unanswered, and Usage last. If the first passages
+// hold no answer, Retrieved, Judged and Kept may come again after Stepped; the new
+// labels replace the old ones, which have not been shown. Warning may come
+// anywhere. After the first Text, text is only appended. A stream that fails after
+// its first Text ends with Incomplete and Usage.
 type Event interface{ Kind() string }
 
 // Retrieved lists the passages that were found, best first.
 type Retrieved struct {
-	// Question is the standalone question that was searched for. Reworded says that it
-	// is not the one that was asked.
+	// Question is the standalone question that was searched for. Reworded reports
+	// whether it differs from the original.
 	Question string             `json:"question"`
 	Reworded bool               `json:"reworded,omitempty"`
 	Passages []retrieve.Passage `json:"passages"`
@@ -37,14 +38,14 @@ type Judged struct {
 	Reason   string          `json:"reason"`
 	Chance   float64         `json:"chance"` // estimated probability of being on topic, 0 to 1
 	Scores   retrieve.Scores `json:"scores"`
-	Calls    int             `json:"calls"` // requests to a model spent on it, repeated ones included
+	Calls    int             `json:"calls"` // requests to a model, including retries
 	Tokens   int             `json:"tokens"`
-	// Wider says that the passage was read in a wider look, after no answer was
-	// found in the others: whatever its chance is.
+	// Wider says that the passage was read, whatever its chance, because the first
+	// passages held no answer.
 	Wider bool `json:"wider,omitempty"`
 }
 
-// A Decision is what a gate decided on a passage.
+// A Decision is a gate's decision on a passage.
 type Decision string
 
 // The decisions. Only Irrelevant skips a passage.
@@ -56,14 +57,14 @@ const (
 )
 
 // Kept fixes the labels: Passages[i] is evidence [i+1] in every prompt and in
-// every Draft and Text of this answer. It is for the citation filter and for
-// those who show the text; clients get no such event.
+// every Draft and Text of this answer. It is for package cite and is not sent to
+// clients.
 type Kept struct {
 	Passages []retrieve.Passage
 }
 
-// Draft is a version of the answer that a later step may still improve. What the last
-// step makes of it comes as Revision, and as Text when it is whole.
+// Draft is a piece of a version of the answer that a later step may still improve. The
+// last step's version comes as Revision, and as Text once it is complete.
 type Draft struct {
 	Step int `json:"step"` // 1-based
 	// Text is the next piece of the draft, with the labels as the model wrote them.
@@ -75,8 +76,8 @@ type Draft struct {
 	Final bool `json:"final,omitempty"`
 }
 
-// Revision is the next piece of what the last step makes of the draft, proved, while it
-// is written. Whole, it comes as Text too; if it is cut, the draft before it is the answer.
+// Revision is the next piece of the last step's version of the answer, already proved.
+// Once complete, the version comes as Text too; if it is cut, the last draft is the answer.
 type Revision struct {
 	Step int `json:"step"`
 	// Text is the next piece, as in Text.
@@ -89,38 +90,38 @@ type Revision struct {
 // "[1](id=1)" cite Kept.Passages[0].
 type Text struct {
 	Text string `json:"text"`
-	// Plain is set on all pieces of an answer or on none. It says that they are words
-	// of documents, in which nothing is Markdown but the "- " and "1. " of list items and
+	// Plain is set on all pieces of an answer or on none. It says that they are quoted
+	// from documents; their only Markdown is the "- " and "1. " of list items and
 	// fenced code.
 	Plain bool `json:"plain,omitempty"`
 }
 
-// Stepped says how a step, one call to the model, ended, or why kept passages
-// went into none.
+// Stepped says how a step, one call to the model, ended, or why kept passages were
+// not used in any step.
 type Stepped struct {
 	Step int  `json:"step"` // 1-based; 0 for passages that went into no step
 	Role Role `json:"role,omitempty"`
-	// Passages are the ids of the chunks that the step used, or that went into
-	// none; Labels are the labels of those that have one.
+	// Passages are the ids of the chunks that the step used, or that were not used.
+	// Labels are their labels, if they have any.
 	Passages []string `json:"passages"`
 	Labels   []int    `json:"labels"`
 	// From are the steps whose results this one used.
 	From []int `json:"from,omitempty"`
-	// Changed reports whether the step changed the answer or, where each step
-	// makes a part of the answer, whether it made one.
+	// Changed reports whether the step changed the answer or, if each step makes a
+	// part of the answer, whether it made one.
 	Changed bool `json:"changed"`
-	// Reason says why not: "model_error", "empty_reply", "meta_remark" (the
-	// model said that nothing changes), "same", "no_answer", "unproved" (no statement
-	// of the reply has a source and is proved) or "cut" (the
-	// reply was cut off, and a whole answer existed); for passages without a
-	// step "answer_too_long", "budget" (of tokens, or the context window), "calls" (a question
-	// has only so many) or "deferred" (it is read if the others hold no answer).
+	// Reason says why not: "model_error", "empty_reply", "meta_remark" (the model
+	// said that nothing changes), "same", "no_answer", "unproved" (no statement of the
+	// reply is proved and has a source) or "cut" (the reply was cut off, and a
+	// complete answer existed). For passages without a step it is "answer_too_long",
+	// "budget" (of tokens, or the context window), "calls" (their limit was reached)
+	// or "deferred" (they are read only if the first passages hold no answer).
 	Reason string `json:"reason,omitempty"`
-	// Invented are labels that the reply cites and that the model was never
-	// shown, even if the reply was not used.
+	// Invented are labels that the reply cites although the model was never shown
+	// them. They are listed even if the reply was not used.
 	Invented []int `json:"invented"`
-	// Lost are labels of the answer before, or of the parts, that the result no
-	// longer cites; none where the step changed nothing.
+	// Lost are labels of the previous answer, or of the parts, that the result no
+	// longer cites. It is empty if the step changed nothing.
 	Lost []int `json:"lost"`
 }
 
@@ -130,17 +131,17 @@ type Verified struct {
 	Verdict   Outcome `json:"verdict"`
 	// By is "code", "model", or "unjudged" (without budget, time or a usable judge).
 	By string `json:"by"`
-	// Found is the label of the passage that bears out a statement which cited
-	// none, by code or by the judge's yes: it was added. Idle are labels that were removed, since their passages
-	// add nothing to those of the others.
+	// Found is the label added to a statement without one: a passage supports it,
+	// according to code or to the judge. Idle are labels that were removed because
+	// their passages added no support.
 	Found  int   `json:"found,omitempty"`
 	Idle   []int `json:"idle,omitempty"`
-	Calls  int   `json:"calls"` // requests to a model spent on it, repeated ones included
+	Calls  int   `json:"calls"` // requests to a model, including retries
 	Tokens int   `json:"tokens"`
-	// Quotes are those of the passages that it cites, the one that was found too, by label.
+	// Quotes are the quotes from the passages that it cites, Found included, by label.
 	Quotes map[int]support.Quote `json:"-"`
-	// Plain marks a statement that is shown as it is, where no judge is asked. Package cite
-	// uses its quotes and does not pass the event on.
+	// Plain marks a statement that is shown unchanged because no judge is set. Package
+	// cite uses its quotes and does not pass the event on.
 	Plain bool `json:"-"`
 }
 
@@ -157,16 +158,16 @@ const (
 // Unanswered says that the documents do not answer the question, or may not.
 type Unanswered struct {
 	// Reason is "nothing_found", "nothing_relevant", "no_answer" (passages were
-	// kept, and none has the answer) or "small_talk" (nothing was asked, and nothing
-	// searched).
+	// kept, but none has the answer) or "small_talk" (the text asks nothing, so
+	// nothing was searched).
 	Reason string `json:"reason"`
 	// Text is the sentence to show, in the language of the question if it is
-	// one of some sixteen, else in English.
+	// one of about sixteen, else in English.
 	Text string `json:"text"`
-	// Nearest are the nearest misses, best first, three at most.
+	// Nearest are the nearest passages, best first, three at most.
 	Nearest []retrieve.Passage `json:"nearest"`
-	// Closest are the parts of the kept passages that are nearest to the question,
-	// word for word, best first, three at most; none where nothing was kept.
+	// Closest are the verbatim parts of the kept passages that are nearest to the
+	// question, best first, three at most; empty if no passage was kept.
 	Closest []Closest `json:"closest"`
 }
 
@@ -181,9 +182,9 @@ type Closest struct {
 	Start   int    `json:"start"` // in bytes of the document's text
 	End     int    `json:"end"`
 	Text    string `json:"text"`
-	// Marks are the best words of the nearest sentence, in bytes of Text.
+	// Marks are the ranges of the best words of the nearest sentence in Text.
 	Marks []Mark `json:"marks"`
-	// Passage is the one that the part is from.
+	// Passage is the passage that the part is from.
 	Passage retrieve.Passage `json:"-"`
 }
 
@@ -193,8 +194,8 @@ type Mark struct {
 	End   int `json:"end"`
 }
 
-// Fallback says that the model gave no answer, and that sentences are quoted as
-// without one. Judged and Kept come again after it.
+// Fallback says that the model gave no answer, so sentences are quoted instead.
+// Judged and Kept come again after it.
 type Fallback struct {
 	// Reason is "model_unreachable", "model_timeout" (before the first word),
 	// "model_rejected" (the server refuses the key, the model's name or the request),
@@ -202,7 +203,7 @@ type Fallback struct {
 	// "model_failed" (it replies with an error, or with something that is not a reply) or
 	// "model_untrusted" (it did not pass its self-test).
 	Reason string `json:"reason"`
-	Err    error  `json:"-"` // of the model, for a log
+	Err    error  `json:"-"` // the model's error, for the log
 }
 
 // Incomplete says that the text ends before the answer did.
@@ -210,20 +211,20 @@ type Incomplete struct {
 	Reason string `json:"reason"`
 }
 
-// Warning is trouble that did not stop the answer.
+// Warning reports a problem that did not stop the answer.
 type Warning struct {
 	Message string `json:"message"`
 }
 
-// Usage is what the answer cost.
+// Usage is the cost of the answer.
 type Usage struct {
-	Calls            int   `json:"calls"` // requests to models, repeated ones included
+	Calls            int   `json:"calls"` // requests to models, including retries
 	JudgeCalls       int   `json:"judge_calls"`
 	PromptTokens     int   `json:"prompt_tokens"`
 	CompletionTokens int   `json:"completion_tokens"`
 	ReasoningTokens  int   `json:"reasoning_tokens,omitempty"`
-	Looked           int   `json:"looked"`  // passages looked at
-	Used             int   `json:"used"`    // passages that went into the answer
+	Looked           int   `json:"looked"`  // passages considered
+	Used             int   `json:"used"`    // passages in the prompts for the answer
 	Took             int64 `json:"took_ms"` // milliseconds
 }
 

@@ -13,11 +13,10 @@ import (
 	"ibid/retrieve"
 )
 
-// followUp makes a question that needs the ones before it a standalone one by rule:
-// with the content words of the last answered one that it lacks, and of the heading path
-// that was cited if that has few. Any other question is returned unchanged. A short question
-// may need them or not: together reports whether the documents have what it asks for next to
-// what was asked before.
+// followUp rewrites a follow-up question as a standalone one by rule. It appends the content words
+// of the last answered question and, if that has few, of citedUnder, the heading path that its
+// answer cited. Any other question is returned unchanged. For a short question it is uncertain
+// whether it is a follow-up: then together decides whether to append the words.
 func followUp(question string, history []Turn, citedUnder string, together func(question, whole string) (bool, error)) (string, error) {
 	before := ""
 	turns := append(slices.Clip(history), Turn{Role: "user", Content: question})
@@ -44,11 +43,11 @@ func followUp(question string, history []Turn, citedUnder string, together func(
 	return before, nil
 }
 
-// isRefusal reports whether a reply says that the documents do not answer, or only greets.
+// isRefusal reports whether a reply is a refusal or a reply to small talk.
 func isRefusal(reply string) bool {
 	for _, said := range sentences {
 		for _, text := range said {
-			if strings.HasPrefix(strings.TrimSpace(reply), text) { // closest passages may follow
+			if strings.HasPrefix(strings.TrimSpace(reply), text) { // the closest passages may follow it
 				return true
 			}
 		}
@@ -56,12 +55,12 @@ func isRefusal(reply string) bool {
 	return false
 }
 
-// fewWords is the number of content words from which a question says enough of its
-// subject: then only the names of the one before are carried.
+// fewWords is the number of content words with which a question says enough about its
+// subject. To such a question only names are appended.
 const fewWords = 3
 
-// completeQuestion adds to a question the content words of the one before where it may be
-// elliptic, and reports whether it is.
+// completeQuestion appends the content words of the question before if the question may be
+// elliptic, and reports whether it certainly is.
 func completeQuestion(question, before string) (whole string, elliptic bool) {
 	elliptic, short := isElliptic(question, before)
 	if before == "" || !elliptic && !short {
@@ -76,11 +75,11 @@ func completeQuestion(question, before string) (whole string, elliptic bool) {
 			has = append(has, retrieve.Terms(word)...)
 		}
 	}
-	common := func(word string) bool { // the first word has a capital too
+	common := func(word string) bool { // the capital of the first word makes no name
 		return !strings.ContainsFunc(word, unicode.IsUpper) || strings.HasPrefix(strings.TrimLeft(before, marks), word)
 	}
 	if names := slices.DeleteFunc(slices.Clone(carried), common); len(names) > 0 && countWords(question, before) >= fewWords {
-		carried = names // the question says enough of the rest
+		carried = names
 	}
 	if whole := question + " " + strings.Join(carried, " "); len(carried) > 0 && len(whole) <= MaxQuestionBytes {
 		return whole, elliptic
@@ -88,7 +87,7 @@ func completeQuestion(question, before string) (whole string, elliptic bool) {
 	return question, false
 }
 
-// marks are around words.
+// marks are the punctuation around words.
 const marks = "?？¿¡!.,;"
 
 var numbers = regexp.MustCompile(`\d+`)
@@ -96,9 +95,10 @@ var numbers = regexp.MustCompile(`\d+`)
 //go:embed followups.txt
 var followUpTable string
 
-// followUpWords are the words by which a question goes on from the last one, by
-// language: openings begin it, references mean something in the last one, except in idle phrases. Amounts, of
-// all languages, ask for a number without saying of what. In a verbless language "who director?" is whole.
+// followUpWords are the words that mark a follow-up question, by language. Openings begin it;
+// references refer to the last question, except in idle phrases. In a verbless language "who
+// director?" is a complete question. amounts, in all languages together, are words that ask for a
+// number without naming the things to count.
 var followUpWords, amounts = readFollowUps()
 
 type followUpSet struct {
@@ -133,11 +133,11 @@ func readFollowUps() (map[string]followUpSet, map[string]bool) {
 	return words, amounts
 }
 
-// isElliptic reports whether a question cannot be understood alone: it has no content
-// word, it has less than four and begins with "and" or the like or has a pronoun, or less
-// than six and both. A longer question has what its pronoun means: of the questions of SQuAD, 14 in 100
-// have one, and 1 in 100 is elliptic by this rule. One with less than three is short, also
-// with a question word after the "and", as in "And who is the director?".
+// isElliptic reports whether a question cannot be understood alone. It is elliptic if it has no
+// content word, fewer than four and an opening ("and") or a pronoun, or fewer than six and both. In
+// a longer question the pronoun usually refers to the question itself: 14 % of SQuAD's questions
+// have a pronoun, and this rule takes 1 % for elliptic. short reports whether it has fewer than
+// three content words, as in "And who is the director?".
 func isElliptic(question, before string) (elliptic, short bool) {
 	lower := " " + strings.Join(strings.FieldsFunc(strings.ToLower(question), func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsNumber(r) && !unicode.IsMark(r)
@@ -161,7 +161,7 @@ func isElliptic(question, before string) (elliptic, short bool) {
 	return own == 0 || asks || own < 4 && (opens || refers) || own < 6 && opens && refers, own < fewWords
 }
 
-// spaceAround returns what is around a phrase in a text: a space, if its script has any.
+// spaceAround returns the separator around a phrase: a space, or "" in scripts without spaces.
 func spaceAround(phrase string) string {
 	if first, _ := utf8.DecodeRuneInString(phrase); marker.IsUnspaced(first) {
 		return ""
@@ -169,9 +169,9 @@ func spaceAround(phrase string) string {
 	return " "
 }
 
-// countWords counts the content words of a question, which is next to another one; 0 if
-// all are amounts. In scripts without spaces two terms, which are pairs of characters,
-// count as one word.
+// countWords counts the content words of a question; previous helps to tell its language. It
+// returns 0 if all are amounts. In scripts without spaces a term is a pair of characters, and
+// two terms count as one word.
 func countWords(question, previous string) int {
 	if strings.ContainsFunc(question, marker.IsUnspaced) {
 		return len(retrieve.Terms(question)) / 2
@@ -183,8 +183,8 @@ func countWords(question, previous string) int {
 	return len(words)
 }
 
-// contentWords are the words of a question that say something of its subject. A short
-// one may have too few words to tell its language, and the one before it has more.
+// contentWords returns the words of a question that are search terms. previous helps to tell
+// the language of a short question.
 func contentWords(question, previous string) []string {
 	terms := retrieve.Terms(previous + " " + question)
 	return slices.DeleteFunc(strings.Fields(question), func(word string) bool {

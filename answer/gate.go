@@ -16,18 +16,18 @@ type GateKind string
 
 // The kinds of gate.
 const (
-	// GateAuto decides by the calibrated chance before an answer is written, and
-	// reads further passages when the model finds none in these.
+	// GateAuto decides by the calibrated chance. Further passages are read if the
+	// model finds no answer in the kept ones.
 	GateAuto  GateKind = "auto"
-	GateScore GateKind = "score" // as GateAuto, and no model ever judges anything
-	GateModel GateKind = "model" // every passage by a model
-	// GateBoth decides the clear cases by the chance, the others by a model. No
-	// passage in another language than the question's is clearly off topic.
+	GateScore GateKind = "score" // like GateAuto, but no model judges statements either
+	GateModel GateKind = "model" // a model judges every passage
+	// GateBoth decides clear cases by the chance; a model judges the remaining ones.
+	// A passage in another language than the question is never clearly off topic.
 	GateBoth GateKind = "both"
 	GateOff  GateKind = "off" // every passage is kept
 )
 
-// Between these chances of being on topic, the gate "both" calls the model. Where no
+// Between these chances of being on topic, the gate "both" calls the model. If no
 // model judges, a passage below surelyOff is skipped.
 const (
 	surelyOff = .03
@@ -38,19 +38,19 @@ const (
 const (
 	byScore  = "score"
 	byModel  = "model"
-	byCode   = "code" // of Verified
+	byCode   = "code" // only in Verified
 	unjudged = "unjudged"
 )
 
-// A gate decides which of the passages that were found are read.
+// A gate decides which passages are read.
 type gate struct {
 	*finder
 	kind  GateKind
-	judge *judge  // nil where no model judges
-	share float64 // of the judge's budgets, for passages
+	judge *judge  // nil if no model judges
+	share float64 // the part of the judge's budgets that passages may use
 }
 
-// newGate returns the gate of a question. proves says that statements are judged too.
+// newGate returns the gate of a question. proves reports whether statements are judged too.
 func newGate(kind GateKind, f *finder, j *judge, proves bool) *gate {
 	g := &gate{finder: f, kind: cmp.Or(kind, GateAuto), judge: j, share: 1}
 	if g.kind == GateAuto || j == nil && g.kind != GateOff {
@@ -62,8 +62,8 @@ func newGate(kind GateKind, f *finder, j *judge, proves bool) *gate {
 	return g
 }
 
-// isFinal reports whether what it decides on passages is final: scores say nothing, or
-// nothing is decided.
+// isFinal reports whether the decisions on passages are final, so that skipped passages are
+// not read later: every passage is kept, or a model judges passages that have no scores.
 func (g *gate) isFinal(found []retrieve.Passage) bool {
 	return g.kind == GateOff || g.kind != GateScore && !slices.ContainsFunc(found, hasScores)
 }
@@ -73,8 +73,8 @@ func (g *gate) isFinal(found []retrieve.Passage) bool {
 func (g *gate) judgePassages(ctx context.Context, found []retrieve.Passage) ([]Judged, error) {
 	g.usage.Looked = len(found)
 	judged := make([]Judged, len(found))
-	open := make([]*call, len(found)) // for the model to judge
-	alone := map[int]bool{}           // for each of these, whether the verdict decides alone, since scores say little
+	open := make([]*call, len(found)) // the calls to the judge; nil if the score decides
+	alone := map[int]bool{}           // for each call, whether the verdict decides alone, since the score says little
 	for i, p := range found {
 		judged[i] = g.scorePassage(p)
 		j := &judged[i]
@@ -100,7 +100,7 @@ func (g *gate) judgePassages(ctx context.Context, found []retrieve.Passage) ([]J
 	return judged, g.judgeOpen(ctx, judged, open, alone)
 }
 
-// judgeOpen has the open passages judged, some at a time, and emits all verdicts in order.
+// judgeOpen makes the open calls in parallel, and emits all verdicts in order.
 func (g *gate) judgeOpen(ctx context.Context, judged []Judged, open []*call, alone map[int]bool) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	judging := ctx
@@ -113,7 +113,7 @@ func (g *gate) judgeOpen(ctx context.Context, judged []Judged, open []*call, alo
 		if open[i] != nil {
 			v = g.judge.makeCall(judging, *open[i])
 		}
-		if isUnusable(v.err) && g.judge.isWriter { // the same model would have to answer
+		if isUnusable(v.err) && g.judge.isWriter { // the model could not write the answer either
 			cancel(callError(RoleJudge, v.err))
 		}
 		return v
@@ -128,9 +128,9 @@ func (g *gate) judgeOpen(ctx context.Context, judged []Judged, open []*call, alo
 			}
 			if v.late {
 				g.warnOnce("late", "judging the passages took too long (--gate-time, or the time for the answer), "+
-					"so the others were ranked by search score")
+					"so the remaining ones were ranked by search score")
 			} else if len(v.calls) == 0 {
-				g.warnOnce("judge", "the judge cannot be used, so the other passages were ranked by search score: %s", v.err)
+				g.warnOnce("judge", "the judge cannot be used, so the remaining passages were ranked by search score: %s", v.err)
 			}
 		}
 		if lacks, ok := strings.CutPrefix(judged[i].Reason, "does not mention '"); ok && judged[i].Decision != Irrelevant {
@@ -143,9 +143,8 @@ func (g *gate) judgeOpen(ctx context.Context, judged []Judged, open []*call, alo
 	return nil
 }
 
-// recordVerdict records a verdict, and what it cost, with the passage. A no is weighed against
-// the chance; a yes keeps, since a passage too many costs a few tokens and one too few
-// the answer.
+// recordVerdict records a verdict and its cost in j. A no is weighed against the chance. A yes
+// keeps the passage: a passage too many costs a few tokens, one too few may cost the answer.
 func (g *gate) recordVerdict(j *Judged, v verdict, alone bool) {
 	j.By = unjudged
 	if len(v.calls) > 0 && !v.late {
@@ -164,14 +163,14 @@ func (g *gate) recordVerdict(j *Judged, v verdict, alone bool) {
 
 const saysNo = "the model says no"
 
-// IsRejected reports whether a model said no about the passage, whatever was decided.
+// IsRejected reports whether a model said no about the passage, even if it was kept.
 func (j Judged) IsRejected() bool { return j.By == byModel && strings.HasPrefix(j.Reason, saysNo) }
 
-// isDoubted reports whether a passage was skipped that the chance alone would keep.
+// isDoubted reports whether a passage was skipped although its chance alone would keep it.
 func isDoubted(j Judged) bool { return j.Decision == Irrelevant && j.Chance >= surelyOff }
 
-// keptPassages returns the passages that were not judged irrelevant: the first relevant
-// one leads, the others keep their order.
+// keptPassages returns the passages that were not judged irrelevant, in order, except that
+// the first relevant one is moved to the front.
 func keptPassages(passages []retrieve.Passage, judged []Judged) []retrieve.Passage {
 	kept := make([]retrieve.Passage, 0, len(passages))
 	lead := -1

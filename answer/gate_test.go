@@ -175,7 +175,7 @@ func TestGateModelUnusable(t *testing.T) {
 	}
 	for _, line := range []string{
 		"judged r/d1.md#1 error by model (1 calls)", "judged r/d2.md#1 relevant by unjudged (0 calls)",
-		"the judge cannot be used, so the other passages were ranked by search score: cannot reach http://localhost:1",
+		"the judge cannot be used, so the remaining passages were ranked by search score: cannot reach http://localhost:1",
 	} {
 		if !strings.Contains(got.String(), line) {
 			t.Errorf("no %q in\n%s", line, got)

@@ -10,11 +10,11 @@ import (
 	"unicode"
 )
 
-// Grade reads a judge's reply as a verdict, in any case and with any quotes,
-// asterisks and final punctuation around it: one of the known words by itself,
+// Grade reads a judge's reply as a verdict. It accepts one of the known words alone,
 // after a label ("Answer: yes") or as the only member of a JSON object, or a yes
-// or no that a sentence begins with ("No, the passage does not say."). Anything
-// else is [Unparsable].
+// or no that begins a sentence ("No, the passage does not say."). It ignores case,
+// and quotes, asterisks and final punctuation around them. Any other reply is
+// [Unparsable].
 func Grade(reply string) Decision {
 	said := trimWrapping(reply)
 	if decision := gradeWord(said); decision != Unparsable {
@@ -36,13 +36,13 @@ func Grade(reply string) Decision {
 var (
 	gradeLabel = regexp.MustCompile(`^(?i:answer|verdict|relevant|relevance|decision|score)[ *]*[:=]`)
 	gradeJSON  = regexp.MustCompile(`^(?i:json\s*)?(\{(?s:.*)\})$`)
-	// gradeFirst is a yes or no that decides whatever follows, gradeNumber one that
-	// does not ("No. 5 is the jetty").
+	// gradeFirst is a yes or no that decides whatever follows; gradeNumber is a "No."
+	// that does not ("No. 5 is the jetty").
 	gradeFirst  = regexp.MustCompile("^((?i:yes|no))[\"'`*]*(?:[,.;:!–—\r\n]| +[-–—\r\n])")
 	gradeNumber = regexp.MustCompile(`^(?i:no)\. *\pN`)
 )
 
-// trimWrapping removes what may be around a verdict.
+// trimWrapping removes white space, quotes, asterisks and punctuation around a verdict.
 func trimWrapping(s string) string {
 	isSpaceOr := func(marks string) func(rune) bool {
 		return func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(marks, r) }
@@ -80,15 +80,14 @@ func onlyMember(object string) string {
 	return ""
 }
 
-// A judgement reads a judge's reply as it streams. One word was asked for, so a yes or
-// no that it begins with decides, whatever follows.
+// A judgement reads a judge's reply as it streams. A yes or no at the beginning decides,
+// whatever follows.
 type judgement struct{ reply strings.Builder }
 
-// maxVerdictBytes is the part of a reply within which a verdict must be found.
+// maxVerdictBytes is how much of a reply is read to find a verdict.
 const maxVerdictBytes = 200
 
-// addPiece takes the next piece and reports whether the rest does not matter, so that the
-// call can be stopped.
+// addPiece adds the next piece and reports whether the call can be stopped.
 func (j *judgement) addPiece(piece string) (done bool) {
 	j.reply.WriteString(piece)
 	text := strings.TrimLeftFunc(j.reply.String(), unicode.IsSpace)
@@ -96,7 +95,7 @@ func (j *judgement) addPiece(piece string) (done bool) {
 	return word != "" && len(word) < len(text) || len(text) > maxVerdictBytes
 }
 
-// verdict returns the verdict of a reply that ends here.
+// verdict returns the verdict of the reply so far.
 func (j *judgement) verdict() Decision {
 	if d := Grade(j.reply.String()); d != Unparsable {
 		return d
@@ -104,5 +103,5 @@ func (j *judgement) verdict() Decision {
 	return gradeWord(trimWrapping(firstWord.FindString(j.reply.String())))
 }
 
-// firstWord is a yes or no that a reply begins with.
+// firstWord matches a yes or no at the beginning of a reply.
 var firstWord = regexp.MustCompile("^[\\s\"'`*]*(?i:yes|no)\\b")

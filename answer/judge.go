@@ -12,61 +12,62 @@ import (
 	"ibid/retrieve"
 )
 
-// Trust says how far the models of an [Answerer] are believed, from what they were
-// found to do. The zero Trust believes them.
+// Trust says how far the models of an [Answerer] are trusted, according to their
+// self-test. The zero Trust trusts them.
 type Trust struct {
-	// NoJudge says that a verdict is worth little more than a coin's: none is asked for.
+	// NoJudge says that verdicts are hardly better than chance, so that no model judges.
 	NoJudge bool
-	// Ratio is how many times as likely a no is about what is wrong as about what is
-	// right, where that was measured; 0 means [verdictRatio], which is also the most.
+	// Ratio is the likelihood ratio of a no: how much likelier the judge says no about
+	// a wrong statement than about a right one. 0 means unknown, for which [verdictRatio]
+	// is used; it is also the maximum.
 	Ratio float64
-	// OnePassage says that a verdict depends on the order of the passages: one is shown.
+	// OnePassage says that verdicts depend on the order of passages, so that the judge
+	// is shown only one.
 	OnePassage bool
-	// Distrust says why the answers are not believed: sentences are quoted, unless
-	// NoFallback is set. Empty where they are believed.
+	// Distrust says why answers are not trusted, or is empty if they are. If it is set,
+	// sentences are quoted, unless NoFallback is set.
 	Distrust string
 }
 
-// verdictRatio is the ratio of a judge that is wrong in one verdict of ten. No single
-// no overrules a chance above .9, then.
+// verdictRatio is the ratio of a judge that is wrong in one verdict of ten. With it, a
+// single no does not overrule a chance above .9.
 const verdictRatio = 9
 
-// chanceAfterNo is the chance of being on topic after a judge's no: its odds and the
-// verdict's multiply.
+// chanceAfterNo returns the chance of being on topic after a judge's no: the odds are
+// divided by the ratio.
 func (t Trust) chanceAfterNo(chance float64) float64 {
 	ratio := min(cmp.Or(t.Ratio, verdictRatio), verdictRatio)
 	return chance / (chance + ratio*(1-chance))
 }
 
-// wordTokens is room for a verdict, with what a model puts before it.
+// wordTokens is the length of a verdict's reply: one word, and a few that a model puts
+// before it.
 const wordTokens = 16
 
-// passageShare is the part of a judge's budgets that passages may have, so that
-// as much is left for the statements of the answer.
+// passageShare is the part of a judge's budgets that passages may use. The remaining
+// part is for the statements of the answer.
 const passageShare = 1. / 2
 
-// A judge decides by a model on the passages and statements of a question, as long
-// as that is worth a call. It is safe for concurrent use, except for its budget of
-// prompts.
+// A judge asks a model for verdicts on passages and statements, within its budgets.
+// It is safe for concurrent use, except for reserveCall.
 type judge struct {
 	*caller
 	model           Model
 	isWriter        bool // the same model writes the answer
 	trust           Trust
-	maxCalls        int           // 0 for no limit, as of the others
-	maxTokens       int           // of prompts
-	called, written int           // of these
-	maxTime         time.Duration // of all calls; 0 or less for no limit
-	spent           atomic.Int64  // of it
+	maxCalls        int           // 0 for no limit
+	maxTokens       int           // in prompts; 0 for no limit
+	called, written int           // calls and prompt tokens reserved so far
+	maxTime         time.Duration // for all calls; 0 or less for no limit
+	spent           atomic.Int64  // the part of maxTime that is used up
 
 	mu            sync.Mutex
 	asked, failed int
 	fatal         error // why no further call can succeed
 }
 
-// newJudge returns the judge of a question; nil without a model. It may not take more
-// than half of the time that the context leaves, since verdicts are of no use without
-// time to answer.
+// newJudge returns the judge of a question, or nil if no model judges. It may use at most
+// half of the time until the context's deadline, to leave time for the answer.
 func (a *Answerer) newJudge(ctx context.Context, c *caller, trust Trust) *judge {
 	j := &judge{
 		caller: c, model: a.GateModel, isWriter: a.GateModel == nil, trust: trust,
@@ -87,8 +88,8 @@ func (a *Answerer) newJudge(ctx context.Context, c *caller, trust Trust) *judge 
 	return j
 }
 
-// reserveCall takes one call, with so many tokens in its prompts, from a share of the judge's
-// budget and from the question's. It reports false where these have no room for it.
+// reserveCall reserves a call with the given number of prompt tokens in a share of the judge's
+// budget and in the question's budget. It reports whether both have room.
 func (j *judge) reserveCall(tokens int, share float64) bool {
 	within := func(n, most int) bool { return most == 0 || n <= max(1, int(share*float64(most))) }
 	if !within(j.called+1, j.maxCalls) || !within(j.written+tokens, j.maxTokens) || !j.canAfford(tokens) {
@@ -100,7 +101,8 @@ func (j *judge) reserveCall(tokens int, share float64) bool {
 	return true
 }
 
-// limitTime bounds the time of calls to a share of what is left for all. stop ends it.
+// limitTime limits the time of calls to a share of the judge's remaining time. stop must be
+// called when they have ended.
 func (j *judge) limitTime(ctx context.Context, share float64) (bounded context.Context, stop func()) {
 	began, cancel := time.Now(), context.CancelFunc(func() {})
 	if j.maxTime > 0 {
@@ -112,9 +114,9 @@ func (j *judge) limitTime(ctx context.Context, share float64) (bounded context.C
 	}
 }
 
-// Verify has the judge decide whether a statement answers a question, by passages, as
-// the proof of an answer does: yes is the chance that it does, 0 or 1 where the model's
-// server does not tell chances. again asks in other words.
+// Verify asks the judge whether passages support a statement as an answer to a question, with
+// the prompt that proves answers. yes is the chance of a yes; 0, .5 or 1 if the model's server
+// does not report chances. again asks in other words.
 func (a *Answerer) Verify(ctx context.Context, question, statement string, passages []retrieve.Passage, again bool,
 ) (yes float64, err error) {
 	k := a.newCaller(func(Event, error) bool { return true }, nil)
@@ -138,8 +140,7 @@ func (a *Answerer) Verify(ctx context.Context, question, statement string, passa
 	return yes, err
 }
 
-// makeCall makes a call, or none where time has run out or the model has failed too
-// often.
+// makeCall makes a call, unless time has run out or the model has failed too often.
 func (j *judge) makeCall(ctx context.Context, c call) verdict {
 	if ctx.Err() != nil {
 		return verdict{err: ctx.Err(), late: true}
@@ -163,13 +164,13 @@ func (j *judge) makeCall(ctx context.Context, c call) verdict {
 	return v
 }
 
-// brokenAfter is the number of failed calls, without any success, after which a
-// server counts as broken.
+// brokenAfter is the number of failed calls, with no successful one, after which no more
+// calls are made.
 const brokenAfter = 3
 
 var errAllFailed = errors.New("every call failed")
 
-// brokenError says why no further call is made.
+// brokenError returns the reason to make no further call, or nil.
 func (j *judge) brokenError() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -179,16 +180,16 @@ func (j *judge) brokenError() error {
 	return j.fatal
 }
 
-// A verdict is the decision of a judge on one passage.
+// A verdict is the decision of a judge on one passage or statement.
 type verdict struct {
 	decision Decision
 	reason   string
-	calls    []*call // none where no judge was asked
-	err      error   // of the last call
+	calls    []*call // empty if no judge was asked
+	err      error   // the last call's
 	late     bool    // the time for judging ran out first
 }
 
-// requestVerdict makes a call, a second time if the first call fails or its reply cannot be read.
+// requestVerdict makes a call, and repeats it once if it fails or its reply cannot be read.
 func (j *judge) requestVerdict(ctx context.Context, first call) verdict {
 	var v verdict
 	for len(v.calls) < 2 {
@@ -227,10 +228,9 @@ func (j *judge) requestVerdict(ctx context.Context, first call) verdict {
 	return v
 }
 
-// worthRetrying reports whether to repeat a failed call, after waiting for as
-// long as its error says. The model's client never repeats a judge's request,
-// so this is the only place that honors the wait; the client has checked it
-// against the time limit of a call.
+// worthRetrying waits for as long as the error of a failed call says, and reports
+// whether to repeat the call. The client has limited the wait to the time limit of a
+// call.
 func worthRetrying(ctx context.Context, err error) bool {
 	wait := failureValue(err, failure.RetryIn)
 	if wait < 0 || wait == 0 && isUnusable(err) {

@@ -12,26 +12,26 @@ import (
 	"ibid/retrieve"
 )
 
-// A mapping is the state of the strategies that make a partial answer from each
-// batch of passages alone: map-reduce and map-rerank.
+// A mapping is the state of map-reduce and map-rerank, the strategies that make a
+// separate partial answer from each batch of passages.
 type mapping struct {
 	*writing
-	role     Role // of the calls that make the parts
+	role     Role // the role of the calls that make parts
 	passages []retrieve.Passage
 	batches  []prompt.Batch
 	reply    int         // the most tokens of a reply; 0 for any
-	readMore func(*Part) // reads more than text from a reply; nil where there is no more
+	readMore func(*Part) // reads the score from the reply in a part; nil if it has none
 
 	steps   int
-	failed  error // what went wrong last
+	failed  error // the last error
 	asked   int   // batches
-	missing int   // batches that could not be read
+	missing int   // batches whose calls failed
 	cut     int   // replies that were cut
 	used    map[string]bool
 }
 
-// wasCanceled returns the error of a context that was canceled, since nobody waits
-// for the answer then. After a deadline, what exists is the answer.
+// wasCanceled returns the error of a canceled context: nobody waits for the answer. After
+// a deadline it returns nil, and the text so far is the answer.
 func wasCanceled(ctx context.Context) error {
 	if err := ctx.Err(); errors.Is(err, context.Canceled) {
 		return err
@@ -39,8 +39,8 @@ func wasCanceled(ctx context.Context) error {
 	return nil
 }
 
-// makeParts makes a part of each batch, and returns the parts in the order of the
-// passages.
+// makeParts makes a part from each batch, in the order of the passages. long is the error
+// of a prompt that was too long.
 func (m *mapping) makeParts(ctx context.Context) (parts []Part, err error) {
 	var prompts []Prompt
 	tokens, combine, err := 0, 0, error(nil)
@@ -58,7 +58,7 @@ func (m *mapping) makeParts(ctx context.Context) (parts []Part, err error) {
 		if i == 0 && !m.canAfford(tokens) {
 			return nil, prompt.ErrBudget
 		}
-		if combine > 0 { // which reads the parts, too
+		if combine > 0 { // the prompt that combines the parts has this one too
 			combine += m.writer.Reply()/4 + partFence
 		}
 		if i > 0 && !m.canAfford(tokens+combine) {
@@ -94,8 +94,8 @@ func (m *mapping) makeParts(ctx context.Context) (parts []Part, err error) {
 	return parts, long
 }
 
-// readPart reads a part, and reports the step that made it, which was shown the
-// labels of done. The part has no text where the reply is of no use, as when it failed.
+// readPart reads the part in a reply and emits the step, of which done has the passages and
+// labels. The part has no text if the call failed or its reply has no answer.
 func (m *mapping) readPart(k endedCall, done Stepped) (p Part, failed bool) {
 	m.steps++
 	if k.made {
@@ -146,12 +146,12 @@ func (m *mapping) readPart(k endedCall, done Stepped) (p Part, failed bool) {
 	return p, false
 }
 
-// partFence is the size of the fence around a part in a prompt, in tokens.
+// partFence is how many tokens the fence around a part has in a prompt.
 const partFence = 30
 
 func (m *mapping) partCost(text string) int { return m.writer.Count(text) + partFence }
 
-// endEmpty ends the stream when no call gave a part.
+// endEmpty returns the error for a question without any part.
 func (m *mapping) endEmpty() error {
 	switch {
 	case m.stopped:
@@ -165,15 +165,15 @@ func (m *mapping) endEmpty() error {
 	return errNoAnswer
 }
 
-// warnMissing warns that parts were not read.
+// warnMissing warns if calls for parts failed.
 func (m *mapping) warnMissing() {
 	if m.missing > 0 {
 		m.warnMissed(m.failed)
 	}
 }
 
-// missingParts says what a combined text lacks: parts, or the ends of parts; of a summary, the
-// ends of passages too.
+// missingParts says what the combined text lacks: parts, the ends of parts, and in a summary
+// the ends of passages.
 func (m *mapping) missingParts() string {
 	var lacks []string
 	if m.missing > 0 {

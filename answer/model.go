@@ -12,15 +12,15 @@ var ErrContextLength = errors.New("the prompt is longer than the model's context
 
 // A Model answers prompts.
 type Model interface {
-	// Complete streams the reply: pieces of text, then one last piece that
-	// carries the finish reason and the usage. The sequence is lazy and
-	// single-use. An error ends it; a reply that ended without a finish
-	// reason is an error. Breaking out of the range closes the call at once.
-	// The piece that comes with an error has no text, but the usage so far.
+	// Complete streams the reply: pieces of text, then a last piece with the
+	// finish reason and the usage. The sequence is lazy and single-use. An error
+	// ends it; a reply without a finish reason is an error. The piece that comes
+	// with an error has the usage so far, and no text. Breaking out of the range
+	// closes the call at once.
 	Complete(ctx context.Context, p Prompt) iter.Seq2[Piece, error]
 }
 
-// A Role names what a call is for; it is sent upstream in the header Ibid-Role.
+// A Role names the purpose of a call; it is sent to the server in the header Ibid-Role.
 type Role string
 
 // The roles.
@@ -45,37 +45,36 @@ type Prompt struct {
 	Role   Role
 	System string
 	User   string
-	// MaxTokens bounds the reply; 0 leaves it to the server. Thoughts do not
-	// count: for a server that counts them, a Model makes sure that a reply
-	// comes, unless Hard is set.
+	// MaxTokens limits the reply; 0 leaves it to the server. Thoughts do not
+	// count: for a server that counts them, a Model leaves room for the reply,
+	// unless Hard is set.
 	MaxTokens int
-	// Verdict says that a yes or no is asked for, and nothing else: a Model gets the
-	// odds of the two, or restricts the reply, as far as its server can.
+	// Verdict says that the reply must be a yes or no. A Model asks the server for
+	// the odds of the two, or restricts the reply, if the server can do that.
 	Verdict bool
-	// Hard lets MaxTokens bound thoughts too, even if no reply is left then.
+	// Hard makes MaxTokens limit thoughts too, although the reply may then be empty.
 	Hard bool
 }
 
 // A Piece is the next part of a model's reply.
 type Piece struct {
 	Text string
-	// Yes is the chance of a yes against a no, above 0 and below 1, on the pieces of
-	// a verdict; 0 where it is not known.
+	// Yes is the chance of a yes against a no, between 0 and 1, on the pieces of a
+	// verdict; 0 if it is unknown.
 	Yes float64
 	// Finish is "stop" or "length" on the last piece, else empty.
 	Finish string
-	// Usage is what the call cost: in all on the last piece and with an error;
-	// on the pieces before without the prompt and the text of the reply, which
-	// leaves thoughts and failed requests.
+	// Usage is the cost of the call on the last piece and with an error. On earlier
+	// pieces it has only the cost of thoughts and failed requests.
 	Usage Tokens
 }
 
-// Tokens counts the tokens of one call. Reported is false when the server
-// sent no usage and the counts are Ibid's own.
+// Tokens counts the tokens of one call. Reported is false if the server sent no
+// usage and the counts are Ibid's own.
 type Tokens struct {
 	Prompt, Completion, Reasoning int
 	Reported                      bool
-	// Requests is how many requests the call took, repetitions included; 0
-	// when it was refused before the first.
+	// Requests is how many requests the call took, including retries; 0 if it was
+	// refused before the first.
 	Requests int
 }

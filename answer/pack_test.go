@@ -58,7 +58,7 @@ func TestPassageLongerThanTheWindow(t *testing.T) {
 		a := &Answerer{Retriever: passages(text, three[0].Text), Model: m, Gate: GateOff, ContextTokens: 2048}
 		got := run(t, a, strategy)
 		if got.err != nil || strings.Count(got.String(),
-			"warning {Message:the end of each passage that is longer than the model's context window was left out (1 in all)") != 1 {
+			"warning {Message:passages longer than the model's context window were cut off at the end (1 in all)") != 1 {
 			t.Errorf("%s: no warning:\n%s", strategy, got)
 		}
 		if strings.Contains(got.String(), "\nincomplete ") != strings.HasPrefix(strategy, "summarize ") {

@@ -64,7 +64,7 @@ func TestLongStyle(t *testing.T) {
 	m := &script{reply: byRole(map[Role][]string{RoleAnswer: {"120 marks.[1]"}})}
 	a := &Answerer{Retriever: three, Model: m, Gate: GateOff, ContextTokens: 4096}
 	got := read(a.Ask(t.Context(), Question{Text: "What is the fee?", Style: strings.Repeat("Be brief, be kind, be clear. ", 2000)}))
-	if !strings.Contains(got.String(), "the wishes for the style") || got.text != "120 marks.[1]" {
+	if !strings.Contains(got.String(), "the end of the style") || got.text != "120 marks.[1]" {
 		t.Errorf("got %s", got)
 	}
 	if n := ingest.CountTokens(m.calls[0].System + m.calls[0].User); n > 4096 {
