@@ -56,11 +56,11 @@ func (t accessTable) lookupRequest(c echo.Context) (a access, ok bool) {
 
 // A keyGuard identifies callers by their keys.
 type keyGuard struct {
-	address
-	access accessTable
-	keys   *keyring  // nil: everybody is let in
-	people *people   // nil: no proxy identifies people
-	failed rateLimit // wrong keys
+	address address
+	access  accessTable
+	keys    *keyring  // nil: everybody is let in
+	people  *people   // nil: no proxy identifies people
+	failed  rateLimit // wrong keys
 
 	origins origins // sites whose pages may use the routes for visitors
 }

@@ -26,7 +26,7 @@ import (
 // accesses returns the access of each route of a server with all routes.
 func accesses() accessTable {
 	t := accessTable{}
-	for _, r := range (&handlers{}).routes(true, true) {
+	for _, r := range (&handlers{openAI: &openAI{}}).routes(true, true) {
 		t[r.method+" "+r.path] = r.access
 	}
 	return t

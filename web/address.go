@@ -148,7 +148,7 @@ func setHeaders(next echo.HandlerFunc) echo.HandlerFunc {
 // hostCheck refuses requests for unknown hosts. Otherwise a site could rebind its name to
 // this server's address and read it through a visitor's browser.
 type hostCheck struct {
-	address
+	address address
 	listen  string // address that the server listens on
 	allowed []string
 }
@@ -169,7 +169,7 @@ func (h hostCheck) allows(hostport string) bool {
 	if host == "" {
 		return false
 	}
-	if isLoopback(host) || (h.public != nil && strings.EqualFold(host, h.public.Hostname())) {
+	if isLoopback(host) || (h.address.public != nil && strings.EqualFold(host, h.address.public.Hostname())) {
 		return true
 	}
 	for _, allowed := range h.allowed {

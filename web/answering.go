@@ -24,16 +24,14 @@ import (
 // answering works on answers and summaries: it numbers their citations, measures
 // them, streams them, records them, and resumes interrupted ones.
 type answering struct {
-	address
+	address   address
 	citations cite.Options
 	indexing  func() Indexing
 	markdown  *markdown
 	metrics   *Metrics
 	logger    *slog.Logger
 
-	live     *Answers
-	ledger   retrieve.Ledger
-	keep     time.Duration                 // how long records are kept; 0: not at all
+	records  *recordStore
 	runEnded func(run, kind, state string) // may be nil
 
 	fallback atomic.Pointer[string] // why the model did not write the last answer; nil if it did
@@ -69,7 +67,7 @@ func resume[R any](c echo.Context, a *answering, kind, id string, r *R) (*replay
 		return nil, nil
 	}
 	var stored storedRequest
-	recorder, err := replay.Resume(c.Request().Context(), a.ledger, kind, id, &stored)
+	recorder, err := replay.Resume(c.Request().Context(), a.records.ledger, kind, id, &stored)
 	switch {
 	case errors.Is(err, retrieve.ErrNotFound),
 		err == nil && (stored.By != callerID(c) || stored.Request == nil): // another caller's, or an earlier version's
@@ -89,13 +87,13 @@ func (a *answering) beginRun(c echo.Context, t task, background bool, cancel con
 		return nil, fmt.Errorf("encoding a request: %w", err)
 	}
 	ctx := c.Request().Context()
-	if err := a.live.outcomes.wait(ctx, maxWaiting); err != nil {
+	if err := a.records.live.outcomes.wait(ctx, maxWaiting); err != nil {
 		return nil, fmt.Errorf("waiting for the store: %w", err)
 	}
 	l := &liveAnswer{Record: retrieve.Record{Kind: t.kind, By: callerID(c), Spec: request, Started: time.Now()},
 		httpID: c.Response().Header().Get(echo.HeaderXRequestID), keep: t.record, background: background, recorder: t.recorder, cancel: cancel}
 	if l.recorder == nil && !t.once {
-		l.recorder, err = replay.Begin(ctx, a.ledger, l.Kind, storedRequest{l.By, l.Spec})
+		l.recorder, err = replay.Begin(ctx, a.records.ledger, l.Kind, storedRequest{l.By, l.Spec})
 		if err != nil && ctx.Err() == nil {
 			a.logger.WarnContext(ctx, "an answer could not be stored: it cannot be resumed if it is interrupted", "error", err)
 		}
@@ -105,14 +103,14 @@ func (a *answering) beginRun(c echo.Context, t task, background bool, cancel con
 		if err := a.claimRun(ctx, l.recorder, cancel); err != nil {
 			return nil, err
 		}
-	} else if background || t.record && a.keep > 0 { // it is recorded, but cannot be resumed
+	} else if background || t.record && a.records.keep > 0 { // it is recorded, but cannot be resumed
 		l.ID = strings.ToLower(rand.Text()[:16])
 	}
-	if err := a.live.add(l); err != nil {
+	if err := a.records.live.add(l); err != nil {
 		if l.recorder != nil {
 			err = errors.Join(err, l.recorder.Release(ctx))
 			if t.recorder == nil {
-				err = errors.Join(err, a.ledger.End(context.WithoutCancel(ctx), l.ID))
+				err = errors.Join(err, a.records.ledger.End(context.WithoutCancel(ctx), l.ID))
 			}
 		}
 		return nil, err
@@ -126,7 +124,7 @@ func (a *answering) beginRun(c echo.Context, t task, background bool, cancel con
 // claimRun claims a run for this server. It waits briefly for an attempt whose reader has
 // just disconnected.
 func (a *answering) claimRun(ctx context.Context, r *replay.Recorder, cancel context.CancelCauseFunc) error {
-	if old := a.live.get(r.ID); old != nil {
+	if old := a.records.live.get(r.ID); old != nil {
 		last, done := context.WithTimeout(ctx, endingTime)
 		defer done()
 		if err := old.waitSettled(last); err != nil {
@@ -147,9 +145,12 @@ func runUnderWay(id string) *Problem {
 	return problem(http.StatusConflict, "run_running", "the run %s is under way: GET /api/runs/%s follows it", id, id).withField("run")
 }
 
-// respond replies with the events of a task or with one JSON object. It stops when the client
-// disconnects.
-func (a *answering) respond(c echo.Context, t task) error {
+// respond replies with the events of a task or with one JSON object, or returns an error from
+// before. It stops when the client disconnects.
+func (a *answering) respond(c echo.Context, t task, err error) error {
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancelCause(c.Request().Context())
 	defer cancel(nil)
 	l, err := a.beginRun(c, t, false, cancel)
@@ -161,7 +162,7 @@ func (a *answering) respond(c echo.Context, t task) error {
 		out = a.openStream(c, cancel)
 		defer out.close()
 	}
-	whole, last, ended := a.runTask(ctx, l, t, a.citeOptions(c), out, nil)
+	whole, last, ended := a.runTask(ctx, l, t, a.citeOptions(a.address.base(c)), out, nil)
 	switch {
 	case ended == nil && out == nil:
 		if whole.forms, err = a.formsOf(c, whole.Answer); err != nil {
@@ -306,12 +307,9 @@ func (a *answering) modelDetail() string {
 	return detail
 }
 
-// citeOptions returns the options for citing, with links to the viewer below the client's
-// address.
-func (a *answering) citeOptions(c echo.Context) cite.Options { return a.citeOptionsAt(a.base(c)) }
-
-// citeOptionsAt is citeOptions with links below base, or without links if it is empty.
-func (a *answering) citeOptionsAt(base string) cite.Options {
+// citeOptions returns the options for citing, with links to the viewer below base, or without
+// links if it is empty.
+func (a *answering) citeOptions(base string) cite.Options {
 	o := a.citations
 	if base != "" {
 		o.Link = func(p retrieve.Passage, start, end int) string { return QuoteLink(base, p, start, end) }

@@ -26,7 +26,7 @@ import (
 
 // asking answers questions, searches and summarizes.
 type asking struct {
-	*answering
+	answering  *answering
 	catalog    *catalog
 	asker      Asker
 	summarizer Summarizer // nil: this server does not summarize
@@ -72,10 +72,7 @@ type answered struct {
 // so that the two cannot differ.
 func (a *asking) ask(c echo.Context, r askRequest) error {
 	t, err := a.askTask(c, r)
-	if err != nil {
-		return err
-	}
-	return a.respond(c, t)
+	return a.answering.respond(c, t, err)
 }
 
 func (a *asking) askTask(c echo.Context, r askRequest) (task, error) {
@@ -88,7 +85,7 @@ func (a *asking) askTask(c echo.Context, r askRequest) (task, error) {
 		return task{}, err
 	}
 	q := answer.Question{Text: r.Question, Strategy: r.Strategy, TopK: int(r.TopK), Style: r.Style}
-	if q.History, q.CitedUnder, err = a.previousTurns(c, &r); err != nil {
+	if q.History, q.CitedUnder, err = a.answering.records.previousTurns(c, &r); err != nil {
 		return task{}, err
 	}
 	if err := checkHistory(r.History); err != nil {
@@ -117,20 +114,20 @@ type searchResult struct {
 }
 
 func (a *asking) search(c echo.Context, r searchRequest) error {
-	found, err := a.find(c.Request().Context(), r)
+	found, err := a.catalog.findPassages(c.Request().Context(), r)
 	return sendValue(c, http.StatusOK, found, err)
 }
 
-func (a *asking) find(ctx context.Context, r searchRequest) (searchResult, error) {
+func (l *catalog) findPassages(ctx context.Context, r searchRequest) (searchResult, error) {
 	if err := checkQuestion(&r.Question, int(r.TopK)); err != nil {
 		return searchResult{}, err
 	}
-	filter, err := a.catalog.collectionFilter(ctx, r.Filter, r.Collection)
+	filter, err := l.collectionFilter(ctx, r.Filter, r.Collection)
 	if err != nil {
 		return searchResult{}, err
 	}
-	found := searchResult{Indexing: a.indexing()}
-	found.Passages, err = a.catalog.Search(ctx, retrieve.Query{
+	found := searchResult{Indexing: l.indexing()}
+	found.Passages, err = l.Search(ctx, retrieve.Query{
 		Text: r.Question, K: int(r.TopK), Filter: filter,
 		Warn: func(err error) { found.Warnings = append(found.Warnings, err.Error()) },
 	})
@@ -375,10 +372,7 @@ const summaryKind = "POST /api/summarize"
 // summarize summarizes stored documents. It replies as ask does.
 func (a *asking) summarize(c echo.Context, r summarizeRequest) error {
 	t, err := a.summaryTask(c, r)
-	if err != nil {
-		return err
-	}
-	return a.respond(c, t)
+	return a.answering.respond(c, t, err)
 }
 
 func (a *asking) summaryTask(c echo.Context, r summarizeRequest) (task, error) {
@@ -390,7 +384,7 @@ func (a *asking) summaryTask(c echo.Context, r summarizeRequest) (task, error) {
 	if err := checkStrategy(r.Strategy, answer.SummaryStrategies()); err != nil {
 		return task{}, err
 	}
-	passages, err := a.passagesOf(c.Request().Context(), r)
+	passages, err := a.catalog.passagesOf(c.Request().Context(), r)
 	if err != nil {
 		return task{}, err
 	}
@@ -402,16 +396,16 @@ func (a *asking) summaryTask(c echo.Context, r summarizeRequest) (task, error) {
 	return task{kind: summaryKind, request: r, record: record, recorder: recorder, events: events}, nil
 }
 
-func (a *asking) passagesOf(ctx context.Context, r summarizeRequest) ([]retrieve.Passage, error) {
+func (l *catalog) passagesOf(ctx context.Context, r summarizeRequest) ([]retrieve.Passage, error) {
 	if r.Document == "" && r.Collection == "" && r.Filter.IsZero() {
 		return nil, invalidField("document", "nothing_to_summarize",
 			`say what to summarize: {"document": "ROOT/path"}, or a collection or filter`)
 	}
 	ids := []retrieve.DocumentInfo{{Document: ingest.Document{ID: r.Document}}}
 	if r.Document == "" {
-		filter, err := a.catalog.collectionFilter(ctx, r.Filter, r.Collection)
+		filter, err := l.collectionFilter(ctx, r.Filter, r.Collection)
 		if err == nil {
-			ids, err = a.catalog.Documents(ctx, filter)
+			ids, err = l.Documents(ctx, filter)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("listing the documents: %w", err)
@@ -424,14 +418,14 @@ func (a *asking) passagesOf(ctx context.Context, r summarizeRequest) ([]retrieve
 			continue // a copy
 		}
 		read[d.Format+d.Digest] = true
-		doc, err := a.catalog.document(ctx, d.ID, "document")
+		doc, err := l.document(ctx, d.ID, "document")
 		if errors.Is(err, retrieve.ErrNotFound) && r.Document == "" {
 			continue // removed since it was listed
 		}
 		if err != nil {
 			return nil, err
 		}
-		copies, err := a.catalog.copies(ctx, doc)
+		copies, err := l.copies(ctx, doc)
 		if err != nil {
 			return nil, err
 		}

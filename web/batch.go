@@ -41,9 +41,9 @@ type answeredBatch struct {
 
 // A batch answers several questions, each as a separate request to POST /api/ask.
 type batch struct {
-	*asking
-	limiter   limiter
+	parallel  int // how many questions are answered at a time
 	handleOne echo.HandlerFunc
+	problemIn func(ctx context.Context, where string, err error) *Problem
 }
 
 func newBatch(a *asking, l limiter) *batch {
@@ -53,7 +53,8 @@ func newBatch(a *asking, l limiter) *batch {
 		}
 		return a.ask(c, r)
 	}
-	return &batch{a, l, recoverPanics(a.logger)(a.catalog.withCodePoints(l.limitHandler(withBody(one))))}
+	handleOne := recoverPanics(a.answering.logger)(a.catalog.withCodePoints(l.limitHandler(withBody(one))))
+	return &batch{max(1, min(batchParallel, cap(l.slots)/2)), handleOne, a.answering.problemIn}
 }
 
 // ask replies with all answers. Until they are complete it sends line ends, so that no proxy
@@ -92,7 +93,7 @@ func (b *batch) answer(c echo.Context, questions []json.RawMessage) []batchItem 
 	items := make([]batchItem, len(questions))
 	e, r, id := c.Echo(), c.Request(), c.Response().Header().Get(echo.HeaderXRequestID)
 	var some errgroup.Group
-	some.SetLimit(max(1, min(batchParallel, cap(b.limiter.slots)/2)))
+	some.SetLimit(b.parallel)
 	for i, question := range questions {
 		some.Go(func() error {
 			if err := context.Cause(r.Context()); err != nil {

@@ -22,9 +22,9 @@ type catalog struct {
 	Searcher
 	indexing func() Indexing
 	troubles func() []ingest.Change
-	uploads  string // collection of uploaded documents; empty if there are no uploads
-	folders  UploadFolders
-	keys     *keyring // nil if no keys guard the server
+	uploads  string        // collection of uploaded documents; empty if there are no uploads
+	folders  UploadFolders // nil: nothing can be added
+	keys     *keyring      // nil if no keys guard the server
 }
 
 // collectionList is the reply of GET /api/collections.

@@ -74,7 +74,7 @@ func storedQuestion(request []byte) askRequest {
 
 // previousTurns returns the turns before a question of a conversation, and the heading that
 // the last answer cited. They are read from the records, unless the client sent a history.
-func (a *asking) previousTurns(c echo.Context, r *askRequest) (turns []answer.Turn, citedUnder string, err error) {
+func (s *recordStore) previousTurns(c echo.Context, r *askRequest) (turns []answer.Turn, citedUnder string, err error) {
 	if err := cmp.Or(r.conversationRef.check(), checkConversationName(r.Name)); err != nil || r.Conversation == "" {
 		return r.History, "", err
 	}
@@ -85,7 +85,7 @@ func (a *asking) previousTurns(c echo.Context, r *askRequest) (turns []answer.Tu
 	switch {
 	case caller != nil && caller.key.Public: // many people have this key, and any of them could name the conversation
 		return nil, "", invalidField("conversation", "no_conversations", "many people have this public key: send the history")
-	case a.keep <= 0:
+	case s.keep <= 0:
 		return nil, "", invalidField("conversation", "no_conversations",
 			"this server keeps no records, and so no conversations: send the history")
 	case r.Record != nil && !*r.Record:
@@ -94,7 +94,7 @@ func (a *asking) previousTurns(c echo.Context, r *askRequest) (turns []answer.Tu
 		return r.History, "", nil
 	}
 	ctx := c.Request().Context()
-	for stored, err := range a.records(ctx, callerID(c)) {
+	for stored, err := range s.list(ctx, callerID(c)) {
 		if err != nil {
 			return nil, "", err
 		}
@@ -102,12 +102,12 @@ func (a *asking) previousTurns(c echo.Context, r *askRequest) (turns []answer.Tu
 		if stored.Kind != askKind || asked.conversationRef != r.conversationRef {
 			continue
 		}
-		record, err := a.fullRecord(ctx, stored.ID)
+		record, err := s.fullRecord(ctx, stored.ID)
+		if isProblem(err, "run_not_found") || err == nil && record.Answer == nil {
+			continue
+		}
 		if err != nil {
 			return nil, "", err
-		}
-		if record == nil || record.Answer == nil {
-			continue
 		}
 		own, err1 := record.turns()
 		said, err2 := decodeStored[cite.Answer](record.Answer)
@@ -124,27 +124,24 @@ func (a *asking) previousTurns(c echo.Context, r *askRequest) (turns []answer.Tu
 	return turns[max(0, len(turns)-conversationTurns):], citedUnder, nil
 }
 
-// fullRecord returns a record with its events, or nil if it has been deleted.
-func (a *asking) fullRecord(ctx context.Context, id string) (*answerRecord, error) {
-	stored, err := a.ledger.Record(ctx, id)
-	if errors.Is(err, retrieve.ErrNotFound) {
-		return nil, nil
-	}
+// fullRecord returns a record with its events.
+func (s *recordStore) fullRecord(ctx context.Context, id string) (*answerRecord, error) {
+	stored, err := s.loadRecord(ctx, id)
 	if err != nil {
-		return nil, fmt.Errorf("reading a record: %w", err)
+		return nil, err
 	}
 	return recordWithEvents(stored)
 }
 
-// records returns all records of a caller, newest first and without events. It waits for the
+// list returns all records of a caller, newest first and without events. It waits for the
 // records of answers that have just ended.
-func (a *asking) records(ctx context.Context, by string) iter.Seq2[retrieve.Record, error] {
-	if err := a.live.waitStored(ctx); err != nil {
+func (s *recordStore) list(ctx context.Context, by string) iter.Seq2[retrieve.Record, error] {
+	if err := s.live.waitStored(ctx); err != nil {
 		return func(yield func(retrieve.Record, error) bool) {
 			yield(retrieve.Record{}, fmt.Errorf("waiting for records: %w", err))
 		}
 	}
-	return recordsOf(ctx, a.ledger, by)
+	return recordsOf(ctx, s.ledger, by)
 }
 
 // recordsOf returns all records of a caller, newest first and without events.
@@ -174,6 +171,12 @@ func (r *answerRecord) turns() ([]answer.Turn, error) {
 		errors.Join(err1, err2)
 }
 
+// conversationHandlers serve conversations at /api/conversations.
+type conversationHandlers struct {
+	records *recordStore
+	address address
+}
+
 // A listedConversation is an entry of GET /api/conversations.
 type listedConversation struct {
 	conversationRef
@@ -189,13 +192,13 @@ type listedConversations struct {
 	Conversations []*listedConversation `json:"conversations"`
 }
 
-// listConversations lists the caller's conversations, most recently asked first: of all
-// users, or of the user in ?user=.
-func (r *runHandlers) listConversations(c echo.Context) error {
+// list lists the caller's conversations, most recently asked first: of all users, or of the
+// user in ?user=.
+func (h *conversationHandlers) list(c echo.Context) error {
 	list, found := listedConversations{Conversations: []*listedConversation{}}, map[conversationRef]*listedConversation{}
 	of := conversationOf(c).User
 	one := of != "" || c.QueryParams().Has("user")
-	for stored, err := range r.records(c.Request().Context(), callerID(c)) {
+	for stored, err := range h.records.list(c.Request().Context(), callerID(c)) {
 		if err != nil {
 			return err
 		}
@@ -222,26 +225,26 @@ type namedConversation struct {
 	Name *string `json:"name"`
 }
 
-// renameConversation stores a name in the records of a conversation.
-func (r *runHandlers) renameConversation(c echo.Context, given namedConversation) error {
+// rename stores a name in the records of a conversation.
+func (h *conversationHandlers) rename(c echo.Context, given namedConversation) error {
 	if given.Name == nil {
 		return invalidField("name", "bad_conversation", "name is missing: give the conversation a name, or an empty one")
 	}
 	if err := checkConversationName(*given.Name); err != nil {
 		return err
 	}
-	_, ids, err := r.conversationRuns(c)
+	_, ids, err := h.runs(c)
 	if err != nil {
 		return err
 	}
 	ctx := context.WithoutCancel(c.Request().Context()) // the name must reach all records
 	for _, id := range ids {
-		stored, err := r.ledger.Record(ctx, id)
+		stored, err := h.records.ledger.Record(ctx, id)
 		if err == nil {
 			asked := storedQuestion(stored.Spec)
 			asked.Name = *given.Name
 			stored.Spec = mustEncode(asked)
-			err = r.ledger.KeepRecord(ctx, stored)
+			err = h.records.ledger.KeepRecord(ctx, stored)
 		}
 		if err != nil && !errors.Is(err, retrieve.ErrNotFound) { // the record or one of its documents was deleted
 			return fmt.Errorf("naming the conversation of the run %s: %w", id, err)
@@ -265,33 +268,33 @@ type shownConversation struct {
 	Runs []*answerRecord `json:"runs"`
 }
 
-// showConversation exports a conversation: each question with its complete answer.
-func (r *runHandlers) showConversation(c echo.Context) error {
-	t, ids, err := r.conversationRuns(c)
+// show exports a conversation: each question with its complete answer.
+func (h *conversationHandlers) show(c echo.Context) error {
+	t, ids, err := h.runs(c)
 	if err != nil {
 		return err
 	}
 	shown := shownConversation{conversationRef: t, Runs: []*answerRecord{}}
 	for _, id := range slices.Backward(ids) {
-		record, err := r.fullRecord(c.Request().Context(), id)
+		record, err := h.records.fullRecord(c.Request().Context(), id)
+		if isProblem(err, "run_not_found") { // deleted since it was listed
+			continue
+		}
 		if err != nil {
 			return err
 		}
-		if record != nil {
-			r.setAddresses(c, record)
-			shown.Runs = append(shown.Runs, record)
-		}
+		record.setAddresses(h.address.base(c))
+		shown.Runs = append(shown.Runs, record)
 	}
 	return reply(c, http.StatusOK, shown)
 }
 
-// deleteConversation deletes all stored records of a conversation. It stops its answers that
-// are in progress on this server.
-func (r *runHandlers) deleteConversation(c echo.Context) error {
+// remove deletes the records of a conversation, and stops its answers in progress on this server.
+func (h *conversationHandlers) remove(c echo.Context) error {
 	ctx := c.Request().Context()
 	t := conversationOf(c)
 	stopped := false
-	for _, l := range r.live.list() {
+	for _, l := range h.records.live.list() {
 		if l.By != callerID(c) || storedQuestion(l.Spec).conversationRef != t {
 			continue
 		}
@@ -300,27 +303,26 @@ func (r *runHandlers) deleteConversation(c echo.Context) error {
 		if err := l.waitSettled(ctx); err != nil {
 			return fmt.Errorf("stopping a run: %w", err)
 		}
-		if err := r.forget(ctx, l.ID, l); err != nil {
+		if err := h.records.forget(ctx, l.ID, l); err != nil {
 			return err
 		}
 	}
-	_, ids, err := r.conversationRuns(c)
+	_, ids, err := h.runs(c)
 	if p := (*Problem)(nil); stopped && errors.As(err, &p) && p.Status == http.StatusNotFound {
 		err = nil
 	}
 	for _, id := range ids {
-		if err = r.forget(ctx, id, nil); err != nil {
+		if err = h.records.forget(ctx, id, nil); err != nil {
 			break
 		}
 	}
 	return sendNoContent(c, err)
 }
 
-// conversationRuns returns the conversation in an address, and the ids of its records, newest
-// first.
-func (r *runHandlers) conversationRuns(c echo.Context) (t conversationRef, ids []string, err error) {
+// runs returns the conversation in an address, and the ids of its records, newest first.
+func (h *conversationHandlers) runs(c echo.Context) (t conversationRef, ids []string, err error) {
 	t = conversationOf(c)
-	for stored, err := range r.records(c.Request().Context(), callerID(c)) {
+	for stored, err := range h.records.list(c.Request().Context(), callerID(c)) {
 		if err != nil {
 			return t, nil, err
 		}

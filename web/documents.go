@@ -25,17 +25,17 @@ import (
 
 // documents serves the stored documents: lists, text and pages.
 type documents struct {
-	*catalog
-	pages     *pages
-	drawer    Drawer
-	originals Originals
-	drawing   *semaphore.Weighted // one slot for each page being drawn
-	folders   UploadFolders       // nil: nothing can be added
-	sample    fs.FS               // the sample library
-	sites     Sites
-	model     func(context.Context) string // returns the name of the model that writes answers; "" for none
-	summarize bool                         // whether a model can summarize documents
-	runs      *runHandlers
+	catalog     *catalog
+	pages       *pages
+	drawer      Drawer
+	originals   Originals
+	drawing     *semaphore.Weighted // one slot for each page being drawn
+	sample      fs.FS               // the sample library
+	sites       Sites
+	model       func(context.Context) string // returns the name of the model that writes answers; "" for none
+	summarize   bool                         // whether a model can summarize documents
+	modelDetail func() string                // says why the model did not write the last answer
+	records     *recordStore
 }
 
 // documentList is the reply of GET /api/documents.
@@ -79,20 +79,20 @@ func (d *documents) listing(c echo.Context, limit int) (documentList, error) {
 	if err != nil {
 		return documentList{}, err
 	}
-	all, err := d.Documents(ctx, f)
+	all, err := d.catalog.Documents(ctx, f)
 	if err != nil {
 		return documentList{}, fmt.Errorf("listing the documents: %w", err)
 	}
-	l := documentList{Total: len(all), Troubles: []ingest.Change{}, Indexing: d.indexing()}
+	l := documentList{Total: len(all), Troubles: []ingest.Change{}, Indexing: d.catalog.indexing()}
 	// A key for some collections gets no troubles and no sites: a file that was not stored
 	// has no collection.
-	everything, err := d.maySee(ctx, "")
+	everything, err := d.catalog.maySee(ctx, "")
 	if err != nil {
 		return l, err
 	}
 	if everything {
-		l.Troubles = append(l.Troubles, d.troubles()...)
-		if d.folders != nil {
+		l.Troubles = append(l.Troubles, d.catalog.troubles()...)
+		if d.catalog.folders != nil {
 			l.Sites = d.sites.SiteStates()
 		}
 	}
@@ -129,7 +129,7 @@ func (d *documents) show(c echo.Context) error {
 
 func (d *documents) newShownDocument(c echo.Context, doc *ingest.Document, r textRange) (shown shownDocument, err error) {
 	shown = shownDocument{excerpt: excerptOf(doc, r), Found: findIn(doc, c.QueryParam("find"))}
-	shown.AlsoIn, err = d.copies(c.Request().Context(), doc)
+	shown.AlsoIn, err = d.catalog.copies(c.Request().Context(), doc)
 	if doc.Digest != "" && d.originals.IsLocal(c.Request().Context(), doc) {
 		shown.Drawn, shown.Original = d.drawnLinks(c, doc, shown.excerpt, r.Page > 0), d.originalLink(doc, shown.excerpt)
 	}
@@ -185,7 +185,7 @@ func (d *documents) viewer(c echo.Context) error {
 	}
 	page := viewerPage{frame: frame, shownDocument: x, Outline: outline(doc), Key: keyPassages(doc),
 		Summarizes: len(x.Blocks) > 0 && d.summarize && frame.Model != "", Find: strings.TrimSpace(c.QueryParam("find")),
-		Link: Link(d.pages.prefix(), x.Document, 0, 0), Elsewhere: doc.Digest != "" && x.Original == ""}
+		Link: Link(d.pages.address.prefix(), x.Document, 0, 0), Elsewhere: doc.Digest != "" && x.Original == ""}
 	turn := func(number int) string {
 		q := c.QueryParams()
 		q.Del("at")
@@ -204,7 +204,7 @@ func (d *documents) viewer(c echo.Context) error {
 // mayChange reports whether the caller may add and delete documents.
 func (d *documents) mayChange(ctx context.Context) bool {
 	caller := holderFrom(ctx)
-	return d.folders != nil && (caller == nil || caller.key.Write)
+	return d.catalog.folders != nil && (caller == nil || caller.key.Write)
 }
 
 // pageOfDocuments is how many documents one page lists.

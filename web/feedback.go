@@ -26,6 +26,9 @@ type feedbackRequest struct {
 	Citation *integer `json:"citation,omitempty"`
 }
 
+// feedbackHandlers serve feedback at /api/feedback.
+type feedbackHandlers struct{ records *recordStore }
+
 // A feedbackEntry is one caller's feedback on an answer.
 type feedbackEntry struct {
 	feedbackRequest
@@ -41,9 +44,8 @@ func entryOf(f retrieve.Feedback) feedbackEntry {
 	return e
 }
 
-// giveFeedback stores the caller's feedback on an answer, replacing the caller's earlier
-// feedback.
-func (r *runHandlers) giveFeedback(c echo.Context, given feedbackRequest) error {
+// give stores the caller's feedback on an answer, replacing the caller's earlier feedback.
+func (h *feedbackHandlers) give(c echo.Context, given feedbackRequest) error {
 	given.Comment = strings.TrimSpace(given.Comment)
 	switch {
 	case given.Run == "":
@@ -53,7 +55,7 @@ func (r *runHandlers) giveFeedback(c echo.Context, given feedbackRequest) error 
 	case utf8.RuneCountInString(given.Comment) > MaxComment:
 		return invalidField("comment", "bad_feedback", "the comment has more than %d characters: shorten it", MaxComment)
 	}
-	_, record, err := r.find(c, given.Run)
+	_, record, err := h.records.find(c, given.Run)
 	if err != nil {
 		return err
 	}
@@ -70,7 +72,7 @@ func (r *runHandlers) giveFeedback(c echo.Context, given feedbackRequest) error 
 				len(a.Citations)).withField("citation")
 		}
 	}
-	return sendValue(c, http.StatusCreated, entryOf(f), r.ledger.KeepFeedback(c.Request().Context(), f))
+	return sendValue(c, http.StatusCreated, entryOf(f), h.records.ledger.KeepFeedback(c.Request().Context(), f))
 }
 
 // feedbackList is the reply of GET /api/feedback.
@@ -80,9 +82,8 @@ type feedbackList struct {
 	Next string `json:"next,omitempty"`
 }
 
-// listFeedback lists the feedback of all callers, newest first: at most ?limit= entries after
-// ?after=.
-func (r *runHandlers) listFeedback(c echo.Context) error {
+// list lists the feedback of all callers, newest first: at most ?limit= entries after ?after=.
+func (h *feedbackHandlers) list(c echo.Context) error {
 	limit, err := limitOf(c, 100, 1, 1000)
 	if err != nil {
 		return err
@@ -96,7 +97,7 @@ func (r *runHandlers) listFeedback(c echo.Context) error {
 	if caller := holderFrom(c.Request().Context()); caller != nil && len(caller.writableCollections()) > 0 {
 		return problem(http.StatusForbidden, "outside_key", "feedback may be about any collection: use a key for all of them")
 	}
-	found, err := r.ledger.Feedback(c.Request().Context(), after, limit+1)
+	found, err := h.records.ledger.Feedback(c.Request().Context(), after, limit+1)
 	if err != nil {
 		return fmt.Errorf("listing feedback: %w", err)
 	}

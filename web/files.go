@@ -137,14 +137,14 @@ func (d *documents) add(c echo.Context) error {
 	if change.Action == ingest.Added {
 		status = http.StatusCreated
 	}
-	doc, err := d.Document(c.Request().Context(), change.Document)
+	doc, err := d.catalog.Document(c.Request().Context(), change.Document)
 	if err == nil {
-		added.AlsoIn, err = d.copies(c.Request().Context(), doc)
+		added.AlsoIn, err = d.catalog.copies(c.Request().Context(), doc)
 	}
 	if err != nil && !errors.Is(err, retrieve.ErrNotFound) { // an archive is no document, only the files in it are
 		return err
 	}
-	c.Response().Header().Set(echo.HeaderLocation, Link(d.pages.prefix(), change.Document, 0, 0))
+	c.Response().Header().Set(echo.HeaderLocation, Link(d.pages.address.prefix(), change.Document, 0, 0))
 	return reply(c, status, added)
 }
 
@@ -171,7 +171,7 @@ func (d *documents) uploadsFor(c echo.Context) (Uploads, error) {
 	if caller := holderFrom(ctx); in == "" && caller != nil && len(caller.writableCollections()) == 1 {
 		in = caller.writableCollections()[0]
 	}
-	return d.folders.CollectionUploads(ctx, cmp.Or(in, d.catalog.uploads))
+	return d.catalog.folders.CollectionUploads(ctx, cmp.Or(in, d.catalog.uploads))
 }
 
 // fileProblem converts an error about a file or a collection for clients; it returns nil for
@@ -220,7 +220,7 @@ func (d *documents) findUpload(c echo.Context) (in Uploads, name, id string, err
 		return nil, "", "", err
 	}
 	root, name, _ := strings.Cut(id, "/")
-	in, _, err = d.folders.RootUploads(c.Request().Context(), root)
+	in, _, err = d.catalog.folders.RootUploads(c.Request().Context(), root)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && name == "" {
 		err = ingest.ErrNotUploaded
 	}
@@ -334,7 +334,7 @@ func (d *documents) remove(c echo.Context) error {
 	err = uploads.Remove(ctx, name)
 	// Answers may quote a file that no longer exists.
 	if c.QueryParam("answers") != "keep" && (err == nil || errors.Is(err, fs.ErrNotExist)) {
-		err = errors.Join(err, d.runs.ledger.ForgetQuoting(ctx, id))
+		err = errors.Join(err, d.records.ledger.ForgetQuoting(ctx, id))
 	}
 	return sendNoContent(c, changeProblem(name, err))
 }
@@ -396,7 +396,7 @@ func (d *documents) originalLink(doc *ingest.Document, x excerpt) string {
 		p.Page = doc.PageAt(x.Start)
 		return cite.Original(address, p, doc.Text[x.Start:x.End])
 	}
-	link := Link(d.pages.prefix(), doc.ID, 0, 0) + "?original=1"
+	link := Link(d.pages.address.prefix(), doc.ID, 0, 0) + "?original=1"
 	if doc.Format == "pdf" && x.Page > 0 {
 		return fmt.Sprintf("%s#page=%d", link, x.Page)
 	}
@@ -492,7 +492,7 @@ func (d *documents) drawnLinks(c echo.Context, doc *ingest.Document, x excerpt, 
 			q.Set("start", strconv.Itoa(x.Start))
 			q.Set("end", strconv.Itoa(x.End))
 		}
-		links = append(links, drawnPage{p.Number, Link(d.pages.prefix(), doc.ID, 0, 0) + "?" + q.Encode()})
+		links = append(links, drawnPage{p.Number, Link(d.pages.address.prefix(), doc.ID, 0, 0) + "?" + q.Encode()})
 	}
 	return links
 }

@@ -322,7 +322,7 @@ type outcomeQueue struct {
 
 // storeLater queues the outcome of an answer for the store.
 func (a *answering) storeLater(ctx context.Context, l *liveAnswer, err error) {
-	q := &a.live.outcomes
+	q := &a.records.live.outcomes
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.waiting = append(q.waiting, &endedAnswer{ctx: context.WithoutCancel(ctx), l: l, err: err})
@@ -406,8 +406,8 @@ func (a *answering) finish(ctx context.Context, batch []*endedAnswer) error {
 	var jobs []string
 	for _, o := range batch {
 		o.gone = o.l.recorder.HasLostJob(ctx)
-		if o.l.keep && o.l.ID != "" && a.keep > 0 && !o.gone {
-			records, recorded = append(records, o.l.storedRecord(&a.live.outcomes.packer, a.keep)), append(recorded, o)
+		if o.l.keep && o.l.ID != "" && a.records.keep > 0 && !o.gone {
+			records, recorded = append(records, o.l.storedRecord(&a.records.live.outcomes.packer, a.records.keep)), append(recorded, o)
 		}
 		if o.ended && o.l.recorder != nil {
 			jobs = append(jobs, o.l.ID)
@@ -416,7 +416,7 @@ func (a *answering) finish(ctx context.Context, batch []*endedAnswer) error {
 	if len(records)+len(jobs) == 0 {
 		return nil
 	}
-	_, err := a.ledger.Finish(ctx, records, jobs)
+	_, err := a.records.ledger.Finish(ctx, records, jobs)
 	for _, o := range recorded {
 		o.gone = err == nil // true if a document was deleted meanwhile, too
 	}

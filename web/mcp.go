@@ -28,9 +28,11 @@ import (
 // and read documents as resources. It changes nothing. [ServeMCP] serves it over a pair of
 // streams, mcpHTTP at /mcp.
 type mcpServer struct {
-	*asking
-	limiter limiter // for calls of tools
-	version string
+	asking    *asking
+	answering *answering
+	catalog   *catalog
+	limiter   limiter // for calls of tools
+	version   string
 }
 
 // ServeMCP serves the Model Context Protocol over in and out, one message per line, until in
@@ -54,7 +56,8 @@ func ServeMCP(ctx context.Context, o Options, collections []string, in io.ReadCl
 	if a.public != nil {
 		request.base = a.public.String()
 	}
-	m := &mcpServer{o.newAsking(a), newLimiter(o.MaxAsks, 0, 0), o.Version}
+	asking := o.newAsking(a)
+	m := &mcpServer{asking, asking.answering, asking.catalog, newLimiter(o.MaxAsks, 0, 0), o.Version}
 	ctx = context.WithValue(ctx, mcpRequestKey{}, request)
 	err = m.newProtocol().Run(ctx, &mcp.IOTransport{Reader: in, Writer: out, MaxLineLength: maxMCPLine})
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrClosedPipe) || ctx.Err() != nil {
@@ -135,7 +138,7 @@ func (m *mcpServer) receive(next mcp.MethodHandler) mcp.MethodHandler {
 		request := mcpRequestFrom(ctx)
 		defer func() {
 			if r := recover(); r != nil {
-				m.logger.LogAttrs(ctx, slog.LevelError, "panic", slog.Any("error", r), slog.String("stack", string(debug.Stack())))
+				m.answering.logger.LogAttrs(ctx, slog.LevelError, "panic", slog.Any("error", r), slog.String("stack", string(debug.Stack())))
 				result, err = nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: problemFor(errPanicked).Detail}
 			}
 		}()
@@ -163,7 +166,7 @@ func (m *mcpServer) receive(next mcp.MethodHandler) mcp.MethodHandler {
 }
 
 func (m *mcpServer) toolError(ctx context.Context, err error) *mcp.CallToolResult {
-	p := m.problemIn(ctx, "tool", err)
+	p := m.answering.problemIn(ctx, "tool", err)
 	text := p.Detail
 	if p.Request != "" {
 		text += " (request " + p.Request + ")"
@@ -231,8 +234,8 @@ type mcpSummary struct {
 }
 
 func (m *mcpServer) summarize(ctx context.Context, req *mcp.CallToolRequest, in mcpSummary) (*mcp.CallToolResult, *mcpAnswer, error) {
-	passages, err := m.passagesOf(ctx, summarizeRequest{Document: in.Document, Collection: in.Collection, Filter: in.Filter})
-	events := m.summarizer.Summarize(ctx, answer.Summary{Passages: passages, Words: in.MaxWords})
+	passages, err := m.catalog.passagesOf(ctx, summarizeRequest{Document: in.Document, Collection: in.Collection, Filter: in.Filter})
+	events := m.asking.summarizer.Summarize(ctx, answer.Summary{Passages: passages, Words: in.MaxWords})
 	return m.answer(ctx, req, summaryKind, events, err)
 }
 
@@ -241,14 +244,14 @@ func (m *mcpServer) answer(ctx context.Context, req *mcp.CallToolRequest, kind s
 	err error) (*mcp.CallToolResult, *mcpAnswer, error) {
 	var a cite.Answer
 	if err == nil {
-		events = m.numberCitations(ctx, kind, events, m.citeOptionsAt(mcpRequestFrom(ctx).base))
+		events = m.answering.numberCitations(ctx, kind, events, m.answering.citeOptions(mcpRequestFrom(ctx).base))
 		a, err = cite.Collect(tee(events, reportProgress(ctx, req)))
 	}
 	if err != nil {
 		return m.toolError(ctx, fmt.Errorf("answering: %w", err)), nil, nil
 	}
 	out := &mcpAnswer{Answered: a.Answered, Incomplete: a.Incomplete, Reason: a.Reason, Text: a.Text, Sources: []mcpSource{},
-		Citations: a.Citations, Nearest: []mcpPassage{}, Closest: []mcpClosest{}, Warnings: a.Warnings, Indexing: m.indexing()}
+		Citations: a.Citations, Nearest: []mcpPassage{}, Closest: []mcpClosest{}, Warnings: a.Warnings, Indexing: m.catalog.indexing()}
 	var links []mcp.Content
 	for _, source := range a.Sources {
 		out.Sources = append(out.Sources, mcpSource{source, resourceOf(source.Document)})
@@ -288,7 +291,7 @@ func (m *mcpServer) askEvents(ctx context.Context, in mcpQuestion) (iter.Seq2[an
 		return nil, err
 	}
 	filter, err := m.catalog.collectionFilter(ctx, in.Filter, in.Collection)
-	return m.asker.Ask(ctx, answer.Question{Text: in.Question, History: in.History, Filter: filter}), err
+	return m.asking.asker.Ask(ctx, answer.Question{Text: in.Question, History: in.History, Filter: filter}), err
 }
 
 // sourcesText returns the list of sources as text, for models that ignore structured results.
@@ -405,7 +408,7 @@ func (m *mcpServer) search(ctx context.Context, _ *mcp.CallToolRequest, in mcpQu
 	}
 	var found searchResult
 	if err == nil {
-		found, err = m.find(ctx, searchRequest{Question: in.Question, TopK: integer(in.TopK), Collection: in.Collection, Filter: in.Filter})
+		found, err = m.catalog.findPassages(ctx, searchRequest{in.Question, integer(in.TopK), in.Collection, in.Filter})
 	}
 	if err != nil {
 		return m.toolError(ctx, err), nil, nil
@@ -438,13 +441,13 @@ func (m *mcpServer) search(ctx context.Context, _ *mcp.CallToolRequest, in mcpQu
 // mcpHTTP serves MCP over streamable HTTP. It keeps no state between requests, so clients
 // notice no restart. A call ends with its request.
 type mcpHTTP struct {
-	address
+	address address
 	handler http.Handler
 }
 
 func newMCPHTTP(m *mcpServer) *mcpHTTP {
 	protocol := sync.OnceValue(m.newProtocol) // building the schemas takes longer than the rest of the start
-	return &mcpHTTP{m.address, mcp.NewStreamableHTTPHandler(
+	return &mcpHTTP{m.answering.address, mcp.NewStreamableHTTPHandler(
 		func(*http.Request) *mcp.Server { return protocol() },
 		&mcp.StreamableHTTPOptions{
 			Stateless: true, MaxRequestBodyBytes: MaxBody,
@@ -463,7 +466,7 @@ type protectedResource struct {
 }
 
 func (h *mcpHTTP) metadata(c echo.Context) error {
-	return reply(c, http.StatusOK, protectedResource{h.base(c) + "/mcp", "Ibid", []string{"header"}})
+	return reply(c, http.StatusOK, protectedResource{h.address.base(c) + "/mcp", "Ibid", []string{"header"}})
 }
 
 func (h *mcpHTTP) post(c echo.Context) error {
@@ -471,7 +474,7 @@ func (h *mcpHTTP) post(c echo.Context) error {
 	defer cancel(nil)
 	w := &mcpWriter{eventStream: &eventStream{w: c.Response()}}
 	defer keepAlive(w.writeComment, func(err error) { cancel(readerGone(err)) })()
-	ctx = context.WithValue(ctx, mcpRequestKey{}, &mcpRequest{ctx: ctx, base: h.base(c), started: func() { w.started.Store(true) }})
+	ctx = context.WithValue(ctx, mcpRequestKey{}, &mcpRequest{ctx: ctx, base: h.address.base(c), started: func() { w.started.Store(true) }})
 	h.handler.ServeHTTP(w, c.Request().WithContext(ctx))
 	return nil
 }

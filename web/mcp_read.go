@@ -152,7 +152,7 @@ func (m *mcpServer) complete(ctx context.Context, r *mcp.CompleteRequest) (*mcp.
 }
 
 func (m *mcpServer) resourceError(ctx context.Context, err error) error {
-	p := m.problemIn(ctx, "tool", err)
+	p := m.answering.problemIn(ctx, "tool", err)
 	code := int64(jsonrpc.CodeInternalError)
 	if p.Status < 500 {
 		code = jsonrpc.CodeInvalidParams

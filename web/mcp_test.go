@@ -268,7 +268,7 @@ func TestMCPReadsAllOfADocument(t *testing.T) {
 		"one line": strings.Repeat("größer", 20_000), "short": "é",
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := &mcpServer{asking: &asking{catalog: &catalog{Library: shelf{{ID: "a/b", Root: "a", Path: "b", Title: "b", Text: text}}}}}
+			m := &mcpServer{catalog: &catalog{Library: shelf{{ID: "a/b", Root: "a", Path: "b", Title: "b", Text: text}}}}
 			var whole strings.Builder
 			for at := 0; at < len(text); {
 				part, err := m.textAt(t.Context(), mcpPlace{Document: "a/b", Start: at})

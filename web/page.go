@@ -62,7 +62,7 @@ func compressReplies(next echo.HandlerFunc) echo.HandlerFunc {
 
 // pages renders the templates inside the frame, in the languages of the page.
 type pages struct {
-	address
+	address   address
 	version   string
 	keyed     bool // whether keys guard the server
 	languages language.Matcher
@@ -188,19 +188,19 @@ type problemPage struct {
 }
 
 func (p *pages) frame(heading string) frame {
-	return frame{Heading: heading, Prefix: p.prefix(), Version: p.version, Keys: p.keyed}
+	return frame{Heading: heading, Prefix: p.address.prefix(), Version: p.version, Keys: p.keyed}
 }
 
 // frame returns the frame of a page for a caller.
 func (d *documents) frame(ctx context.Context, heading string) (frame, error) {
 	f, caller := d.pages.frame(heading), holderFrom(ctx)
-	f.Model, f.Failing = d.model(ctx), d.runs.modelDetail() != ""
+	f.Model, f.Failing = d.model(ctx), d.modelDetail() != ""
 	f.MaySet = caller == nil || caller.maySet()
 	f.Shelves = map[string]string{}
-	if d.folders == nil {
+	if d.catalog.folders == nil {
 		return f, nil
 	}
-	roots, err := d.folders.Roots(ctx)
+	roots, err := d.catalog.folders.Roots(ctx)
 	if err != nil {
 		return f, fmt.Errorf("listing the collections with uploads: %w", err)
 	}

@@ -211,7 +211,7 @@ func (r errorReplies) handle(err error, c echo.Context) {
 	if p.Status == http.StatusUnauthorized {
 		challenge := `Bearer realm="ibid"`
 		if c.Path() == "/mcp" {
-			challenge += fmt.Sprintf(`, resource_metadata="%s%s"`, r.pages.base(c), resourceMetadata)
+			challenge += fmt.Sprintf(`, resource_metadata="%s%s"`, r.pages.address.base(c), resourceMetadata)
 		}
 		c.Response().Header().Set(echo.HeaderWWWAuthenticate, challenge)
 	}

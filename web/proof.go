@@ -55,7 +55,7 @@ func (d *documents) loadQuote(c echo.Context, q *quoteRef) error {
 	if id == "" || q.Hash == "" {
 		return nil
 	}
-	_, record, err := d.runs.find(c, id)
+	_, record, err := d.records.find(c, id)
 	if problem := (*Problem)(nil); errors.As(err, &problem) {
 		return nil // there is no such record, or the caller may not see it
 	}
@@ -231,19 +231,19 @@ func wordsOf(text string) (words []rewrite.Span) {
 
 // renames finds renamed documents. It lists the documents once.
 type renames struct {
-	*catalog
-	all []retrieve.DocumentInfo
+	catalog *catalog
+	all     []retrieve.DocumentInfo
 }
 
 // findFirst returns the first document for which f returns true, or nil.
 func (l *renames) findFirst(ctx context.Context, f func(retrieve.DocumentInfo) bool) (doc *ingest.Document, err error) {
 	if l.all == nil {
-		if l.all, err = l.Documents(ctx, retrieve.Filter{}); err != nil {
+		if l.all, err = l.catalog.Documents(ctx, retrieve.Filter{}); err != nil {
 			return nil, fmt.Errorf("looking for a renamed document: %w", err)
 		}
 	}
 	if i := slices.IndexFunc(l.all, f); i >= 0 {
-		doc, err = l.document(ctx, l.all[i].ID, "")
+		doc, err = l.catalog.document(ctx, l.all[i].ID, "")
 	}
 	return doc, err
 }
@@ -303,7 +303,7 @@ func (l *renames) setStates(ctx context.Context, a *cite.Answer) error {
 // follows renames, even if another document has the id now.
 func (l *renames) findCited(ctx context.Context, id, digest string, stateOf func(*ingest.Document) quoteState) (
 	doc *ingest.Document, state quoteState, err error) {
-	if doc, err = l.document(ctx, id, ""); errors.Is(err, retrieve.ErrNotFound) {
+	if doc, err = l.catalog.document(ctx, id, ""); errors.Is(err, retrieve.ErrNotFound) {
 		if now, failed := l.findRenamed(ctx, id, digest); now != nil || failed != nil {
 			doc, err = now, failed
 		}

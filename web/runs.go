@@ -22,8 +22,18 @@ import (
 // POST /api/summarize also begin runs, which end when their reader disconnects. If keys are
 // in use, other keys see a record only after PUT …/shared.
 type runHandlers struct {
-	*asking
-	keys *keyring // nil if no keys are in use
+	asking    *asking
+	answering *answering
+	records   *recordStore
+	keys      *keyring // nil if no keys are in use
+}
+
+// A recordStore finds and deletes the records of answers and summaries, in progress or ended.
+type recordStore struct {
+	library Library
+	live    *Answers
+	ledger  retrieve.Ledger
+	keep    time.Duration // how long records are kept; 0: not at all
 }
 
 // callerID returns the id of the caller's key, or "" if no keys are in use.
@@ -105,8 +115,8 @@ func kindName(kind string) string {
 	return "ask"
 }
 
-func (r *runHandlers) setAddresses(c echo.Context, record *answerRecord) {
-	record.Events, record.URL = r.base(c)+"/api/runs/"+record.ID, r.base(c)+"/?run="+record.ID
+func (r *answerRecord) setAddresses(base string) {
+	r.Events, r.URL = base+"/api/runs/"+r.ID, base+"/?run="+r.ID
 }
 
 func (r *runHandlers) begin(c echo.Context, request runRequest) error {
@@ -128,22 +138,22 @@ func (r *runHandlers) begin(c echo.Context, request runRequest) error {
 	s := c.Get(slotKey).(*slot) // the run holds it until its end
 	release := s.release
 	s.release = func() {}
-	record, citing := l.snapshot(), r.citeOptions(c)
+	record, citing := l.snapshot(), r.answering.citeOptions(r.answering.address.base(c))
 	go func() {
-		defer r.live.background.Done()
+		defer r.records.live.background.Done()
 		defer func() {
 			cancel(nil)
 			done()
 			release()
 			if v := recover(); v != nil {
-				r.logger.LogAttrs(ctx, slog.LevelError, "panic", slog.String("run", l.ID),
+				r.answering.logger.LogAttrs(ctx, slog.LevelError, "panic", slog.String("run", l.ID),
 					slog.Any("error", v), slog.String("stack", string(debug.Stack())))
 			}
 		}()
-		_, _, err := r.runTask(ctx, l, t, citing, nil, nil)
+		_, _, err := r.answering.runTask(ctx, l, t, citing, nil, nil)
 		r.logRun(ctx, l, err)
 	}()
-	r.setAddresses(c, record)
+	record.setAddresses(r.answering.address.base(c))
 	c.Response().Header().Set(runHeader, record.ID)
 	c.Response().Header().Set(echo.HeaderLocation, record.Events)
 	return reply(c, http.StatusAccepted, record)
@@ -164,7 +174,7 @@ func (r *runHandlers) logRun(ctx context.Context, l *liveAnswer, err error) {
 			attrs = append(attrs, slog.String("error", err.Error()))
 		}
 	}
-	r.logger.LogAttrs(ctx, level, "run", attrs...)
+	r.answering.logger.LogAttrs(ctx, level, "run", attrs...)
 }
 
 func (r *runHandlers) taskOf(c echo.Context, request runRequest) (task, error) {
@@ -172,18 +182,18 @@ func (r *runHandlers) taskOf(c echo.Context, request runRequest) (task, error) {
 		if request.Summarize.Record == nil {
 			request.Summarize.Record = request.Record
 		}
-		return r.summaryTask(c, *request.Summarize)
+		return r.asking.summaryTask(c, *request.Summarize)
 	}
 	if request.Run != "" {
-		stored, err := r.ledger.Job(c.Request().Context(), request.Run)
+		stored, err := r.records.ledger.Job(c.Request().Context(), request.Run)
 		if err != nil && !errors.Is(err, retrieve.ErrNotFound) {
 			return task{}, fmt.Errorf("looking for a run to resume: %w", err)
 		}
 		if stored.Kind == summaryKind {
-			return r.summaryTask(c, summarizeRequest{Run: request.Run, Record: request.Record})
+			return r.asking.summaryTask(c, summarizeRequest{Run: request.Run, Record: request.Record})
 		}
 	}
-	return r.askTask(c, request.askRequest)
+	return r.asking.askTask(c, request.askRequest)
 }
 
 func runNotFound(id string) *Problem {
@@ -198,15 +208,15 @@ func runElsewhere(r *answerRecord) *Problem {
 }
 
 // find returns the record of a run, and the live answer if this server has it in memory.
-func (r *runHandlers) find(c echo.Context, id string) (*liveAnswer, *answerRecord, error) {
-	if l := r.live.get(id); l != nil {
+func (s *recordStore) find(c echo.Context, id string) (*liveAnswer, *answerRecord, error) {
+	if l := s.live.get(id); l != nil {
 		if l.By != callerID(c) {
 			return nil, nil, runNotFound(id)
 		}
 		return l, l.snapshot(), nil
 	}
 	ctx := c.Request().Context()
-	unfinished, err := r.findUnfinished(ctx, id)
+	unfinished, err := s.findUnfinished(ctx, id)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -214,7 +224,7 @@ func (r *runHandlers) find(c echo.Context, id string) (*liveAnswer, *answerRecor
 	if mine && unfinished.worker != "" {
 		return nil, unfinished, nil
 	}
-	stored, err := r.loadRecord(ctx, id)
+	stored, err := s.loadRecord(ctx, id)
 	if mine && isProblem(err, "run_not_found") {
 		return nil, unfinished, nil
 	}
@@ -222,7 +232,7 @@ func (r *runHandlers) find(c echo.Context, id string) (*liveAnswer, *answerRecor
 		return nil, nil, err
 	}
 	if stored.By != callerID(c) {
-		visible, err := r.visible(ctx, stored)
+		visible, err := s.isVisible(ctx, stored)
 		if err != nil {
 			return nil, nil, fmt.Errorf("looking for the documents of a record: %w", err)
 		}
@@ -231,16 +241,13 @@ func (r *runHandlers) find(c echo.Context, id string) (*liveAnswer, *answerRecor
 		}
 	}
 	record, err := recordWithEvents(stored)
-	if err != nil {
-		return nil, nil, err
-	}
 	record.Resumable = unfinished != nil && record.by == callerID(c)
-	return nil, record, nil
+	return nil, record, err
 }
 
 // loadRecord returns a record from the store.
-func (r *runHandlers) loadRecord(ctx context.Context, id string) (retrieve.Record, error) {
-	record, err := r.ledger.Record(ctx, id)
+func (s *recordStore) loadRecord(ctx context.Context, id string) (retrieve.Record, error) {
+	record, err := s.ledger.Record(ctx, id)
 	switch {
 	case errors.Is(err, retrieve.ErrNotFound):
 		return record, runNotFound(id)
@@ -251,8 +258,8 @@ func (r *runHandlers) loadRecord(ctx context.Context, id string) (retrieve.Recor
 }
 
 // findUnfinished returns the record of a run that has not ended, or nil.
-func (r *runHandlers) findUnfinished(ctx context.Context, id string) (*answerRecord, error) {
-	stored, err := r.ledger.Job(ctx, id)
+func (s *recordStore) findUnfinished(ctx context.Context, id string) (*answerRecord, error) {
+	stored, err := s.ledger.Job(ctx, id)
 	switch {
 	case errors.Is(err, retrieve.ErrNotFound), err == nil && stored.Kind != askKind && stored.Kind != summaryKind:
 		return nil, nil
@@ -272,15 +279,15 @@ func (r *runHandlers) findUnfinished(ctx context.Context, id string) (*answerRec
 	return record, nil
 }
 
-// visible reports whether the caller may see another caller's record. It must be shared, and
-// the caller must be allowed to see the folders of all documents that it quotes.
-func (r *runHandlers) visible(ctx context.Context, record retrieve.Record) (bool, error) {
+// isVisible reports whether the caller may see another caller's record. It must be shared,
+// and the caller must be allowed to see the folders of all documents that it quotes.
+func (s *recordStore) isVisible(ctx context.Context, record retrieve.Record) (bool, error) {
 	if !record.Shared {
 		return false, nil
 	}
 	for _, d := range record.Documents {
 		root, _, _ := strings.Cut(d, "/") // the root still exists if the file was deleted
-		if found, err := r.catalog.Holds(ctx, retrieve.Filter{Root: root}); err != nil || !found {
+		if found, err := s.library.Holds(ctx, retrieve.Filter{Root: root}); err != nil || !found {
 			return false, err
 		}
 	}
@@ -289,7 +296,7 @@ func (r *runHandlers) visible(ctx context.Context, record retrieve.Record) (bool
 
 // show replies with the record of a run, or with its events.
 func (r *runHandlers) show(c echo.Context) error {
-	l, record, err := r.find(c, c.Param("id"))
+	l, record, err := r.records.find(c, c.Param("id"))
 	if err != nil {
 		return err
 	}
@@ -300,14 +307,14 @@ func (r *runHandlers) show(c echo.Context) error {
 }
 
 func (r *runHandlers) replyRecord(c echo.Context, record *answerRecord) error {
-	r.setAddresses(c, record)
+	record.setAddresses(r.answering.address.base(c))
 	if record.Answer != nil {
 		whole, err := decodeStored[answered](record.Answer)
 		if err == nil && record.Ended != nil {
-			err = (&renames{catalog: r.catalog}).setStates(c.Request().Context(), &whole.Answer)
+			err = (&renames{catalog: r.asking.catalog}).setStates(c.Request().Context(), &whole.Answer)
 		}
 		if err == nil {
-			record.forms, err = r.formsOf(c, whole.Answer)
+			record.forms, err = r.answering.formsOf(c, whole.Answer)
 		}
 		if err != nil {
 			return err
@@ -345,7 +352,7 @@ func (r *runHandlers) followRun(c echo.Context, l *liveAnswer, record *answerRec
 func (r *runHandlers) sendEvents(c echo.Context, seen []event, wait bool, after func(n int) ([]event, bool, <-chan struct{})) error {
 	ctx, cancel := context.WithCancelCause(c.Request().Context())
 	defer cancel(nil)
-	out := r.openStream(c, cancel)
+	out := r.answering.openStream(c, cancel)
 	defer out.close()
 	err := out.sendBlocks(seen)
 	if err == nil && wait {
@@ -390,9 +397,9 @@ func (r *runHandlers) list(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	list, names := runList{Runs: []*answerRecord{}}, renames{catalog: r.catalog}
+	list, names := runList{Runs: []*answerRecord{}}, renames{catalog: r.asking.catalog}
 	ctx, after := c.Request().Context(), c.QueryParam("after")
-	for stored, err := range r.records(ctx, callerID(c)) {
+	for stored, err := range r.records.list(ctx, callerID(c)) {
 		if err != nil {
 			return err
 		}
@@ -406,9 +413,9 @@ func (r *runHandlers) list(c echo.Context) error {
 			break
 		}
 		record := recordOf(stored)
-		r.setAddresses(c, record)
+		record.setAddresses(r.answering.address.base(c))
 		if c.QueryParams().Has("states") {
-			if record.Sources, err = names.sourcesState(ctx, r.ledger, stored.ID); err != nil {
+			if record.Sources, err = names.sourcesState(ctx, r.records.ledger, stored.ID); err != nil {
 				return err
 			}
 		}
@@ -436,7 +443,7 @@ func limitOf(c echo.Context, usual, least, most int) (int, error) {
 // stop stops a run in progress. With ?forget=true it also deletes its record.
 func (r *runHandlers) stop(c echo.Context) error {
 	id, ctx := c.Param("id"), c.Request().Context()
-	l, record, err := r.find(c, id)
+	l, record, err := r.records.find(c, id)
 	switch {
 	case err != nil:
 		return err
@@ -454,25 +461,25 @@ func (r *runHandlers) stop(c echo.Context) error {
 	if c.QueryParam("forget") != "true" {
 		return r.replyRecord(c, record)
 	}
-	return sendNoContent(c, r.forget(ctx, id, l))
+	return sendNoContent(c, r.records.forget(ctx, id, l))
 }
 
 // forget deletes a run that has ended from the store and from memory. The log of a key keeps
 // its line, without texts.
-func (r *runHandlers) forget(ctx context.Context, id string, l *liveAnswer) error {
+func (s *recordStore) forget(ctx context.Context, id string, l *liveAnswer) error {
 	if l != nil {
-		r.live.remove(l)
+		s.live.remove(l)
 	}
 	ctx = context.WithoutCancel(ctx)
-	stored, err := r.ledger.Record(ctx, id)
+	stored, err := s.ledger.Record(ctx, id)
 	switch {
 	case errors.Is(err, retrieve.ErrNotFound), err == nil && stored.By == "":
-		err = r.ledger.ForgetRecord(ctx, id)
+		err = s.ledger.ForgetRecord(ctx, id)
 	case err == nil:
-		err = r.ledger.KeepRecord(ctx, retrieve.Record{ID: id, Kind: stored.Kind, By: retrieve.DeletedBy(stored.By), State: stored.State,
+		err = s.ledger.KeepRecord(ctx, retrieve.Record{ID: id, Kind: stored.Kind, By: retrieve.DeletedBy(stored.By), State: stored.State,
 			Started: stored.Started, Ended: stored.Ended, Expires: stored.Expires, Spec: []byte("{}"), Events: []byte{}})
 	}
-	if err = errors.Join(err, r.ledger.End(ctx, id)); err != nil {
+	if err = errors.Join(err, s.ledger.End(ctx, id)); err != nil {
 		return fmt.Errorf("deleting a run: %w", err)
 	}
 	return nil
@@ -480,7 +487,7 @@ func (r *runHandlers) forget(ctx context.Context, id string, l *liveAnswer) erro
 
 func (r *runHandlers) share(c echo.Context) error {
 	id, ctx := c.Param("id"), c.Request().Context()
-	l, record, err := r.find(c, id)
+	l, record, err := r.records.find(c, id)
 	switch {
 	case err != nil:
 		return err
@@ -493,10 +500,10 @@ func (r *runHandlers) share(c echo.Context) error {
 			return fmt.Errorf("waiting for a record: %w", err)
 		}
 	}
-	stored, err := r.loadRecord(ctx, id)
+	stored, err := r.records.loadRecord(ctx, id)
 	if err == nil && stored.Shared != (c.Request().Method == http.MethodPut) {
 		stored.Shared = !stored.Shared
-		err = r.ledger.KeepRecord(ctx, stored)
+		err = r.records.ledger.KeepRecord(ctx, stored)
 	}
 	return sendNoContent(c, err)
 }

@@ -20,7 +20,7 @@ import (
 
 // keyForm serves the form for a key, and begins and ends sessions.
 type keyForm struct {
-	*keyGuard
+	guard *keyGuard
 	pages *pages
 }
 
@@ -38,9 +38,9 @@ type keyPage struct {
 // cookie set by another host of the same domain.
 func (g *keyGuard) cookieName() string {
 	switch {
-	case g.secure() && g.prefix() == "":
+	case g.address.secure() && g.address.prefix() == "":
 		return "__Host-ibid"
-	case g.secure():
+	case g.address.secure():
 		return "__Secure-ibid"
 	default:
 		return "ibid_session"
@@ -49,7 +49,7 @@ func (g *keyGuard) cookieName() string {
 
 // setCookie sets the session's cookie, or removes it if age is 0.
 func (g *keyGuard) setCookie(c echo.Context, token string, age time.Duration) {
-	path := g.prefix()
+	path := g.address.prefix()
 	if path == "" {
 		path = "/"
 	}
@@ -58,15 +58,15 @@ func (g *keyGuard) setCookie(c echo.Context, token string, age time.Duration) {
 		seconds = -1 // removes it
 	}
 	c.SetCookie(&http.Cookie{Name: g.cookieName(), Value: token, Path: path, MaxAge: seconds,
-		HttpOnly: true, Secure: g.secure(), SameSite: http.SameSiteStrictMode})
+		HttpOnly: true, Secure: g.address.secure(), SameSite: http.SameSiteStrictMode})
 }
 
 // show shows the form, or redirects a caller with a session to the page that it came from.
 func (f *keyForm) show(c echo.Context) error {
-	next := f.localPath(c.QueryParam("next"))
+	next := f.guard.address.localPath(c.QueryParam("next"))
 	p := keyPage{frame: f.pages.frame("Key"), Next: next}
-	if _, err := c.Request().Cookie(f.cookieName()); err == nil {
-		caller, err := f.identify(c)
+	if _, err := c.Request().Cookie(f.guard.cookieName()); err == nil {
+		caller, err := f.guard.identify(c)
 		switch {
 		case err == nil && c.QueryParam("next") != "":
 			return c.Redirect(http.StatusSeeOther, next)
@@ -90,48 +90,48 @@ func (f *keyForm) beginSession(c echo.Context) error {
 		return refuse(c, invalid("bad_form", "the form cannot be read: send it again").withCause(err))
 	}
 	form := r.PostForm
-	next := f.localPath(form.Get("next"))
+	next := f.guard.address.localPath(form.Get("next"))
 	key := strings.TrimSpace(form.Get("key"))
 	if len(form["key"]) != 1 || key == "" {
 		key = notAKey
 	}
-	caller, err := f.verify(c, key, false)
+	caller, err := f.guard.verify(c, key, false)
 	if err != nil {
 		return refuse(c, err)
 	}
 	token := rand.Text() + rand.Text()
 	session := retrieve.Session{Digest: sha256.Sum256([]byte(token)), Key: caller.key.ID, Started: time.Now()}
-	err = f.keys.store.Begin(ctx, session)
+	err = f.guard.keys.store.Begin(ctx, session)
 	if errors.Is(err, retrieve.ErrNotFound) {
 		return refuse(c, unauthorized("bad_key", "this key was just revoked"))
 	}
 	if err != nil {
 		return fmt.Errorf("beginning a session: %w", err)
 	}
-	f.keys.recordUse(ctx, caller.key)
-	if err := f.keys.refresh(ctx, 0); err != nil { // so that the next request finds the session
+	f.guard.keys.recordUse(ctx, caller.key)
+	if err := f.guard.keys.refresh(ctx, 0); err != nil { // so that the next request finds the session
 		return err
 	}
 	age := retrieve.MaxSessionAge
 	if !caller.expires.IsZero() {
 		age = min(age, time.Until(caller.expires))
 	}
-	f.setCookie(c, token, age)
+	f.guard.setCookie(c, token, age)
 	return c.Redirect(http.StatusSeeOther, next)
 }
 
 func (f *keyForm) endSession(c echo.Context) error {
 	ctx := c.Request().Context()
-	if cookie, err := c.Request().Cookie(f.cookieName()); err == nil {
-		if err := f.keys.store.End(ctx, sha256.Sum256([]byte(cookie.Value))); err != nil {
+	if cookie, err := c.Request().Cookie(f.guard.cookieName()); err == nil {
+		if err := f.guard.keys.store.End(ctx, sha256.Sum256([]byte(cookie.Value))); err != nil {
 			return fmt.Errorf("ending the session: %w", err)
 		}
-		if err := f.keys.refresh(ctx, 0); err != nil {
+		if err := f.guard.keys.refresh(ctx, 0); err != nil {
 			return err
 		}
 	}
-	f.setCookie(c, "", 0)
-	return c.Redirect(http.StatusSeeOther, f.prefix()+"/key")
+	f.guard.setCookie(c, "", 0)
+	return c.Redirect(http.StatusSeeOther, f.guard.address.prefix()+"/key")
 }
 
 // localPath returns next if it is a path of this server as a browser sees it, else the home
@@ -149,15 +149,15 @@ func (a address) localPath(next string) string {
 // requireKey shows the form instead of a page that needs a key.
 func (f *keyForm) requireKey(c echo.Context, p *Problem) error {
 	r := c.Request()
-	page := keyPage{frame: f.pages.frame("Key"), Problem: p, Next: f.localPath("")}
+	page := keyPage{frame: f.pages.frame("Key"), Problem: p, Next: f.guard.address.localPath("")}
 	switch r.Method {
 	case http.MethodGet:
-		page.Next = f.localPath(f.prefix() + r.URL.RequestURI())
+		page.Next = f.guard.address.localPath(f.guard.address.prefix() + r.URL.RequestURI())
 		if p.Code == "no_key" && r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Mode") == "navigate" {
-			page.Again = f.prefix() + "/key?" + url.Values{"next": {page.Next}}.Encode()
+			page.Again = f.guard.address.prefix() + "/key?" + url.Values{"next": {page.Next}}.Encode()
 		}
 	case http.MethodPost:
-		page.Next = f.localPath(r.PostForm.Get("next"))
+		page.Next = f.guard.address.localPath(r.PostForm.Get("next"))
 	}
 	return f.pages.send(c, p.Status, "key", page)
 }

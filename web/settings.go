@@ -152,9 +152,9 @@ func UnavailablePart(format string, args ...any) error {
 
 // settingsHandlers serve the settings.
 type settingsHandlers struct {
-	settings Settings
-	*answering
-	code string // required for an endpoint on another machine; empty if keys guard the server
+	settings  Settings
+	answering *answering
+	code      string // required for an endpoint on another machine; empty if keys guard the server
 }
 
 func (h *settingsHandlers) show(c echo.Context) error {
@@ -162,7 +162,7 @@ func (h *settingsHandlers) show(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	shown.Code, shown.Failing = h.code != "", h.modelDetail() != ""
+	shown.Code, shown.Failing = h.code != "", h.answering.modelDetail() != ""
 	return reply(c, http.StatusOK, shown)
 }
 
@@ -176,7 +176,7 @@ func (h *settingsHandlers) change(c echo.Context) error {
 		return err
 	}
 	if key != nil || next.Model != before.Model || next.BaseURL != before.BaseURL {
-		h.fallback.Store(nil) // the new model may work
+		h.answering.fallback.Store(nil) // the new model may work
 	}
 	return h.show(c)
 }

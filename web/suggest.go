@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -38,7 +39,9 @@ const (
 
 // suggestions finds questions that the documents answer.
 type suggestions struct {
-	*asking
+	library Library
+	asker   Asker
+	logger  *slog.Logger
 	model   func(context.Context) string
 	suggest func(ctx context.Context, passages []retrieve.Passage, n int) ([]string, error)
 	lists   sync.Map // of questions, by a digest of the documents and the model
@@ -59,7 +62,7 @@ type suggestionList struct {
 func (s *suggestions) list(c echo.Context) error {
 	ctx, q := c.Request().Context(), c.QueryParams()
 	f := retrieve.Filter{Collection: q.Get("collection"), Documents: q["document"]}
-	all, err := s.catalog.Documents(ctx, f)
+	all, err := s.library.Documents(ctx, f)
 	if err != nil {
 		return fmt.Errorf("listing the documents: %w", err)
 	}
@@ -106,7 +109,7 @@ func (s *suggestions) find(ctx context.Context, f retrieve.Filter, all []retriev
 	var openings []retrieve.Passage
 	step := max(1, len(all)/maxSuggesting)
 	for i := 0; i < len(all); i += step {
-		doc, err := s.catalog.Document(ctx, all[i].ID)
+		doc, err := s.library.Document(ctx, all[i].ID)
 		if errors.Is(err, retrieve.ErrNotFound) {
 			continue // removed since it was listed
 		}
@@ -273,7 +276,7 @@ func questionsOf(d *ingest.Document) [3][]suggestion {
 // addSample uploads the sample library. It replies with the outcome for each file.
 func (d *documents) addSample(c echo.Context) error {
 	sample := addedSample{}
-	uploads, err := d.folders.CollectionUploads(c.Request().Context(), d.catalog.uploads)
+	uploads, err := d.catalog.folders.CollectionUploads(c.Request().Context(), d.catalog.uploads)
 	if err != nil {
 		return err
 	}

@@ -21,12 +21,24 @@ import (
 // another form. Errors have OpenAI's form, with the codes of [Problem] except for the codes
 // in v1Codes.
 type openAI struct {
-	*asking
-	runs     *runHandlers // responses that later requests can name
+	asking    *asking
+	answering *answering
+	records   *recordStore // responses that later requests can name
+	library   *v1Library
+	upstream  upstreamModel
+	links     bool // whether numbers are Markdown links
+}
+
+// A v1Library serves the library as models, files and vector stores.
+type v1Library struct {
+	catalog  *catalog
+	address  address
 	upstream Upstream
 	relays   bool // whether requests may be passed on to the upstream
-	links    bool // whether numbers are Markdown links
 }
+
+// An upstreamModel passes requests on to the model itself, and lets it write JSON.
+type upstreamModel struct{ Upstream }
 
 // MaxV1Body is the largest request body below /v1, in bytes. Clients send the whole
 // conversation each time.
@@ -111,9 +123,9 @@ func badValue(param, format string, args ...any) *Problem {
 }
 
 // mayRelay reports whether the caller may ask the model itself under a name.
-func (o *openAI) mayRelay(c echo.Context, name string) bool {
+func (l *v1Library) mayRelay(c echo.Context, name string) bool {
 	caller := holderFrom(c.Request().Context())
-	return o.relays && name != "" && name == o.upstream.Model() && (caller == nil || caller.key.Relay)
+	return l.relays && name != "" && name == l.upstream.Model() && (caller == nil || caller.key.Relay)
 }
 
 func modelNotFound(name string) *Problem {
@@ -137,9 +149,9 @@ type v1Models struct {
 
 func modelOf(id, owner string) v1Model { return v1Model{ID: id, Object: "model", OwnedBy: owner} }
 
-func (o *openAI) listModels(c echo.Context) error {
+func (l *v1Library) listModels(c echo.Context) error {
 	list := []v1Model{modelOf(everything, "ibid")}
-	all, err := o.catalog.collections(c.Request().Context())
+	all, err := l.catalog.collections(c.Request().Context())
 	if err != nil {
 		return err
 	}
@@ -148,20 +160,20 @@ func (o *openAI) listModels(c echo.Context) error {
 			list = append(list, modelOf(everything+"/"+in.Name, "ibid"))
 		}
 	}
-	if name := o.upstream.Model(); o.mayRelay(c, name) {
+	if name := l.upstream.Model(); l.mayRelay(c, name) {
 		list = append(list, modelOf(name, "upstream"))
 	}
 	return reply(c, http.StatusOK, v1Models{"list", list})
 }
 
 // showModel replies with one model. Its id may contain slashes, escaped or not.
-func (o *openAI) showModel(c echo.Context) error {
+func (l *v1Library) showModel(c echo.Context) error {
 	id, _, err := parseLink(c.Request().URL, "/v1/models/")
 	if err != nil || id == "" {
 		return modelNotFound(c.Param("*"))
 	}
 	owner := "ibid"
-	_, itself, err := o.collectionOf(c, id)
+	_, itself, err := l.collectionOf(c, id)
 	if itself {
 		owner = "upstream"
 	}
@@ -169,11 +181,11 @@ func (o *openAI) showModel(c echo.Context) error {
 }
 
 // checkCollection fails unless the collection exists and the caller may see it.
-func (o *openAI) checkCollection(c echo.Context, collection string) error {
+func (l *v1Library) checkCollection(c echo.Context, collection string) error {
 	ctx := c.Request().Context()
-	reached, err := o.catalog.maySee(ctx, collection)
+	reached, err := l.catalog.maySee(ctx, collection)
 	if err == nil && reached {
-		err = o.catalog.checkCollection(ctx, collection)
+		err = l.catalog.checkCollection(ctx, collection)
 	}
 	if err == nil && !reached || isProblem(err, "unknown_collection") {
 		return modelNotFound(everything + "/" + collection)
@@ -188,12 +200,12 @@ func (o *openAI) chat(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	collection, itself, err := o.collectionOf(c, r.Model)
+	collection, itself, err := o.library.collectionOf(c, r.Model)
 	if err != nil {
 		return err
 	}
 	if itself {
-		return o.relay(c, body)
+		return o.upstream.relay(c, body)
 	}
 	encoder := &chatEncoder{includeUsage: r.StreamOptions.IncludeUsage}
 	if t, about := taskOf(r.Messages); t != nil {
@@ -203,7 +215,7 @@ func (o *openAI) chat(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if a.question.Collection, err = o.storeOf(c, r.Tools, collection); err != nil {
+	if a.question.Collection, err = o.library.storeOf(c, r.Tools, collection); err != nil {
 		return err
 	}
 	return o.answer(c, &a, encoder)
@@ -229,7 +241,7 @@ func (o *openAI) completions(c echo.Context) error {
 	if _, err := decode(c, &r); err != nil {
 		return renameField("prompt", err)
 	}
-	collection, itself, err := o.collectionOf(c, r.Model)
+	collection, itself, err := o.library.collectionOf(c, r.Model)
 	switch many := func(n *integer) bool { return n != nil && *n != 1 }; {
 	case err != nil:
 		return err
@@ -266,12 +278,12 @@ func renameField(name string, err error) error {
 }
 
 // relay passes the unchanged request on to the model, and its reply back as it arrives.
-func (o *openAI) relay(c echo.Context, body []byte) error {
-	body, err := o.setModel(body)
+func (m upstreamModel) relay(c echo.Context, body []byte) error {
+	body, err := m.setModel(body)
 	if err != nil {
 		return err
 	}
-	from, err := o.upstream.Chat(c.Request().Context(), body)
+	from, err := m.Chat(c.Request().Context(), body)
 	if err != nil {
 		return relayProblem(err)
 	}
@@ -320,12 +332,12 @@ func relayProblem(err error) error {
 
 // setModel replaces the model in a body, however often it is named: the model's server might
 // read another occurrence than the one checked.
-func (o *openAI) setModel(body []byte) ([]byte, error) {
+func (m upstreamModel) setModel(body []byte) ([]byte, error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(body, &members); err != nil {
 		return nil, fmt.Errorf("reading a request again: %w", err)
 	}
 	maps.DeleteFunc(members, func(name string, _ json.RawMessage) bool { return strings.EqualFold(name, "model") })
-	members["model"] = mustEncode(o.upstream.Model())
+	members["model"] = mustEncode(m.Model())
 	return json.Marshal(members)
 }

@@ -55,7 +55,7 @@ const maxFiles = 10_000
 
 // listFiles lists the documents by id, with ?order=desc in reverse order: at most ?limit=
 // after the file in ?after=. All files have the same purpose.
-func (o *openAI) listFiles(c echo.Context) error {
+func (l *v1Library) listFiles(c echo.Context) error {
 	limit, err := limitOf(c, maxFiles, 1, maxFiles)
 	if err != nil {
 		return err
@@ -69,7 +69,7 @@ func (o *openAI) listFiles(c echo.Context) error {
 			return fileNotFound(id).withField("after")
 		}
 	}
-	all, err := o.catalog.Documents(c.Request().Context(), retrieve.Filter{})
+	all, err := l.catalog.Documents(c.Request().Context(), retrieve.Filter{})
 	if err != nil {
 		return fmt.Errorf("listing the documents: %w", err)
 	}
@@ -100,8 +100,8 @@ func fileNotFound(id string) *Problem {
 }
 
 // showFile replies with one document.
-func (o *openAI) showFile(c echo.Context) error {
-	d, err := o.catalog.Document(c.Request().Context(), documentOf(c.Param("id")))
+func (l *v1Library) showFile(c echo.Context) error {
+	d, err := l.catalog.Document(c.Request().Context(), documentOf(c.Param("id")))
 	switch {
 	case errors.Is(err, retrieve.ErrNotFound):
 		return fileNotFound(c.Param("id")).withField("file_id")
@@ -137,8 +137,8 @@ type vectorStoreList struct {
 	HasMore bool          `json:"has_more"` // false
 }
 
-func (o *openAI) stores(c echo.Context) ([]vectorStore, error) {
-	all, err := o.catalog.collections(c.Request().Context())
+func (l *v1Library) stores(c echo.Context) ([]vectorStore, error) {
+	all, err := l.catalog.collections(c.Request().Context())
 	list := []vectorStore{}
 	for _, in := range all.Collections {
 		list = append(list, vectorStore{ID: in.Name, Object: "vector_store", Name: in.Name, Bytes: in.Bytes, Status: "completed",
@@ -147,13 +147,13 @@ func (o *openAI) stores(c echo.Context) ([]vectorStore, error) {
 	return list, err
 }
 
-func (o *openAI) listStores(c echo.Context) error {
-	list, err := o.stores(c)
+func (l *v1Library) listStores(c echo.Context) error {
+	list, err := l.stores(c)
 	return sendValue(c, http.StatusOK, vectorStoreList{"list", list, false}, err)
 }
 
-func (o *openAI) showStore(c echo.Context) error {
-	list, err := o.stores(c)
+func (l *v1Library) showStore(c echo.Context) error {
+	list, err := l.stores(c)
 	if err != nil {
 		return err
 	}
@@ -167,7 +167,7 @@ func (o *openAI) showStore(c echo.Context) error {
 
 // storeOf returns the collection named by the request's file_search tools, or collection if
 // they name none.
-func (o *openAI) storeOf(c echo.Context, tools []v1Tool, collection string) (string, error) {
+func (l *v1Library) storeOf(c echo.Context, tools []v1Tool, collection string) (string, error) {
 	for _, t := range tools {
 		if t.Type != "file_search" {
 			continue
@@ -180,7 +180,7 @@ func (o *openAI) storeOf(c echo.Context, tools []v1Tool, collection string) (str
 				return "", badValue("tools", "file_search names the vector store %.200q and the collection %.200q: name one, or none to search all",
 					store, collection)
 			}
-			if err := o.checkStore(c, store); err != nil {
+			if err := l.checkStore(c, store); err != nil {
 				return "", err
 			}
 			collection = store
@@ -252,7 +252,7 @@ type (
 )
 
 // searchVectors finds passages in a collection.
-func (o *openAI) searchVectors(c echo.Context) error {
+func (l *v1Library) searchVectors(c echo.Context) error {
 	store, err := url.PathUnescape(c.Param("id"))
 	if err != nil {
 		return storeNotFound(c.Param("id"))
@@ -264,7 +264,7 @@ func (o *openAI) searchVectors(c echo.Context) error {
 	if len(r.Filters) > 0 && string(r.Filters) != "null" {
 		return unsupported("filters", noFilters)
 	}
-	if err := o.checkStore(c, store); err != nil {
+	if err := l.checkStore(c, store); err != nil {
 		return err
 	}
 	most := 10
@@ -275,7 +275,7 @@ func (o *openAI) searchVectors(c echo.Context) error {
 		return badValue("max_num_results", "max_num_results is %d: give 1 to 50", most)
 	}
 	search := searchRequest{Question: strings.Join(r.Query, "\n"), TopK: integer(most), Collection: store}
-	found, err := o.find(c.Request().Context(), search)
+	found, err := l.catalog.findPassages(c.Request().Context(), search)
 	if err != nil {
 		return renameField("query", err)
 	}
@@ -285,14 +285,14 @@ func (o *openAI) searchVectors(c echo.Context) error {
 			continue
 		}
 		out.Data = append(out.Data, vectorFound{fileID(p.Document), p.Document, min(1, max(0, p.Score)), vectorAttributes{
-			p.Title, p.Heading, p.Page, p.Start, p.End, Link(o.base(c), p.Document, p.Start, p.End)}, []foundText{{"text", p.Text}}})
+			p.Title, p.Heading, p.Page, p.Start, p.End, Link(l.address.base(c), p.Document, p.Start, p.End)}, []foundText{{"text", p.Text}}})
 	}
 	return reply(c, http.StatusOK, out)
 }
 
 // checkStore fails unless the collection exists and the caller may see it.
-func (o *openAI) checkStore(c echo.Context, name string) error {
-	err := o.checkCollection(c, name)
+func (l *v1Library) checkStore(c echo.Context, name string) error {
+	err := l.checkCollection(c, name)
 	if name == "" || isProblem(err, "model_not_found") {
 		return storeNotFound(name)
 	}

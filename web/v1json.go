@@ -267,7 +267,7 @@ type chatTurn struct {
 // fillJSON replaces an answer by JSON that the model writes from it. Every citation then
 // covers the whole. The model sees the answer, but not the documents. An unanswered question
 // is a refusal.
-func (o *openAI) fillJSON(ctx context.Context, r *v1Reply, a cite.Answer) error {
+func (m upstreamModel) fillJSON(ctx context.Context, r *v1Reply, a cite.Answer) error {
 	if !a.Answered || a.Incomplete {
 		r.refused, r.annotations = true, nil
 		return nil
@@ -276,14 +276,14 @@ func (o *openAI) fillJSON(ctx context.Context, r *v1Reply, a cite.Answer) error 
 	if style := r.asked.question.Style; style != "" { // clients describe the keys there
 		said.Content = "The instructions for the form of the JSON, which add nothing to what the answer says:\n" + style + "\n\n" + said.Content
 	}
-	out, err := o.chooseTool(ctx, r.asked.output, said, &r.usage)
+	out, err := m.chooseTool(ctx, r.asked.output, said, &r.usage)
 	if err != nil {
 		return err
 	}
 	turns := []chatTurn{{"system", "You turn an answer into JSON by a JSON schema. Use only what the answer says: " +
 		"add nothing of your own, and leave empty or null what it does not say. Leave out the numbers in square brackets, which are " +
 		"citations. Reply with the JSON alone.\n\nThe schema:\n" + string(out.raw)}, said}
-	whole, err := o.writeJSON(ctx, append(turns, r.asked.feedback...), out, &r.usage)
+	whole, err := m.writeJSON(ctx, append(turns, r.asked.feedback...), out, &r.usage)
 	if err != nil {
 		return err
 	}
@@ -313,7 +313,7 @@ func (a *v1Ask) stripFeedback(messages []chatMessage) []chatMessage {
 }
 
 // chooseTool lets the model choose one of the tools for an answer.
-func (o *openAI) chooseTool(ctx context.Context, out *jsonOutput, said chatTurn, usage *chatUsage) (*jsonOutput, error) {
+func (m upstreamModel) chooseTool(ctx context.Context, out *jsonOutput, said chatTurn, usage *chatUsage) (*jsonOutput, error) {
 	if out.choices == nil {
 		return out, nil
 	}
@@ -328,7 +328,7 @@ func (o *openAI) chooseTool(ctx context.Context, out *jsonOutput, said chatTurn,
 	if err != nil {
 		return nil, err
 	}
-	whole, err := o.writeJSON(ctx, []chatTurn{{"system", "You choose the form that an answer fits best, by the JSON schemas of the forms. " +
+	whole, err := m.writeJSON(ctx, []chatTurn{{"system", "You choose the form that an answer fits best, by the JSON schemas of the forms. " +
 		"Reply with its name, as JSON alone: {\"name\": \"...\"}\n\nThe forms:" + forms.String()}, said}, choice, usage)
 	if err != nil {
 		return nil, err
@@ -338,10 +338,10 @@ func (o *openAI) chooseTool(ctx context.Context, out *jsonOutput, said chatTurn,
 }
 
 // writeJSON lets the model write JSON. The model may repair invalid JSON once.
-func (o *openAI) writeJSON(ctx context.Context, turns []chatTurn, out *jsonOutput, usage *chatUsage) (string, error) {
+func (m upstreamModel) writeJSON(ctx context.Context, turns []chatTurn, out *jsonOutput, usage *chatUsage) (string, error) {
 	constrained, repaired := true, false
 	for {
-		said, err := o.complete(ctx, turns, out, constrained, usage)
+		said, err := m.complete(ctx, turns, out, constrained, usage)
 		if rejected := (*openai.Error)(nil); constrained && errors.As(err, &rejected) && rejected.Kind == openai.Rejected {
 			constrained = false // the model's server does not support the schema
 			continue
@@ -378,12 +378,13 @@ func (r *v1Reply) setJSON(whole string) {
 }
 
 // complete calls the model, and adds to usage.
-func (o *openAI) complete(ctx context.Context, turns []chatTurn, out *jsonOutput, constrained bool, usage *chatUsage) (string, error) {
-	request := map[string]any{"model": o.upstream.Model(), "messages": turns}
+func (m upstreamModel) complete(ctx context.Context, turns []chatTurn, out *jsonOutput, constrained bool,
+	usage *chatUsage) (string, error) {
+	request := map[string]any{"model": m.Model(), "messages": turns}
 	if constrained {
 		request["response_format"] = map[string]any{"type": "json_schema", "json_schema": map[string]any{"name": out.name, "schema": out.raw}}
 	}
-	from, err := o.upstream.Chat(ctx, mustEncode(request))
+	from, err := m.Chat(ctx, mustEncode(request))
 	if err != nil {
 		return "", err
 	}

@@ -66,7 +66,7 @@ type v1Reply struct {
 
 // collectionOf returns the collection that a model answers from, or "" for all; itself is
 // true for the model without documents.
-func (o *openAI) collectionOf(c echo.Context, model string) (collection string, itself bool, _ error) {
+func (l *v1Library) collectionOf(c echo.Context, model string) (collection string, itself bool, _ error) {
 	collection, below := strings.CutPrefix(model, everything+"/")
 	switch {
 	case model == "":
@@ -74,8 +74,8 @@ func (o *openAI) collectionOf(c echo.Context, model string) (collection string, 
 	case model == everything:
 		return "", false, nil
 	case below && collection != "":
-		return collection, false, o.checkCollection(c, collection)
-	case o.mayRelay(c, model):
+		return collection, false, l.checkCollection(c, collection)
+	case l.mayRelay(c, model):
 		return "", true, nil
 	}
 	return "", false, modelNotFound(model)
@@ -90,14 +90,14 @@ func (o *openAI) answer(c echo.Context, a *v1Ask, encoder v1Encoder) error {
 	if a.output != nil {
 		question.Style = "" // the style is about the form of the JSON
 	}
-	t, err := o.askTask(c, question)
+	t, err := o.asking.askTask(c, question)
 	if err != nil {
 		return err
 	}
 	t.once = true
 	ctx, cancel := context.WithCancelCause(c.Request().Context())
 	defer cancel(nil)
-	l, err := o.beginRun(c, t, false, cancel)
+	l, err := o.answering.beginRun(c, t, false, cancel)
 	if err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func (o *openAI) answer(c echo.Context, a *v1Ask, encoder v1Encoder) error {
 		r.out = newEventStream(c.Response(), cancel)
 		defer r.out.close()
 	}
-	whole, _, ended := o.runTask(ctx, l, t, o.citeOptions(c), r.out, r.add)
+	whole, _, ended := o.answering.runTask(ctx, l, t, o.answering.citeOptions(o.answering.address.base(c)), r.out, r.add)
 	stopped := func() bool { // by the server, in which case the stream still gets its end
 		return r.out.hasBegun() && r.out.failure() == nil && errors.Is(ended, context.Canceled) && causeOf(ctx, ended) == nil
 	}
@@ -120,7 +120,7 @@ func (o *openAI) answer(c echo.Context, a *v1Ask, encoder v1Encoder) error {
 	}
 	if ended == nil {
 		if ended = r.close(t.request.(askRequest), whole.Answer); ended == nil && a.output != nil {
-			ended = o.fillJSON(ctx, r, whole.Answer)
+			ended = o.upstream.fillJSON(ctx, r, whole.Answer)
 		}
 	}
 	if stopped() { // while the model wrote the JSON

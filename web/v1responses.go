@@ -66,7 +66,7 @@ func (o *openAI) responses(c echo.Context) error {
 	if _, err := decode(c, &r); err != nil {
 		return renameField("input", err)
 	}
-	collection, itself, err := o.collectionOf(c, r.Model)
+	collection, itself, err := o.library.collectionOf(c, r.Model)
 	given := func(v json.RawMessage) bool { return len(v) > 0 && string(v) != "null" }
 	switch {
 	case err != nil:
@@ -93,7 +93,7 @@ func (o *openAI) responses(c echo.Context) error {
 		return renameField("input", err)
 	}
 	a.question.Record = r.Store
-	if a.question.Collection, err = o.storeOf(c, r.Tools, collection); err != nil {
+	if a.question.Collection, err = o.library.storeOf(c, r.Tools, collection); err != nil {
 		return err
 	}
 	if a.maxTokens, err = minTokens(map[string]*integer{"max_output_tokens": r.MaxTokens}); err != nil {
@@ -149,7 +149,7 @@ func (o *openAI) turnsOf(c echo.Context, id string) ([]answer.Turn, error) {
 // recordOf returns the record of a response, or nil if the caller has no such response.
 func (o *openAI) recordOf(c echo.Context, id string) (*answerRecord, error) {
 	_, run, _ := strings.Cut(id, "_")
-	live, record, err := o.runs.find(c, run)
+	live, record, err := o.records.find(c, run)
 	if isProblem(err, "run_not_found") || live != nil && !live.keep {
 		return nil, nil
 	}

@@ -204,26 +204,27 @@ func (o *Options) newAsking(a address) *asking {
 	}
 	return &asking{catalog: c, asker: o.Asker, summarizer: o.Summarizer, answering: &answering{
 		address: a, citations: o.Citing, indexing: indexing, markdown: newMarkdown(), metrics: o.Metrics, logger: o.Logger,
-		live: o.Answers, ledger: o.Ledger, keep: o.KeepAnswers, runEnded: o.RunEnded}}
+		records: &recordStore{c, o.Answers, o.Ledger, o.KeepAnswers}, runEnded: o.RunEnded}}
 }
 
 // handlers are the parts of the server that have routes.
 type handlers struct {
-	limiter     limiter
-	pages       *pages
-	home        *homePage
-	catalog     *catalog
-	documents   *documents
-	suggestions *suggestions
-	asking      *asking
-	batch       *batch
-	runs        *runHandlers
-	mcp         *mcpHTTP
-	openAI      *openAI
-	settings    *settingsHandlers
-	key         *keyForm
-	metrics     *Metrics
-	health      *health
+	limiter       limiter
+	home          *homePage
+	catalog       *catalog
+	documents     *documents
+	suggestions   *suggestions
+	asking        *asking
+	batch         *batch
+	runs          *runHandlers
+	conversations *conversationHandlers
+	feedback      *feedbackHandlers
+	mcp           *mcpHTTP
+	openAI        *openAI
+	settings      *settingsHandlers
+	key           *keyForm
+	metrics       *Metrics
+	health        *health
 }
 
 // New returns the handler of all routes. It fails if the public URL is not an absolute http
@@ -248,28 +249,30 @@ func New(o Options) (*echo.Echo, error) {
 	}
 	asking, limiter := o.newAsking(a), newLimiter(o.MaxAsks, o.KeyRate, o.UserRate)
 	asking.catalog.keys = guard.keys
-	runs := &runHandlers{asking, guard.keys}
-	documents := &documents{catalog: asking.catalog, pages: pages, runs: runs, drawer: o.Drawer, originals: o.Originals,
-		drawing: semaphore.NewWeighted(maxDrawing), folders: o.UploadFolders, sample: o.Sample, sites: o.Sites,
-		model: o.Model, summarize: o.Summarizer != nil}
-	o.Metrics.server.Store(&serverState{limiter, asking.catalog, o.Figures, o.Encoded, o.Logger})
-	h := &handlers{limiter: limiter, pages: pages, catalog: asking.catalog, documents: documents, asking: asking, runs: runs,
-		metrics:     o.Metrics,
-		home:        newHomePage(documents, o.KeepAnswers > 0),
-		suggestions: &suggestions{asking: asking, model: o.Model, suggest: o.Suggest},
-		batch:       newBatch(asking, limiter),
-		mcp:         newMCPHTTP(&mcpServer{asking, limiter, o.Version}),
-		openAI:      &openAI{asking: asking, runs: runs, upstream: o.Upstream, relays: o.Relay, links: !o.NoLinks},
-		settings:    &settingsHandlers{o.Settings, asking.answering, o.SettingsCode},
-		key:         &keyForm{guard, pages},
-		health: &health{version: o.Version, indexing: asking.indexing, reachable: o.Reachable, detail: asking.modelDetail,
+	answering, catalog, records := asking.answering, asking.catalog, asking.answering.records
+	documents := &documents{catalog: catalog, pages: pages, records: records, drawer: o.Drawer, originals: o.Originals,
+		drawing: semaphore.NewWeighted(maxDrawing), sample: o.Sample, sites: o.Sites,
+		model: o.Model, modelDetail: answering.modelDetail, summarize: o.Summarizer != nil}
+	o.Metrics.server.Store(&serverState{limiter, catalog, o.Figures, o.Encoded, o.Logger})
+	h := &handlers{limiter: limiter, catalog: catalog, documents: documents, asking: asking, metrics: o.Metrics,
+		home:          newHomePage(documents, o.KeepAnswers > 0),
+		suggestions:   &suggestions{library: catalog, asker: o.Asker, logger: o.Logger, model: o.Model, suggest: o.Suggest},
+		batch:         newBatch(asking, limiter),
+		mcp:           newMCPHTTP(&mcpServer{asking, answering, catalog, limiter, o.Version}),
+		runs:          &runHandlers{asking, answering, records, guard.keys},
+		conversations: &conversationHandlers{records, a},
+		feedback:      &feedbackHandlers{records},
+		openAI:        &openAI{asking, answering, records, &v1Library{catalog, a, o.Upstream, o.Relay}, upstreamModel{o.Upstream}, !o.NoLinks},
+		settings:      &settingsHandlers{o.Settings, answering, o.SettingsCode},
+		key:           &keyForm{guard, pages},
+		health: &health{version: o.Version, indexing: catalog.indexing, reachable: o.Reachable, detail: answering.modelDetail,
 			selfTest: o.SelfTest, encoded: o.Encoded, logger: o.Logger}}
 	return h.newRouter(&o, guard, pages)
 }
 
 // newRouter returns the router with its middleware.
 func (h *handlers) newRouter(o *Options, guard *keyGuard, pages *pages) (*echo.Echo, error) {
-	crossOrigin, err := guard.refuseCrossOrigin()
+	crossOrigin, err := guard.address.refuseCrossOrigin()
 	if err != nil {
 		return nil, err
 	}
@@ -278,7 +281,7 @@ func (h *handlers) newRouter(o *Options, guard *keyGuard, pages *pages) (*echo.E
 	e.IPExtractor = ipExtractor(o.TrustProxies)
 	e.HTTPErrorHandler = errorReplies{pages, h.key}.handle
 	// Pre also applies to unknown routes.
-	e.Pre(measure(o.Metrics, guard.access), guard.stripPrefix, requestID, setHeaders, logRequests(o.Logger, o.Metrics),
+	e.Pre(measure(o.Metrics, guard.access), guard.address.stripPrefix, requestID, setHeaders, logRequests(o.Logger, o.Metrics),
 		recoverPanics(o.Logger), dropSlowSenders,
 		hostCheck{guard.address, o.Addr, o.AllowHosts}.check, guard.admitOrigins(crossOrigin))
 	e.Use(guard.admit)
@@ -321,12 +324,12 @@ func (h *handlers) routes(uploads, keys bool) []route {
 		{"DELETE", "/api/runs/:id", readers, h.runs.stop},
 		{"PUT", "/api/runs/:id/shared", readers, h.runs.share},
 		{"DELETE", "/api/runs/:id/shared", readers, h.runs.share},
-		{"GET", "/api/conversations", readers, h.runs.listConversations},
-		{"GET", "/api/conversations/:id", readers, counted(h.runs.showConversation)},
-		{"PATCH", "/api/conversations/:id", readers, withBody(h.runs.renameConversation)},
-		{"DELETE", "/api/conversations/:id", readers, h.runs.deleteConversation},
-		{"POST", "/api/feedback", readers, withBody(h.runs.giveFeedback)},
-		{"GET", "/api/feedback", writers, h.runs.listFeedback},
+		{"GET", "/api/conversations", readers, h.conversations.list},
+		{"GET", "/api/conversations/:id", readers, counted(h.conversations.show)},
+		{"PATCH", "/api/conversations/:id", readers, withBody(h.conversations.rename)},
+		{"DELETE", "/api/conversations/:id", readers, h.conversations.remove},
+		{"POST", "/api/feedback", readers, withBody(h.feedback.give)},
+		{"GET", "/api/feedback", writers, h.feedback.list},
 		{"GET", "/api/collections", readers, h.catalog.showCollections},
 		{"GET", "/api/suggestions", readers, limited(h.suggestions.list)},
 		{"GET", "/api/documents", readers, h.documents.list},
@@ -360,13 +363,13 @@ func (h *handlers) openAIRoutes() []route {
 		{"POST", "/v1/completions", readers, limited(h.openAI.completions)},
 		{"POST", "/v1/responses", readers, limited(h.openAI.responses)},
 		{"GET", "/v1/responses/:id", readers, h.openAI.showResponse},
-		{"POST", "/v1/vector_stores/:id/search", readers, limited(h.openAI.searchVectors)},
-		{"GET", "/v1/vector_stores", readers, h.openAI.listStores},
-		{"GET", "/v1/vector_stores/:id", readers, h.openAI.showStore},
-		{"GET", "/v1/files", readers, h.openAI.listFiles},
-		{"GET", "/v1/files/:id", readers, h.openAI.showFile},
-		{"GET", "/v1/models", readers, h.openAI.listModels},
-		{"GET", "/v1/models/*", readers, h.openAI.showModel},
+		{"POST", "/v1/vector_stores/:id/search", readers, limited(h.openAI.library.searchVectors)},
+		{"GET", "/v1/vector_stores", readers, h.openAI.library.listStores},
+		{"GET", "/v1/vector_stores/:id", readers, h.openAI.library.showStore},
+		{"GET", "/v1/files", readers, h.openAI.library.listFiles},
+		{"GET", "/v1/files/:id", readers, h.openAI.library.showFile},
+		{"GET", "/v1/models", readers, h.openAI.library.listModels},
+		{"GET", "/v1/models/*", readers, h.openAI.library.showModel},
 	}
 }
 
