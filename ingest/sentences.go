@@ -16,8 +16,8 @@ type Span struct{ Start, End int }
 
 // Sentences yields the sentences of a text in order, without surrounding white space, by the
 // Unicode rules (UAX #29). Wrapped lines are joined. List items, table rows, headings and lines of
-// code are separate. Common abbreviations don't end a sentence. Every byte except white space is in
-// exactly one span. The running time is linear.
+// code are separate, and a short row is not cut. Common abbreviations don't end a sentence. Every byte
+// except white space is in exactly one span. The running time is linear.
 func Sentences(text string) iter.Seq[Span] {
 	return func(yield func(Span) bool) {
 		for block := range blocks(text) {
@@ -87,6 +87,13 @@ func isCode(line string) bool {
 	return (strings.HasPrefix(line, "    ") || strings.HasPrefix(line, "\t")) && !isListItem(line)
 }
 
+// isRow reports whether a line is a row of a table, "Name: Ann | Street: Kirchstr. 8", whose cells
+// are hardly sentences.
+func isRow(line string) bool {
+	cell, _, more := strings.Cut(line, " | ")
+	return more && strings.Contains(cell, ": ") && len(line) <= maxWrapped
+}
+
 // isListItem reports whether a line begins with a bullet, or with a number of at most three digits
 // or one letter, as in Markdown or plain text.
 func isListItem(line string) bool {
@@ -108,7 +115,7 @@ func isListItem(line string) bool {
 
 func blockSentences(text string, block Span) iter.Seq[Span] {
 	return func(yield func(Span) bool) {
-		if line := text[block.Start:block.End]; isCode(line) {
+		if line := text[block.Start:block.End]; isCode(line) || isRow(line) {
 			yield(Span{block.Start + leadingSpace(line), block.Start + len(strings.TrimSpace(line)) + leadingSpace(line)})
 			return
 		}

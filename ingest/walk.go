@@ -121,9 +121,12 @@ func (s *folderSync) walk(ctx context.Context, dir string, rules ignoreRules) er
 	return nil
 }
 
-// isLeftOut reports whether a file or folder is hidden, ignored or excluded.
+// isLeftOut reports whether a file or folder is hidden, ignored or excluded, or a program's own:
+// "~$" begins the names of Office's lock files.
 func (s *folderSync) isLeftOut(p string, dir bool, rules ignoreRules) bool {
-	return strings.HasPrefix(path.Base(p), ".") || rules.excludes(p, dir) || s.exclude.excludes(p, dir)
+	name := path.Base(p)
+	return strings.HasPrefix(name, ".") || strings.HasPrefix(name, "~$") || strings.EqualFold(name, "desktop.ini") ||
+		rules.excludes(p, dir) || s.exclude.excludes(p, dir)
 }
 
 // rulesFor returns the ignore rules for a file. The error is [fs.ErrNotExist] if a walk would not

@@ -13,9 +13,9 @@ import (
 // A kind is the kind of answer that a question asks for: an amount, a date, a name. An answer
 // has a number with one of its units, or one of its words.
 type kind struct {
-	name                                        string
-	asks, opens, units, words, only, conditions phrases
-	languages                                   map[string]bool // with units or words in kinds.txt
+	name                                              string
+	asks, opens, units, words, sums, only, conditions phrases
+	languages                                         map[string]bool // with units or words in kinds.txt
 }
 
 //go:embed kinds.txt
@@ -30,11 +30,11 @@ var kinds = func() (all []kind) {
 		}
 		if len(all) == 0 || all[len(all)-1].name != fields[0] {
 			all = append(all, kind{name: fields[0], asks: phrases{}, opens: phrases{}, units: phrases{}, words: phrases{},
-				only: phrases{}, conditions: phrases{}, languages: map[string]bool{}})
+				sums: phrases{}, only: phrases{}, conditions: phrases{}, languages: map[string]bool{}})
 		}
 		k := all[len(all)-1]
 		set := map[string]phrases{"asks": k.asks, "opens": k.opens, "units": k.units, "words": k.words,
-			"only": k.only, "conditions": k.conditions}[fields[1]]
+			"sums": k.sums, "only": k.only, "conditions": k.conditions}[fields[1]]
 		if fields[1] == "units" || fields[1] == "words" {
 			k.languages[fields[2]] = true
 		}
@@ -136,7 +136,11 @@ func kindOf(question string) *kind {
 		}
 		for i := range kinds {
 			if kinds[i].opens.at(words, at) {
-				if opened = &kinds[i]; opened.name != "any" {
+				opened = &kinds[i]
+				if amount := kindNamed("amount"); opened.name == "number" && slices.ContainsFunc(words, amount.isSum) {
+					return amount
+				}
+				if opened.name != "any" {
 					return opened
 				}
 				break
@@ -147,6 +151,16 @@ func kindOf(question string) *kind {
 		return nil
 	}
 	return opened
+}
+
+// isSum reports whether a word ends like one for a sum of this kind: "membership fee", "Jahresbeitrag".
+func (k *kind) isSum(word string) bool {
+	for ending := range k.sums {
+		if strings.HasSuffix(word, ending) {
+			return true
+		}
+	}
+	return false
 }
 
 // Asks reports whether a text has a question word.

@@ -88,7 +88,9 @@ func Calendar(doc *Document, data []byte) error {
 	if len(files) > 0 {
 		doc.Partial = oneLine(Clean(office.NotRead(files)))
 	}
-	doc.titleFromHeading(anyLevel)
+	if len(doc.Sections) == 1 { // the name of one of several is not that of all
+		doc.titleFromHeading(anyLevel)
+	}
 	return nil
 }
 
