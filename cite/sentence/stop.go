@@ -15,30 +15,36 @@ func RunsOn(before, after string, all bool) (runsOn, known bool) {
 	w := lastWord(before)
 	first, size := utf8.DecodeRuneInString(w)
 	key := strings.ToLower(w)
+	parted := inParts.MatchString(before[max(0, len(before)-maxParts):])
 	digits := w != "" && strings.Trim(w, "0123456789") == ""
 	switch {
 	case digits && w == strings.TrimLeft(before, "#*_ ") && len(w) <= 3: // the number of a list item or heading
 		return true, true
-	case size == len(w) && unicode.IsUpper(first), abbreviations[key]:
+	case !parted && (abbreviations[key] || size == len(w) && unicode.IsUpper(first)):
 		return true, true
 	}
 	next, whole := firstWord(after)
-	capital, size := utf8.DecodeRuneInString(next)
+	capital, nextSize := utf8.DecodeRuneInString(next)
 	known = whole || all
 	switch {
+	case parted, dotted.MatchString(w):
+		return continues(w, next), known
 	case digits && len(w) <= 2:
 		ordinal := ordinals.MatchString(before) && unicode.IsUpper(capital) && !beginners[strings.ToLower(next)]
 		return months[strings.ToLower(next)] || dayBefore.MatchString(after) || ordinal ||
 			monthBefore.MatchString(before) && unicode.IsDigit(capital), known
-	case numbered[key]:
-		return unicode.IsNumber(capital) || unicode.IsUpper(capital) && size == len(next) && next != "A" && next != "I", known
+	case numbered[key], strings.HasSuffix(key, "str"):
+		return unicode.IsNumber(capital) || unicode.IsUpper(capital) && nextSize == len(next) && next != "A" && next != "I", known
 	case surnamed[key]:
 		return !beginners[strings.ToLower(next)], known
-	case dotted.MatchString(w):
-		return continues(w, next), known
+	case size == len(w) && unicode.IsLower(first) && unicode.IsUpper(capital) && utf8.RuneCountInString(next) <= 2: // e. V.
+		return strings.HasPrefix(after[len(next):], "."), known
 	}
 	return false, true
 }
+
+// maxParts is more than the bytes of an abbreviation in parts.
+const maxParts = 16
 
 // InBrackets reports whether a text ends within round brackets that are short enough for a
 // remark.
@@ -63,7 +69,7 @@ func InBrackets(text string) bool {
 // lastWord returns the letters, digits and dots at the end of a text, or "" if they
 // are too many for an abbreviation.
 func lastWord(text string) string {
-	const longest = 12
+	const longest = 24
 	i := len(text)
 	for i > 0 {
 		r, size := utf8.DecodeLastRuneInString(text[:i])
@@ -106,6 +112,9 @@ var (
 	// dotted matches single letters with dots between them (U.S, p.m) and a degree (Ph.D).
 	// A sentence may end or continue after the last dot.
 	dotted = regexp.MustCompile(`^(?:(?i:ph\.d)|\pL(?:\.\pL)+)$`)
+	// inParts matches an abbreviation with spaces: z. Hd, u. a, i. d. R. A sentence may end or
+	// continue after its last dot, too.
+	inParts = regexp.MustCompile(`(?:^|[^\pL])\p{Ll}\. (?:\p{Ll}\. )*\pL\pL?$`)
 	// ordinals matches German words before the number of a day, a floor or a century.
 	ordinals = regexp.MustCompile(`(?:^|[^\pL])(?:[Aa]m|[Zz]um|[Bb]is|[Vv]om|[Dd]en|[Dd]em|[Dd]er|[Dd]ie|[Dd]as|[Ii]m|[Bb]eim|[Ss]eit|[Aa]b) \d+$`)
 	// dayBefore and monthBefore match parts of numeric dates: 12. 4. 2024.
@@ -132,13 +141,13 @@ var (
 var abbreviations = wordSet(`
 	mr mrs ms mx dr prof rev hon gen col maj capt cmdr lt sgt ste mt messrs gov sen rep pres
 	e.g i.e eg ie cf viz vs v approx ca incl excl esp resp
-	z.b d.h bzw u.a z.t vgl sog ggf evtl inkl hr fr frl
-	p.ex mme mlle sra srta dott sig sig.ra т.е т.н г ул им напр см`)
+	z.b d.h bzw u.a z.t vgl sog ggf evtl inkl hr hrn fr frl fa tel
+	p.ex mme mlle tél sra srta dra av avda dott dott.ssa avv sig sig.ra sig.na т.е т.н г ул им напр см`)
 
 // numbered abbreviations continue with a number: "No. 5", "Fig. 3", "Jan. 2", "(b. 1769)".
 var numbered = wordSet(`
 	no nos nr num fig figs eq eqs sec ch chap vol vols pp p pg para art tab ref refs ver ed op abs bd s kap str abb anm ziff
-	jan feb mar apr jun jul aug sep sept oct nov dec рис стр табл гл b c d fl geb gest`)
+	jan feb mar apr jun jul aug sep sept oct nov dec рис стр табл гл b c d n fl geb gest núm pág`)
 
 // surnamed abbreviations end a sentence only if the next word often begins sentences.
 var surnamed = wordSet(`al st jr sr bros dept univ assn`)
