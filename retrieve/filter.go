@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	bcp47 "golang.org/x/text/language"
+	"golang.org/x/text/unicode/norm"
 )
 
 // A Filter narrows a search to documents that match all its fields. A zero field
@@ -62,7 +63,7 @@ func (f Filter) Matches(d *DocumentInfo, l Labels) bool {
 		(len(f.Digests) == 0 || slices.Contains(f.Digests, d.Digest)) &&
 		(len(f.Documents) == 0 || slices.Contains(f.Documents, d.ID)) &&
 		(f.Format == "" || f.Format == d.Format) &&
-		strings.HasPrefix(d.Path, f.PathPrefix) &&
+		strings.HasPrefix(norm.NFC.String(d.Path), norm.NFC.String(f.PathPrefix)) && // macOS decomposes names
 		f.matchesLabels(l)
 }
 

@@ -48,7 +48,7 @@ func TestLabels(t *testing.T) {
 }
 
 func TestFilterMatches(t *testing.T) {
-	d := &DocumentInfo{Document: ingest.Document{ID: "a/x/y.md", Root: "a", Path: "x/y.md", Format: "markdown"}, Collection: "work"}
+	d := &DocumentInfo{Document: ingest.Document{ID: "a/x/y.md", Root: "a", Path: "x/gru\u0308n.md", Format: "markdown"}, Collection: "work"}
 	list := func(text string) []string { return strings.FieldsFunc(text, func(r rune) bool { return r == ',' }) }
 	for _, row := range datatest.Rows(t, filters, "matches") {
 		v := pairs(row[0])

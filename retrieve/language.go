@@ -88,6 +88,7 @@ type tally struct {
 	weight [32]float64
 	first  [32]string // the first function word found in each language
 	varied languages  // languages with two different function words
+	shared languages  // languages that have all English function words of the text
 }
 
 // add counts a word with the languages in which it is a function word. A word that is shared by
@@ -98,7 +99,7 @@ func (t *tally) add(word string, of languages) {
 	if of == 0 || len(word) == 1 { // a single letter is as often a name
 		return
 	}
-	share := 1 / float64(bits.OnesCount32(uint32(of)))
+	share, whole := 1/float64(bits.OnesCount32(uint32(of))), of
 	for ; of != 0; of &= of - 1 {
 		l := bits.TrailingZeros32(uint32(of))
 		t.hits[l]++
@@ -109,6 +110,10 @@ func (t *tally) add(word string, of languages) {
 		}
 		if language(l) == english {
 			t.weight[l] += max(share, 0.5)
+			if t.hits[l] == 1 {
+				t.shared = whole
+			}
+			t.shared &= whole
 		} else {
 			t.weight[l] += share
 		}
@@ -122,6 +127,21 @@ func (t *tally) likeliest() language {
 		if t.weight[l] > t.weight[best] {
 			best = l
 		}
+	}
+	return best
+}
+
+// wider is like likeliest, but prefers a language that has all function words that English
+// has and a further one: "Was steht in der Satzung?"
+func (t *tally) wider() language {
+	best := english
+	for l := range language(len(languageCodes)) {
+		if t.shared.has(l) && t.hits[l] > t.hits[english] && (best == english || t.weight[l] > t.weight[best]) {
+			best = l
+		}
+	}
+	if best == english {
+		return t.likeliest()
 	}
 	return best
 }
@@ -179,7 +199,7 @@ func evidentLanguage(text string) (code string) {
 
 // AskedLanguage returns the language of a question and whether it is evident. Otherwise the
 // language is a guess, or empty. A guess rests on two function words of another language that
-// outweigh the English ones, as in "Was kostet Strom im Verein?", or, without English function
+// outweigh the English ones or include them, as in "Was kostet Strom im Verein?", or, without English function
 // words, on a single one or on a letter that English has only in names. A word that begins with or
 // precedes a capital may belong to a name, such as Las Vegas, and is ignored unless it is longer
 // than the words of names.
@@ -187,7 +207,7 @@ func AskedLanguage(question string) (code string, evident bool) {
 	if code = evidentLanguage(question); code == "en" {
 		var a analyser
 		a.read(question)
-		if likeliest := a.tally.likeliest(); a.tally.varied.has(likeliest) {
+		if likeliest := a.tally.wider(); a.tally.varied.has(likeliest) {
 			return languageCodes[likeliest], likeliest == english
 		}
 		return code, true

@@ -12,7 +12,7 @@ import (
 
 // Analysis is the version of the rules of [Terms]. Term lists stored under another version must be
 // rebuilt.
-const Analysis = 6
+const Analysis = 7
 
 // maxTerm is the length of the longest term in bytes. A longer term (an encoded image, a key) is
 // cut and can be found by its beginning.
