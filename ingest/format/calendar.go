@@ -22,12 +22,13 @@ var contentLabels = map[string]string{
 }
 
 var (
-	contentFold = regexp.MustCompile(`\n[ \t]`)
-	contentSoft = regexp.MustCompile(`(?mi)^[^:\n]*QUOTED-PRINTABLE[^:\n]*:(?:[^\n]*=\n)+`) // continued on the next line
-	contentForm = regexp.MustCompile(`^(?:[\w-]+\.)?([\w-]+)((?:;(?:"[^"]*"|[^":;])*)*):(.*)$`)
-	contentName = regexp.MustCompile(`(?i);(?:CN|TZID|FILENAME|X-FILENAME)=(?:"([^"]*)"|([^;:]*))`)
-	contentTime = regexp.MustCompile(`^(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)\d\d(Z?))?$`)
-	contentText = strings.NewReplacer(`\n`, "\n", `\N`, "\n", `\,`, ",", `\;`, ";", `\\`, `\`)
+	contentFold  = regexp.MustCompile(`\n[ \t]`)
+	contentSoft  = regexp.MustCompile(`(?mi)^[^:\n]*QUOTED-PRINTABLE[^:\n]*:(?:[^\n]*=\n)+`) // continued on the next line
+	contentForm  = regexp.MustCompile(`^(?:[\w-]+\.)?([\w-]+)((?:;(?:"[^"]*"|[^":;])*)*):(.*)$`)
+	contentBegin = regexp.MustCompile(`(?mi)^BEGIN:(?:VEVENT|VTODO|VJOURNAL|VCARD)\s*$`)
+	contentName  = regexp.MustCompile(`(?i);(?:CN|TZID|FILENAME|X-FILENAME)=(?:"([^"]*)"|([^;:]*))`)
+	contentTime  = regexp.MustCompile(`^(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)\d\d(Z?))?$`)
+	contentText  = strings.NewReplacer(`\n`, "\n", `\N`, "\n", `\,`, ",", `\;`, ";", `\\`, `\`)
 )
 
 // Calendar reads the events of a calendar or the contacts of an address book. Each is a section
@@ -39,10 +40,14 @@ func Calendar(doc *Document, data []byte) error {
 	}
 	var b builder
 	var lines, files []string
-	heading, found := "", false
+	heading, found, several := "", false, len(contentBegin.FindAllString(src, 2)) > 1
 	flush := func() {
 		if heading != "" || len(lines) > 0 {
-			b.Heading(1, cmp.Or(heading, "Untitled"), "")
+			heading = cmp.Or(heading, "Untitled")
+			b.Heading(1, heading, "")
+			if several && len(lines) > 0 {
+				lines = contentRow(&b, heading, lines)
+			}
 			for _, line := range lines {
 				b.Item(0, "-", line)
 			}
@@ -88,10 +93,30 @@ func Calendar(doc *Document, data []byte) error {
 	if len(files) > 0 {
 		doc.Partial = oneLine(Clean(office.NotRead(files)))
 	}
-	if len(doc.Sections) == 1 { // the name of one of several is not that of all
+	if !several { // the name of one of several is not that of all
 		doc.titleFromHeading(anyLevel)
 	}
 	return nil
+}
+
+// contentRow writes short lines of one of several events or contacts as a row with its name,
+// so that none is quoted without it, and returns the other lines.
+func contentRow(b *builder, name string, lines []string) (rest []string) {
+	const short = 80
+	header, cells := []string{"Name"}, []string{name}
+	for _, line := range lines {
+		label, value, labelled := strings.Cut(line, ": ")
+		if !labelled || len(line) > short || strings.Contains(line, "\n") {
+			rest = append(rest, line)
+			continue
+		}
+		header, cells = append(header, label), append(cells, value)
+	}
+	if len(cells) == 1 {
+		return rest
+	}
+	b.Row(header, cells)
+	return rest
 }
 
 // contentProperty returns the name of the property that a line sets, its options and its value. The
