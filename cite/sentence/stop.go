@@ -30,9 +30,7 @@ func RunsOn(before, after string, all bool) (runsOn, known bool) {
 	case parted, dotted.MatchString(w):
 		return continues(w, next), known
 	case digits && len(w) <= 2:
-		ordinal := ordinals.MatchString(before) && unicode.IsUpper(capital) && !beginners[strings.ToLower(next)]
-		return months[strings.ToLower(next)] || dayBefore.MatchString(after) || ordinal ||
-			monthBefore.MatchString(before) && unicode.IsDigit(capital), known
+		return isOrdinal(before, after, next), known
 	case numbered[key], strings.HasSuffix(key, "str"):
 		return unicode.IsNumber(capital) || unicode.IsUpper(capital) && nextSize == len(next) && next != "A" && next != "I", known
 	case surnamed[key]:
@@ -41,6 +39,15 @@ func RunsOn(before, after string, all bool) (runsOn, known bool) {
 		return strings.HasPrefix(after[len(next):], "."), known
 	}
 	return false, true
+}
+
+// isOrdinal reports whether the number at the end of before is an ordinal or part of a date; next
+// is the first word of after.
+func isOrdinal(before, after, next string) bool {
+	first, _ := utf8.DecodeRuneInString(next)
+	low := strings.ToLower(next)
+	return months[low] || dayBefore.MatchString(after) || ordinals.MatchString(before) && unicode.IsUpper(first) && !beginners[low] ||
+		monthBefore.MatchString(before) && unicode.IsDigit(first)
 }
 
 // maxParts is more than the bytes of an abbreviation in parts.

@@ -43,14 +43,7 @@ func Calendar(doc *Document, data []byte) error {
 	heading, found, several := "", false, len(contentBegin.FindAllString(src, 2)) > 1
 	flush := func() {
 		if heading != "" || len(lines) > 0 {
-			heading = cmp.Or(heading, "Untitled")
-			b.Heading(1, heading, "")
-			if several && len(lines) > 0 {
-				lines = contentRow(&b, heading, lines)
-			}
-			for _, line := range lines {
-				b.Item(0, "-", line)
-			}
+			writeContent(&b, cmp.Or(heading, "Untitled"), lines, several)
 		}
 		heading, lines = "", nil
 	}
@@ -99,24 +92,26 @@ func Calendar(doc *Document, data []byte) error {
 	return nil
 }
 
-// contentRow writes short lines of one of several events or contacts as a row with its name,
-// so that none is quoted without it, and returns the other lines.
-func contentRow(b *builder, name string, lines []string) (rest []string) {
+// writeContent writes an event or a contact. Of several in a file, its short lines are a row with
+// its name, so that none is quoted without it.
+func writeContent(b *builder, name string, lines []string, several bool) {
 	const short = 80
-	header, cells := []string{"Name"}, []string{name}
+	b.Heading(1, name, "")
+	header, cells, rest := []string{"Name"}, []string{name}, []string(nil)
 	for _, line := range lines {
 		label, value, labelled := strings.Cut(line, ": ")
-		if !labelled || len(line) > short || strings.Contains(line, "\n") {
+		if several && labelled && len(line) <= short && !strings.Contains(line, "\n") {
+			header, cells = append(header, label), append(cells, value)
+		} else {
 			rest = append(rest, line)
-			continue
 		}
-		header, cells = append(header, label), append(cells, value)
 	}
-	if len(cells) == 1 {
-		return rest
+	if len(cells) > 1 {
+		b.Row(header, cells)
 	}
-	b.Row(header, cells)
-	return rest
+	for _, line := range rest {
+		b.Item(0, "-", line)
+	}
 }
 
 // contentProperty returns the name of the property that a line sets, its options and its value. The
