@@ -10,8 +10,8 @@ import (
 	"ibid/retrieve"
 )
 
-// maxCollapseRounds bounds the rounds in which partial answers are collapsed,
-// since a model may shorten them only a little each time.
+// maxCollapseRounds limits the rounds of collapsing, since a model may shorten the
+// parts only a little in each.
 const maxCollapseRounds = 12
 
 // combineCalls is how many calls a map-reduce reserves for the last step.
@@ -71,7 +71,7 @@ func mapReduce(ctx context.Context, w *writing, kept []retrieve.Passage) error {
 	return m.combineParts(ctx, parts)
 }
 
-// budget is that of a prompt that collapses parts or combines them.
+// budget returns the budget of the prompts that collapse or combine parts.
 func (m *mapping) budget() (Budget, error) {
 	overhead := 0
 	for _, name := range []string{prompt.Collapse, prompt.Combine} {
@@ -84,8 +84,8 @@ func (m *mapping) budget() (Budget, error) {
 	return Budget{Limit: max(m.writer.Longest(), overhead+256), Overhead: overhead}, nil
 }
 
-// collapseGroups makes one part of each group. A group whose call fails keeps its
-// length.
+// collapseGroups makes one part from each group. If a group's call fails, its parts are
+// joined unshortened.
 func (m *mapping) collapseGroups(ctx context.Context, groups [][]Part) ([]Part, error) {
 	prompts, tokens := make([]Prompt, len(groups)), 0
 	for i, g := range groups {
@@ -116,7 +116,7 @@ func (m *mapping) collapseGroups(ctx context.Context, groups [][]Part) ([]Part, 
 	return out, nil
 }
 
-// combineParts makes the answer of the parts, emitted as Text.
+// combineParts makes the answer from the parts and emits it as Text.
 func (m *mapping) combineParts(ctx context.Context, parts []Part) error {
 	p, err := m.writePrompt(RoleCombine, partSlots(parts))
 	switch {
@@ -174,8 +174,8 @@ func partSlots(parts []Part) prompt.Slots {
 	return s
 }
 
-// citedBy returns the labels in the texts of the parts, stepsOf the steps that
-// made them, and labelsOf the labels that they are based on, each once.
+// citedBy returns the labels in the parts' texts, stepsOf the steps that made the
+// parts, and labelsOf the labels that the parts are based on, without duplicates.
 func citedBy(parts []Part) []int  { return union(parts, func(p Part) []int { return p.cited }) }
 func stepsOf(parts []Part) []int  { return union(parts, func(p Part) []int { return p.steps }) }
 func labelsOf(parts []Part) []int { return union(parts, func(p Part) []int { return p.Labels }) }

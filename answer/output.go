@@ -6,19 +6,19 @@ import (
 	"ibid/retrieve"
 )
 
-// An output is where the events of one question go.
+// An output emits the events of one question.
 type output struct {
 	yield         func(Event, error) bool
-	stopped       bool // the range was left; nothing may be yielded any more
+	stopped       bool // the caller left the range; nothing may be yielded any more
 	warned        map[string]bool
-	unreadReasons map[string]string // by passage id, why: those kept that went into no step so far
-	revised       *revised          // what of the answer is held, since it may be cut; nil where nothing is
+	unreadReasons map[string]string // why a kept passage went into no step so far, by its id
+	revised       *revised          // the held events of a revision; nil if there is no revision
 }
 
-// A revised holds the events of an answer that may still be cut.
+// A revised holds the events of a revision, which may still be cut.
 type revised struct {
 	step     int
-	text     string // that was shown as Revision
+	text     string // the text shown as Revision
 	verified []Event
 }
 
@@ -34,7 +34,7 @@ func (o *output) warn(format string, args ...any) {
 	o.emit(Warning{Message: fmt.Sprintf(format, args...)})
 }
 
-// warnOnce warns, unless it has about the same.
+// warnOnce warns, unless it has already warned about the same subject.
 func (o *output) warnOnce(about, format string, args ...any) {
 	if !o.warned[about] {
 		o.warned[about] = true
@@ -54,8 +54,8 @@ func (o *output) skipPassages(reason string, passages []retrieve.Passage) {
 	o.emitStep(Stepped{Passages: ids, Reason: reason})
 }
 
-// emitAnswer emits an event about the answer. One of a revision is held, and its text
-// shown.
+// emitAnswer emits an event about the answer. During a revision it emits text as
+// Revision and holds other events.
 func (o *output) emitAnswer(e Event) bool {
 	v := o.revised
 	if v == nil {
@@ -69,7 +69,7 @@ func (o *output) emitAnswer(e Event) bool {
 	return !o.stopped
 }
 
-// endRevision ends the revision: if it is whole, what was held of it is emitted.
+// endRevision ends the revision. If it is whole, its held events and text are emitted.
 func (o *output) endRevision(whole bool) {
 	v := o.revised
 	o.revised = nil
@@ -86,7 +86,7 @@ func (o *output) endRevision(whole bool) {
 	}
 }
 
-// emitStep emits how a step ended, with its lists of labels never nil.
+// emitStep emits the end of a step. The lists of labels are never nil.
 func (o *output) emitStep(s Stepped) {
 	for _, labels := range []*[]int{&s.Labels, &s.Invented, &s.Lost} {
 		if *labels == nil {

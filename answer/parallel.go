@@ -8,14 +8,14 @@ import (
 	"sync/atomic"
 )
 
-// An endedCall is a call whose reply has ended, by an error unless err is nil.
+// An endedCall is a call whose reply has ended. If err is not nil, the call failed.
 type endedCall struct {
 	*call
 	err error
 }
 
-// inParallel runs the jobs 0 to n-1, some at a time. It returns a channel for the
-// result of each, and a function that waits until all have ended.
+// inParallel runs the jobs 0 to n-1 with the given number of workers. It returns a
+// channel for each job's result, and a function that waits until all jobs have ended.
 func inParallel[T any](n, workers int, job func(i int) T) (results []chan T, wait func()) {
 	results = make([]chan T, n)
 	for i := range results {
@@ -33,9 +33,9 @@ func inParallel[T any](n, workers int, job func(i int) T) (results []chan T, wai
 	return results, wg.Wait
 }
 
-// callAll makes the calls, some at a time, and yields them in the order of the
-// prompts when they have ended. When a model turns out to be unusable, or its context
-// window too small, the remaining calls fail with the same error and are not made.
+// callAll makes the calls in parallel, and yields each when it has ended, in the order
+// of the prompts. If a call finds the model unusable, or its context window too small,
+// the remaining calls are not made and fail with the same error.
 func (c *caller) callAll(ctx context.Context, m Model, prompts []Prompt) iter.Seq2[int, endedCall] {
 	return func(yield func(int, endedCall) bool) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -63,8 +63,8 @@ func (c *caller) callAll(ctx context.Context, m Model, prompts []Prompt) iter.Se
 	}
 }
 
-// readWhole makes the call and reads its reply to the end. Nobody has seen a reply
-// that breaks off here, so the call is made once more then.
+// readWhole makes the call and reads its reply to the end. If the reply breaks off, it
+// makes the call once more, since nothing of the reply has been shown.
 func (c *call) readWhole(ctx context.Context, m Model) error {
 	err := c.readPieces(ctx, m)
 	if c.isBrokenOff(err) && worthRetrying(ctx, err) {
@@ -82,8 +82,8 @@ func (c *call) readWhole(ctx context.Context, m Model) error {
 	return nil
 }
 
-// isBrokenOff reports whether an error ended a reply after it had begun, other than a time
-// limit of the client.
+// isBrokenOff reports whether an error, other than a time limit of the client, ended a
+// reply after it had begun.
 func (c *call) isBrokenOff(err error) bool {
 	return err != nil && len(c.text) > 0 && passedLimit(err) == "" && !isWordless(err)
 }

@@ -17,16 +17,16 @@ const (
 	noAnswer        = replies.NoAnswer
 	talk            = "small_talk"
 
-	// uncertain is not a reason of Unanswered: it is noAnswer where nothing but the
-	// confidence says so.
+	// uncertain is not a value of Unanswered.Reason. It selects the sentence for
+	// noAnswer if an answer was only too uncertain.
 	uncertain = "uncertain"
 )
 
 //go:embed phrases.txt
 var phraseTable string
 
-// sentences are what Ibid itself says, by language and reason; courtesies are what people
-// say to it about no document, English first.
+// sentences are Ibid's own replies, by language and reason. courtesies are people's small
+// talk, English first.
 var sentences, courtesies = func() (map[string]map[string]string, []*courtesy) {
 	sentences, courtesies := map[string]map[string]string{}, []*courtesy{{language: "en", kinds: map[string]string{}}}
 	for line := range strings.Lines(phraseTable) {
@@ -54,8 +54,8 @@ var sentences, courtesies = func() (map[string]map[string]string, []*courtesy) {
 	return sentences, courtesies
 }()
 
-// refusal is the sentence that states a reason, in the likeliest language of the question
-// if it is one of the table, else in English.
+// refusal returns the sentence that states a reason, in the likeliest language of the
+// question if phrases.txt has it, else in English.
 func refusal(reason, question string) string {
 	language, _ := retrieve.AskedLanguage(question)
 	said, ok := sentences[language]
@@ -65,7 +65,8 @@ func refusal(reason, question string) string {
 	return said[reason]
 }
 
-// ClosestWords introduce the nearest passages, in the language of the refusal before them.
+// ClosestWords returns the words that introduce the nearest passages, in the language of
+// the refusal before them.
 func ClosestWords(refusal string) string {
 	said := sentences["en"]
 	for _, of := range sentences {

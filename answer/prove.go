@@ -18,17 +18,17 @@ import (
 	"ibid/retrieve"
 )
 
-// Unproved says how to treat a statement to which the judge has said no twice.
+// Unproved says how to treat a statement about which the judge has said no twice.
 type Unproved string
 
 // The ways to treat it.
 const (
 	UnprovedDrop Unproved = "drop" // it is not shown
 	UnprovedMark Unproved = "mark" // it is shown as doubtful, without a source that was found for it
-	UnprovedOff  Unproved = "off"  // as empty: nothing is proved
+	UnprovedOff  Unproved = "off"  // like empty: statements are not checked
 )
 
-// Prover returns what compares statements with passages.
+// Prover returns the prover that compares statements with passages.
 func Prover() support.Prover {
 	return support.Prover{Stem: retrieve.Stem, Sentences: func(text string) (spans []support.Span) {
 		for s := range ingest.Sentences(text) {
@@ -39,42 +39,42 @@ func Prover() support.Prover {
 }
 
 // A proof checks an answer statement by statement while it is being written. Code
-// clears what repeats the passage that Ibid would quote first. A judge is asked about
-// the rest while the model writes on, and nothing after that is shown until it has
-// replied.
+// clears statements that repeat the passage that Ibid would quote first. A judge is
+// asked about each other statement while the model writes on; later text is held until
+// the judge has replied.
 type proof struct {
 	*comparer
-	judge    *judge // nil where no model judges
+	judge    *judge // nil if no model judges
 	unproved Unproved
 
 	units     *statement.Splitter
-	next      []statement.Unit // of these, the one to prove next
+	next      []statement.Unit // a unit that waits for the next one
 	queue     statement.Queue
-	claims    int    // so far, with blocks of code and quotes
-	cites     bool   // a statement, or the one after a few words, has a label that the model wrote
-	lead      string // what the last lead announces
-	afterLead bool   // the unit before is a lead that ends in a colon
-	heldText  string // what may be shown once a statement has a source
-	hasSource bool   // what is shown has one, or needs none: without a gate
-	shown     bool   // some of the answer
+	claims    int    // statements, blocks of code and quotes so far
+	cites     bool   // the model has cited a passage in a statement, or in the one after an aside
+	lead      string // the last lead
+	afterLead bool   // the previous unit is a lead that ends in a colon
+	heldText  string // text that may be shown once a statement has a source
+	hasSource bool   // some statement has a source, or none is needed since the gate is off
+	shown     bool   // part of the answer was shown
 	open      []*openStatement
-	places    chan struct{}           // for as many calls at a time
-	verdicts  map[string]chan verdict // about each statement, by its words and the passages for it
-	step      *Stepped                // that wrote the answer
+	places    chan struct{}           // limits the calls at a time
+	verdicts  map[string]chan verdict // by the statement and its nearest passages
+	step      *Stepped                // the step that wrote the answer
 }
 
-// An openStatement is one that is not decided.
+// An openStatement is a statement that waits for its verdict.
 type openStatement struct {
 	statement.Unit
 	number  int // in the queue
 	event   Verified
 	cites   bool          // it, or a statement before it, has a label
 	nearest int           // the label of the nearest passage
-	quote   support.Quote // of that
-	verdict chan verdict  // of the judge, also on the same statement later on
+	quote   support.Quote // from the nearest passage
+	verdict chan verdict  // shared by repetitions of the statement
 }
 
-// endUnits decides about the last statements, and shows what is left of the answer.
+// endUnits decides about the last statements, and shows the end of the answer.
 func (p *proof) endUnits(broken string, failed error) error {
 	units, space := p.units.End()
 	if last := len(units) - 1; broken != "" && last >= 0 && units[last].IsUnfinished() {
@@ -90,7 +90,7 @@ func (p *proof) endUnits(broken string, failed error) error {
 	if err := wasCanceled(p.ctx); err != nil {
 		return err
 	}
-	begun := false // the only statement
+	begun := false // the only statement has no final punctuation mark
 	if p.claims == 1 && len(units) > 0 {
 		last := units[len(units)-1].Plain
 		begun = strings.TrimRight(last, ".!?。！？") == last
@@ -108,7 +108,7 @@ func (p *proof) endUnits(broken string, failed error) error {
 	return nil
 }
 
-// showHeld shows what may be shown.
+// showHeld shows the held text.
 func (p *proof) showHeld() {
 	if p.heldText != "" {
 		p.emitAnswer(Text{Text: p.heldText})
@@ -116,9 +116,9 @@ func (p *proof) showHeld() {
 	p.heldText, p.shown = "", p.revised == nil
 }
 
-// addUnits proves units, and reports whether to continue. Unless they are the last, one at their
-// end may wait for the next: code for its references, a lead for what it introduces, and a few
-// words for a statement with a label, after which they need none.
+// addUnits proves units, and reports whether to continue. Unless last is set, the final unit may wait
+// for the next: code for its references, a lead for the unit that it introduces, and an aside for a
+// statement with a label, which makes one of its own unnecessary.
 func (p *proof) addUnits(units []statement.Unit, last bool) bool {
 	units, p.next = append(p.next, units...), nil
 	for i, u := range units {
@@ -149,15 +149,15 @@ func (p *proof) addUnits(units []statement.Unit, last bool) bool {
 			}
 		}
 		p.afterLead = u.Kind == statement.Lead && !u.IsHeading()
-		if u.Kind == statement.Lead && strings.ContainsFunc(u.Plain, unicode.IsLetter) { // not the row under the head of a table
+		if u.Kind == statement.Lead && strings.ContainsFunc(u.Plain, unicode.IsLetter) { // not a table's delimiter row
 			p.lead = u.Plain
 		}
 	}
 	return !p.stopped
 }
 
-// withoutRefusal returns a unit that says only that the documents do not say something as one
-// that states nothing and cites nothing.
+// withoutRefusal turns a unit that only says that the documents lack something into an aside
+// without labels.
 func withoutRefusal(u statement.Unit) statement.Unit {
 	if u.Kind == statement.Claim && sentence.IsRefusal(u.Plain) {
 		u.Text, u.Marks, u.Kind = relabelUnit(u, u.Labels(), 0), nil, statement.Aside
@@ -165,9 +165,9 @@ func withoutRefusal(u statement.Unit) statement.Unit {
 	return u
 }
 
-// keepVerbatim keeps code or a quote. While nothing has a source, it gets the label at the end of
-// a line of the code, or that of the passage that has it, unless it has references; a quote that
-// none has is not a source.
+// keepVerbatim keeps code or a quote. If no statement has a source yet and no references follow,
+// it gets the label at the end of a line of the code, or the label of the passage that has its
+// text. A quote that is in no passage is not a source.
 func (p *proof) keepVerbatim(u statement.Unit, number int, cited bool) {
 	if p.hasSource {
 		return
@@ -188,11 +188,11 @@ func (p *proof) keepVerbatim(u statement.Unit, number int, cited bool) {
 	}
 }
 
-// codeLabel is a label at the end of a line of code.
+// codeLabel matches a label at the end of a line of code.
 var codeLabel = regexp.MustCompile(`(?m)[ \t]\[\d+\]$`)
 
-// showProved decides about the statements whose verdicts have come, all of them if
-// all is set, and shows what may be shown.
+// showProved decides about the statements whose verdicts have come, and shows the text
+// that may be shown. If all is set, it waits for all verdicts.
 func (p *proof) showProved(all bool) bool {
 	waiting := p.open[:0]
 	for _, o := range p.open {
@@ -217,8 +217,8 @@ func (p *proof) showProved(all bool) bool {
 	return !p.stopped
 }
 
-// proveStatement clears a statement, or has the judge asked about it, together with what
-// announces it or its list: a lead that says something may change what it means.
+// proveStatement clears a statement, or asks the judge about it. The judge gets the statement with
+// the lead of it or its list, since a lead may change the meaning.
 func (p *proof) proveStatement(u statement.Unit, number int) bool {
 	f, lead := p.findSupport(u), ""
 	if u.IsListed() || p.afterLead {
@@ -234,7 +234,7 @@ func (p *proof) proveStatement(u statement.Unit, number int) bool {
 		p.concludeStatement(o)
 		return !p.stopped
 	}
-	o.event.By = unjudged // unless a verdict comes
+	o.event.By = unjudged // until a verdict comes
 	stated := strings.TrimSpace(p.fitStatement(lead) + " " + p.fitStatement(u.Plain))
 	key := fmt.Sprint(f.nearest[:min(len(f.nearest), 2)], stated)
 	if o.verdict = p.verdicts[key]; o.verdict == nil {
@@ -255,8 +255,8 @@ func (p *proof) proveStatement(u statement.Unit, number int) bool {
 // fitStatement shortens a part of a statement for the judge.
 func (p *proof) fitStatement(text string) string { return p.writer.Fit(text, p.writer.Window()/8) }
 
-// verdictCalls returns the calls about a statement, both of which must say no; none without a
-// budget.
+// verdictCalls returns the two calls about a statement, which is unproved if both say no. It returns
+// nil if the budget has no room for them.
 func (p *proof) verdictCalls(stated string, f finding) (calls []call) {
 	s, tokens := prompt.Slots{Statement: stated}, 0
 	for i, label := range f.nearest[:min(len(f.nearest), 2)] {
@@ -281,14 +281,14 @@ func (p *proof) verdictCalls(stated string, f finding) (calls []call) {
 }
 
 // isUnlikely reports whether a passage is so unlikely to be on topic that one yes about a
-// statement from it is not believed: odds multiply, and a yes counts as much as a no.
+// statement from it is not enough. A yes changes the odds as much as a no.
 func (p *proof) isUnlikely(passage retrieve.Passage) bool {
 	chance, _ := p.reading.Chance(passage)
 	return !p.isForeign(passage) && p.judge.trust.chanceAfterNo(1-chance) > .5
 }
 
-// askJudge has the judge decide about a statement: a second time, in other words, after a
-// no, or after a yes about what is unlikely, which needs both.
+// askJudge asks the judge about a statement. After a no it asks again in other words, and one
+// yes is enough; if unlikely is set, both replies must be yes.
 func (p *proof) askJudge(calls []call, unlikely bool) (v verdict) {
 	select {
 	case p.places <- struct{}{}:
@@ -313,10 +313,10 @@ func (p *proof) askJudge(calls []call, unlikely bool) (v verdict) {
 	return v
 }
 
-// recordVerdict takes a verdict.
+// recordVerdict decides about a statement by the judge's verdict.
 func (p *proof) recordVerdict(o *openStatement, v verdict) {
 	o.event.Calls, o.event.Tokens = p.addUsage(v.calls...)
-	v.calls = nil // they are counted
+	v.calls = nil // so that a repetition of the statement does not count them again
 	o.verdict <- v
 	o.event.By = byModel
 	switch {
@@ -327,7 +327,7 @@ func (p *proof) recordVerdict(o *openStatement, v verdict) {
 	case v.decision != Irrelevant || v.late:
 		o.event.By = unjudged
 		if p.ctx.Err() == nil {
-			p.warnUnchecked(cmp.Or(v.reason, "it failed, or took too long"))
+			p.warnUnchecked(cmp.Or(v.reason, "it failed or took too long"))
 		}
 	default:
 		o.event.Verdict, o.event.Found, o.event.Idle = Dropped, 0, nil
@@ -342,7 +342,7 @@ func (p *proof) warnUnchecked(why string) {
 	p.warnOnce("proof", "statements of the answer could not be checked by the judge: %s", why)
 }
 
-// concludeStatement reports a decision.
+// concludeStatement passes the decision about a statement to the queue and emits it.
 func (p *proof) concludeStatement(o *openStatement) {
 	e, v := &o.event, statement.Keep
 	if e.Verdict == Dropped {
@@ -358,8 +358,8 @@ func (p *proof) concludeStatement(o *openStatement) {
 	p.emitAnswer(*e)
 }
 
-// relabelUnit returns the text of a unit without idle labels, and with one that was
-// found.
+// relabelUnit returns the text of a unit with a found label added, or, if found is 0,
+// without idle labels.
 func relabelUnit(u statement.Unit, idle []int, found int) string {
 	if found != 0 {
 		text, border := u.Text, ""

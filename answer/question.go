@@ -5,30 +5,29 @@ import (
 	"ibid/retrieve"
 )
 
-// A Question is what a person asks.
+// A Question is a question and the options to answer it.
 type Question struct {
 	Text string
-	// History holds the turns before it, oldest first.
+	// History holds the earlier turns, oldest first.
 	History []Turn
-	// CitedUnder is the heading path that the last answer cited first; empty if it is
-	// not known. A follow-up to a question of few words is searched with its words too.
+	// CitedUnder is the heading path that the last answer cited first, or empty if
+	// unknown. If the last question is short, a follow-up is searched with the path's
+	// words too.
 	CitedUnder string
 	// Strategy names one of [Strategies]; an unknown name is an error. "auto" or empty is
-	// refine with a model and extract without one.
+	// refine if a model is set, else extract.
 	Strategy string
 	// TopK is how many passages to search for; 0 means retrieve.DefaultK. The strategy
-	// refine reads those that most likely answer, and the others, and passages further
-	// down, when the model finds no answer in them.
+	// refine first reads the passages that most likely answer. It reads the remaining
+	// ones, and more from a wider search, if the model finds no answer in them.
 	TopK   int
 	Filter retrieve.Filter
 	// Style says how the reply should sound and look: its tone, length, form or
-	// language, in free words. Only prompts for what the reader sees show it: no
-	// verdict and no search depends on it. At most an eighth of the context
-	// window is used, and a Warning says if more was cut off. It has no effect
-	// without a model.
+	// language, in free words. Only prompts whose reply the reader sees show it; no
+	// verdict and no search depends on it. It may use an eighth of the context window;
+	// if it is longer, it is cut with a Warning. It has no effect without a model.
 	Style string
-	// Recorder makes the question one that can be resumed after a crash; nil
-	// for one that cannot.
+	// Recorder, if not nil, makes the question resumable after a crash.
 	Recorder *replay.Recorder
 }
 

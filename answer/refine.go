@@ -14,20 +14,20 @@ import (
 	"ibid/retrieve"
 )
 
-// refineAll is the strategy refine: as many steps as the budget has, without the
-// call of a wider look.
+// refineAll is the strategy refine: as many steps as the budget allows, except the
+// call that is reserved for lookWider.
 func refineAll(ctx context.Context, w *writing, kept []retrieve.Passage) error {
 	return refine(ctx, w, kept, w.firstCalls())
 }
 
-// stuff is the strategy stuff: refine with one step.
+// stuff is the strategy stuff, which is refine with one step.
 func stuff(ctx context.Context, w *writing, kept []retrieve.Passage) error {
 	return refine(ctx, w, kept, 1)
 }
 
-// refine makes an answer of the kept passages step by step: a first draft from
-// the first batch, improved with each further one, in most steps at most. Drafts
-// are emitted as Draft, the last step as Text.
+// refine makes an answer from the kept passages in at most the given number of steps:
+// a first draft from the first batch, improved with each further batch. Drafts are
+// emitted as Draft, the last step as Text.
 func refine(ctx context.Context, w *writing, kept []retrieve.Passage, most int) error {
 	kept, batches, packed, err := w.packPassages(kept, RoleAnswer, RoleRefine, most)
 	if err != nil {
@@ -58,7 +58,7 @@ func refine(ctx context.Context, w *writing, kept []retrieve.Passage, most int) 
 		}
 		if w.summary != nil && isUnusable(l.failed) {
 			l.unreadErr = l.failed
-			break // a long text has many steps left, and all would fail
+			break // all further steps would fail
 		}
 		if l.brokenOff && !l.repeated && len(l.batches) < l.callsLeft() && worthRetrying(ctx, l.failed) {
 			l.repeated = true
@@ -70,11 +70,11 @@ func refine(ctx context.Context, w *writing, kept []retrieve.Passage, most int) 
 	return l.endRefining()
 }
 
-// obstacle says why no step is made with a batch; empty where one can be. That a first
-// step cannot be made is an error.
+// obstacle returns the reason to make no step with a batch, or "" if the step can be
+// made. If the first step cannot be made, it returns an error.
 func (l *refiner) obstacle(b prompt.Batch) (string, error) {
 	if l.steps == 0 && !l.repeated {
-		return "", nil // it was packed into what the budget has left
+		return "", nil // it was packed to fit the budget
 	}
 	role, draft := RoleRefine, l.writer.Count(l.draft.text)
 	if l.draft.text == "" {
@@ -104,26 +104,26 @@ type refiner struct {
 	steps      int
 	draftSteps []int   // the step that made the draft
 	draft      draft   // the answer so far
-	earlier    []draft // that later steps have replaced
-	read       int     // steps whose reply came whole
-	failed     error   // what went wrong in the last step
+	earlier    []draft // replaced drafts
+	read       int     // steps whose whole reply was read
+	failed     error   // the last step's error
 	unreadErr  error   // why a step's evidence was not read
 	cited      []int   // labels in any draft
 
-	settled         map[int]bool // labels of passages that the answer has, or need not have
-	unsettledReason string       // the reason of the last step that did not settle its own
+	settled         map[int]bool // labels of passages that are in the answer or not needed in it
+	unsettledReason string       // the Reason of the last step that settled no passages
 
 	brokenOff bool   // the last step's reply broke off, and none of its text was shown as Text
-	repeated  bool   // a step was made once more for that
+	repeated  bool   // a broken-off step was repeated
 	streamed  bool   // the last step's reply was emitted as Text
-	cutReason string // why its end is missing
+	cutReason string // why the end of the answer is missing
 }
 
 // A draft is a version of the answer.
 type draft struct {
-	text     string // empty while there is none
+	text     string // empty before the first draft
 	cut      bool   // its end is missing
-	passages int    // passages in the batches that it is made of
+	passages int    // passages in the batches that it was made from
 }
 
 // skipBatches reports batches that go into no step.
@@ -132,7 +132,7 @@ func (l *refiner) skipBatches(reason string, batches []prompt.Batch) {
 	l.endStep(Stepped{Passages: idsOf(l.passages, unread), Labels: unread.Labels(), Reason: reason})
 }
 
-// endStep reports how a step ended.
+// endStep emits the end of a step and notes whether its passages are settled.
 func (l *refiner) endStep(s Stepped) {
 	if s.Changed || s.Reason == sameText || s.Reason == metaRemark {
 		for _, label := range s.Labels {
@@ -180,16 +180,16 @@ func (l *refiner) makeStep(ctx context.Context, b prompt.Batch) error {
 // A refineStep is one step of the refine loop.
 type refineStep struct {
 	*refiner
-	result         Stepped // how it ends
-	last           bool    // no further batch is to come: the reply is the answer
-	asRevision     bool    // … but may be cut, and the draft before it is whole: a revision until it is whole, too
+	result         Stepped // how it ended
+	last           bool    // no batch follows, so the reply is the answer
+	asRevision     bool    // a whole draft exists, so a last reply is a revision until it is whole
 	allowed        []int   // labels that the reply may cite
-	previousLabels []int   // labels of the answer before
+	previousLabels []int   // labels of the previous draft
 	call           *call
 	reply          replies.Held
 }
 
-// streamReply makes the call and shows the reply as it comes.
+// streamReply makes the call and shows the reply while it streams.
 func (s *refineStep) streamReply(ctx context.Context, m Model, p Prompt) {
 	out := replies.NewSieve(s.allowed, true)
 	out.Verbatim = true
@@ -201,7 +201,7 @@ func (s *refineStep) streamReply(ctx context.Context, m Model, p Prompt) {
 	s.addUsage(s.call)
 }
 
-// showPiece emits the next piece of the reply: as a draft if a later step may improve it.
+// showPiece emits the next piece of the reply, as Draft unless the step is the last.
 func (s *refineStep) showPiece(piece string) bool {
 	switch {
 	case piece == "":
@@ -212,8 +212,8 @@ func (s *refineStep) showPiece(piece string) bool {
 	return s.emit(Draft{Step: s.steps, Text: piece})
 }
 
-// readReply returns the reply without invented labels, and its labels. A reply without
-// a word has failed, and so has one that was cut off before its first word.
+// readReply returns the reply without invented labels, and its labels. A reply without a
+// word counts as failed.
 func (s *refineStep) readReply() (text string, labels []int) {
 	text = s.reply.Text.String()
 	labels = marker.Labels(text, replies.HighestLabel(s.allowed))
@@ -233,7 +233,7 @@ func (s *refineStep) concludeStep() {
 	if s.failed == nil {
 		s.read++
 	}
-	shown := s.reply.Released && s.last && !s.asRevision // as Text, which cannot be taken back
+	shown := s.reply.Released && s.last && !s.asRevision // as Text, which is final
 	if shown && s.call.isBrokenOff(s.failed) && !s.repeated && s.callsLeft() > 0 && s.restartProof() {
 		shown = false
 	}
@@ -255,7 +255,7 @@ func (s *refineStep) concludeStep() {
 			return
 		}
 	}
-	// A reply of nothing but invented labels has shown nothing.
+	// A reply of only invented labels has shown nothing.
 	s.streamed = s.last && (shown && s.result.Reason != emptyReply || s.result.Changed)
 	if s.asRevision {
 		s.streamed = s.acceptRevision(s.streamed || s.reply.Released && s.result.Reason == sameText)
@@ -264,7 +264,7 @@ func (s *refineStep) concludeStep() {
 		s.cutReason = reachedLength
 	}
 	if s.streamed && s.proof != nil {
-		s.proof.step = &s.result // whether it is used shows when its last statement is proved
+		s.proof.step = &s.result // emitted when its last statement is proved
 		return
 	}
 	s.endStep(s.result)
@@ -285,8 +285,8 @@ func (s *refineStep) useReply(text string, labels []int) bool {
 	return true
 }
 
-// unchangedReason says why the reply leaves the answer as it is; empty where the reply
-// is the new answer.
+// unchangedReason returns the reason to keep the old draft, or "" if the reply is the
+// new one.
 func (s *refineStep) unchangedReason(text string, whole, shown bool) string {
 	switch {
 	case strings.TrimSpace(text) == "" && (s.failed == nil || isWordless(s.failed)):
@@ -312,8 +312,8 @@ func (l *refiner) emitDraft() {
 	}
 }
 
-// endRefining emits the answer if the last step has not done so. Where the proof leaves nothing of
-// it, the draft before it is proved.
+// endRefining emits the answer, unless the last step has done so. If the proof drops all of it, the
+// previous draft is proved and emitted.
 func (l *refiner) endRefining() error {
 	l.usage.Used = l.draft.passages
 	switch {
@@ -348,7 +348,7 @@ func (l *refiner) endRefining() error {
 	}
 }
 
-// missingParts says what of the text is not in the summary.
+// missingParts says which parts of the text the summary lacks.
 func (l *refiner) missingParts() string {
 	n := len(l.passages) - len(l.settled)
 	if n == 0 {
@@ -371,8 +371,8 @@ func idsOf(labelled []retrieve.Passage, b prompt.Batch) []string {
 	return out
 }
 
-// errWordless is the error of a model that thinks until its reply is full, or says nothing
-// by then that has a source.
+// errWordless is the error of a model whose reply reached its longest length with only
+// thoughts, or before a statement with a source.
 var errWordless = errors.New("the reply reached its longest length before anything in it could be shown: " +
 	"have the model think less, or raise the length that its server allows")
 

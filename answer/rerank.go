@@ -13,22 +13,22 @@ import (
 	"ibid/retrieve"
 )
 
-// A Rated is a candidate answer and the score that the model gave it.
+// A Rated is a candidate answer and the model's score for it.
 type Rated struct {
 	Answer string
 	Score  int
-	// Unscored says that no score could be read: it counts as 0.
+	// Unscored says that no score could be read. Score is 0 then.
 	Unscored bool
 }
 
-// scoreLine separates an answer from its score: the first score line counts.
+// scoreLine matches an answer and its score. The first score line counts.
 var scoreLine = regexp.MustCompile(`(?s)(.*?)\nScore: ([0-9]*)`)
 
-// maxScoreDigits keeps scores far from the end of an int.
+// maxScoreDigits prevents an overflow of int.
 const maxScoreDigits = 9
 
-// Rate reads a reply that ends in a line "Score: N". The answer is the text
-// before that line, verbatim, or the whole reply without such a line.
+// Rate reads a reply that ends in a line "Score: N". The answer is the verbatim
+// text before that line, or the whole reply if it has no such line.
 func Rate(reply string) Rated {
 	m := scoreLine.FindStringSubmatch(reply)
 	if m == nil {
@@ -41,8 +41,8 @@ func Rate(reply string) Rated {
 	return Rated{Answer: m[1], Score: score, Unscored: err != nil}
 }
 
-// Rank returns the indices of the rated answers by falling score. Equal scores
-// keep their order.
+// Rank returns the indices of the rated answers, highest score first. Answers with
+// equal scores keep their order.
 func Rank(rated []Rated) []int {
 	order := make([]int, len(rated))
 	for i := range order {
@@ -52,8 +52,8 @@ func Rank(rated []Rated) []int {
 	return order
 }
 
-// readScore separates a reply into text and score. A score at the very end of a reply
-// that was cut may lack a digit and does not count.
+// readScore splits the part's reply into text and score. A score at the end of a cut
+// reply may lack a digit and does not count.
 func (p *Part) readScore() {
 	p.rated = Rate(p.Text)
 	if !p.whole && Rate(p.Text+"0").Score != p.rated.Score {

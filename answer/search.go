@@ -13,7 +13,7 @@ import (
 	"ibid/retrieve/embed"
 )
 
-// A finder finds passages for one question, and compares it with them.
+// A finder finds passages for one question, and scores them.
 type finder struct {
 	*caller
 	*rewriter
@@ -24,10 +24,10 @@ type finder struct {
 	filter     retrieve.Filter
 	original   string           // the question as it was asked
 	standalone string           // the standalone question that is searched for
-	reading    *extract.Reading // of the passages that were compared last
+	reading    *extract.Reading // set by readPassages
 }
 
-// newFinder returns what finds passages for a question.
+// newFinder returns the finder of a question.
 func (a *Answerer) newFinder(c *caller, q Question) *finder {
 	return &finder{
 		caller: c, rewriter: &rewriter{c, a.Model, a.Translations, a.NoFallback},
@@ -36,8 +36,8 @@ func (a *Answerer) newFinder(c *caller, q Question) *finder {
 	}
 }
 
-// searchPassages finds the k nearest passages, or as many as the index finds by default
-// if k is 0. It warns of trouble, other than a language other if that is not nil.
+// searchPassages finds the k nearest passages; if k is 0, the index's default number. It
+// emits the search's warnings, but stores a LanguageError in other if that is not nil.
 func (f *finder) searchPassages(ctx context.Context, k int, other **retrieve.LanguageError) ([]retrieve.Passage, error) {
 	found, err := f.retriever.Search(ctx, retrieve.Query{Text: f.standalone, K: k, Filter: f.filter, Warn: func(err error) {
 		if other == nil || !errors.As(err, other) {
@@ -50,9 +50,10 @@ func (f *finder) searchPassages(ctx context.Context, k int, other **retrieve.Lan
 	return found, nil
 }
 
-// searchTranslated finds the nearest passages. Where they are in another language than
-// the question, or most are and, unless all are kept, none is on topic, a model
-// translates it, and the search is made again.
+// searchTranslated finds the nearest passages. It has a model translate the question and
+// searches again if the index reports that its documents are in another language. Unless
+// keepAll is set, it does so too if most passages are in another language and none is on
+// topic.
 func (f *finder) searchTranslated(ctx context.Context, k int, keepAll bool) ([]retrieve.Passage, error) {
 	var other *retrieve.LanguageError
 	found, err := f.searchPassages(ctx, k, &other)
@@ -81,8 +82,8 @@ func (f *finder) emitRetrieved(found []retrieve.Passage) bool {
 	return f.emit(Retrieved{Question: f.standalone, Reworded: f.standalone != f.original, Passages: found})
 }
 
-// otherLanguage returns the language of at least half of the passages, where that is not
-// the language of the question; nil where it is, or where none is evident.
+// otherLanguage returns the language of at least half of the passages if it differs from
+// the question's. It returns nil if it is the same, or unknown.
 func (f *finder) otherLanguage(passages []retrieve.Passage) *retrieve.LanguageError {
 	asked, _ := retrieve.AskedLanguage(f.standalone)
 	count, usual := map[string]int{}, ""
@@ -98,7 +99,8 @@ func (f *finder) otherLanguage(passages []retrieve.Passage) *retrieve.LanguageEr
 	return &retrieve.LanguageError{Language: usual}
 }
 
-// translateTo has the question translated, and warns where that fails.
+// translateTo has the question translated, and reports whether that succeeded. If not, it
+// warns.
 func (f *finder) translateTo(ctx context.Context, other *retrieve.LanguageError) (bool, error) {
 	question, err := f.translateQuestion(ctx, f.standalone, other.Name())
 	if err != nil {
@@ -115,7 +117,7 @@ func (f *finder) translateTo(ctx context.Context, other *retrieve.LanguageError)
 // defaultEmbedder is loaded once, at the first question.
 var defaultEmbedder = sync.OnceValues(embed.New)
 
-// readPassages compares the question with the passages.
+// readPassages compares the question with the passages, for the chances and quotes.
 func (f *finder) readPassages(ctx context.Context, found []retrieve.Passage) error {
 	embedder, ok := f.embedder.(*embed.Model)
 	if !ok {
@@ -151,8 +153,8 @@ func (a *Answerer) encoder() retrieve.Encoder {
 	return a.Encoder()
 }
 
-// Best returns the n sentences of passages that most likely answer a question, and
-// the chance that the first of them does. It is for measuring.
+// Best returns the n sentences of passages that most likely answer a question, and the
+// chance that the first one does. It is for evaluations.
 func (a *Answerer) Best(ctx context.Context, question string, passages []retrieve.Passage, n int) ([]string, float64, error) {
 	f := a.newFinder(nil, Question{Text: question})
 	if err := f.readPassages(ctx, passages); err != nil {
@@ -174,13 +176,13 @@ func (f *finder) scorePassage(p retrieve.Passage) Judged {
 	return j
 }
 
-// isForeign reports whether a passage is in another language than the question, so that
-// its chance says little and a verdict on it decides alone.
+// isForeign reports whether a passage is in another language than the question. Its chance
+// then says little, and a verdict decides alone.
 func (f *finder) isForeign(p retrieve.Passage) bool {
 	return retrieve.Language(p.Text) != retrieve.Language(f.standalone)
 }
 
-// rankByChance returns passages by their chance of being on topic, the likeliest first.
+// rankByChance sorts passages by their chance of being on topic, likeliest first.
 func (f *finder) rankByChance(passages []retrieve.Passage) []retrieve.Passage {
 	chance := map[string]float64{}
 	for _, p := range passages {
@@ -191,17 +193,16 @@ func (f *finder) rankByChance(passages []retrieve.Passage) []retrieve.Passage {
 	})
 }
 
-// quotes returns the sentences that answer, if the chance that they do is high enough,
-// and the passages that they go on in, which next finds.
+// quotes returns the sentences that answer, if their chance reaches the confidence, and the
+// passages in which they continue, which next finds.
 func (f *finder) quotes(ctx context.Context, kept []retrieve.Passage, next extract.Next) ([]extract.Quote, []retrieve.Passage, error) {
 	return f.reading.Quote(ctx, kept, f.confidence, next)
 }
 
-// gap is how many bytes are between passages that follow each other, at most.
+// gap is the most bytes between adjacent passages.
 const gap = 8
 
-// nextPassage finds the passage that follows another among those of its document that
-// are nearest to its text.
+// nextPassage finds the passage after p by a search for p's text in its document.
 func (f *finder) nextPassage(ctx context.Context, p retrieve.Passage) (next retrieve.Passage, ok bool, err error) {
 	q := retrieve.Query{Text: p.Heading + "\n" + p.Text[len(p.Text)/2:], K: 24, Filter: f.filter}
 	q.Filter.Document = p.Document

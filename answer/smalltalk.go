@@ -15,11 +15,11 @@ import (
 	"ibid/retrieve"
 )
 
-// chatTokens is room for a sentence.
+// chatTokens is the longest reply to small talk.
 const chatTokens = 80
 
-// replyToTalk replies to small talk without a search: with the model's words, or where it
-// has none with a fixed sentence.
+// replyToTalk replies to small talk without a search: with the model's reply or, if it has
+// no suitable one, with a fixed sentence.
 func (r *asking) replyToTalk(ctx context.Context, language string) error {
 	said := sentences[language][talk]
 	if r.Model != nil {
@@ -45,8 +45,8 @@ func (r *asking) replyToTalk(ctx context.Context, language string) error {
 	return nil
 }
 
-// aboutPassages reports whether a reply to small talk is one to a question: it has labels,
-// or is a refusal.
+// aboutPassages reports whether a reply to small talk has labels or is a refusal, as if it
+// answered a question.
 func aboutPassages(text string) bool {
 	reason, _ := replies.NonAnswers{NoAnswer: true}.Reason(text)
 	return reason != "" || label.MatchString(text)
@@ -54,14 +54,13 @@ func aboutPassages(text string) bool {
 
 var label = regexp.MustCompile(`\[\s*\d`)
 
-// A courtesy is what people say to a program in one language about no document: phrases
-// by their kind.
+// A courtesy has the phrases of small talk in one language.
 type courtesy struct {
 	language string
-	kinds    map[string]string
+	kinds    map[string]string // the kind of each phrase
 }
 
-// The kinds of phrases. A filler, and a please, is small talk only with another phrase.
+// The kinds of phrases. Fillers and pleases are small talk only with another phrase.
 const (
 	greeting = "greetings" // thanks, approval and goodbyes too
 	help     = "helps"
@@ -69,15 +68,15 @@ const (
 	please   = "pleases"
 )
 
-// Small talk has few words, and its phrases few bytes.
+// Limits of small talk, in words, and of a phrase, in bytes.
 const (
 	longestTalk   = 14
 	longestPhrase = 80
 )
 
-// smallTalk returns the language of a text that only greets, thanks or asks for help: all of
-// its words, if it has any, are in such phrases of this language. Otherwise it is empty, and
-// rest is the text without greetings and thanks before and after a question.
+// smallTalk returns the language of a text that consists only of phrases that greet, thank or
+// ask for help. For any other text language is empty, and rest is the text without greetings
+// and thanks before and after the question.
 func smallTalk(text string) (language, rest string) {
 	all := clauses(text)
 	if len(strings.Fields(text)) <= longestTalk {
@@ -94,7 +93,7 @@ func smallTalk(text string) (language, rest string) {
 	for end > first && isGreeting(all[end-1]) && isAsked(strings.Join(all[first:end-1], "")) {
 		end--
 	}
-	for end < len(all) && plainWords(all[end]) == "" { // more marks of the question
+	for end < len(all) && plainWords(all[end]) == "" { // further punctuation of the question
 		end++
 	}
 	if rest = strings.TrimSpace(strings.Join(all[first:end], "")); end < len(all) {
@@ -103,7 +102,7 @@ func smallTalk(text string) (language, rest string) {
 	return "", rest
 }
 
-// clauses splits a text after its marks.
+// clauses splits a text after each punctuation mark.
 func clauses(text string) (all []string) {
 	for text != "" {
 		end := len(text)
@@ -127,8 +126,8 @@ func isGreeting(clause string) bool {
 	return false
 }
 
-// readPhrases returns the kinds of phrases in clauses; ok says that these are nothing else. A
-// clause with a question mark has no fillers.
+// readPhrases returns the kinds of the phrases in clauses; ok reports whether the clauses consist
+// only of phrases. In a clause with a question mark, fillers do not count as phrases.
 func (c *courtesy) readPhrases(clauses ...string) (kinds map[string]bool, ok bool) {
 	kinds = map[string]bool{}
 	for _, clause := range clauses {
@@ -146,8 +145,8 @@ func (c *courtesy) readPhrases(clauses ...string) (kinds map[string]bool, ok boo
 	return kinds, true
 }
 
-// firstPhrase returns the longest phrase that words begin with. It ends with a word, where
-// words have spaces.
+// firstPhrase returns the longest phrase that words begin with. In scripts with spaces it ends at
+// the end of a word.
 func (c *courtesy) firstPhrase(words string) string {
 	for end := min(len(words), longestPhrase); end > 0; {
 		last, size := utf8.DecodeLastRuneInString(words[:end])
@@ -160,8 +159,8 @@ func (c *courtesy) firstPhrase(words string) string {
 	return ""
 }
 
-// plainWords returns the words of a text in small letters, with a space between them.
-// A number stays, since no phrase has one.
+// plainWords returns the words of a text in lower case, separated by a space. It keeps
+// numbers, since a text with a number is no small talk.
 func plainWords(text string) string {
 	text = strings.Map(func(r rune) rune {
 		switch {

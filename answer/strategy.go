@@ -11,22 +11,21 @@ import (
 	"ibid/retrieve"
 )
 
-// A strategy is how passages become an answer.
+// A strategy is a way to make an answer from passages.
 type strategy struct {
 	name string
-	// usesModel says that a model writes the answer, defersPassages that it reads a few
-	// passages, and more only if these do not hold the answer.
+	// usesModel says that a model writes the answer; defersPassages says that it first
+	// reads a few passages, and more only if they do not hold the answer.
 	usesModel, defersPassages bool
-	// answer answers from the kept passages, of which there is at least one, and
-	// ends the stream with Usage; or it returns errNoAnswer, having emitted
-	// neither Draft nor Text.
+	// answer answers from one or more kept passages and ends the stream with Usage.
+	// If they do not hold the answer, it returns errNoAnswer and emits no Text.
 	answer func(ctx context.Context, w *writing, kept []retrieve.Passage) error
 }
 
-// extracting is the strategy without a model.
+// extracting is the strategy that uses no model.
 var extracting = strategy{"extract", false, false, quoteSentences}
 
-// strategies are all strategies. The help of the command line, the validation of
+// strategies returns all strategies. The help of the command line, the validation of
 // requests and the description of the API are derived from this table.
 func strategies() []strategy {
 	return []strategy{
@@ -38,8 +37,8 @@ func strategies() []strategy {
 	}
 }
 
-// Strategies lists what [Question.Strategy] may be: "auto", then each strategy
-// by its name.
+// Strategies returns the values of [Question.Strategy]: "auto" and the names of the
+// strategies.
 func Strategies() []string {
 	names := []string{"auto"}
 	for _, s := range strategies() {
@@ -48,11 +47,11 @@ func Strategies() []string {
 	return names
 }
 
-// SummaryStrategies lists what [Summary.Strategy] may be.
+// SummaryStrategies returns the values of [Summary.Strategy].
 func SummaryStrategies() []string { return []string{"auto", "refine", "stuff", "map-reduce"} }
 
-// findStrategy finds a strategy by its name. "auto" is refine with a model and
-// extract without one.
+// findStrategy returns the strategy with a name. "auto" is refine if a model is set,
+// else extract.
 func findStrategy(name string, model bool) (*strategy, error) {
 	if name == "" || name == "auto" {
 		name = "extract"
@@ -73,8 +72,8 @@ func findStrategy(name string, model bool) (*strategy, error) {
 	return nil, &QuestionError{"strategy", fmt.Sprintf("there is no strategy %q: use %s", prompt.Clip(name, 40), alternatives(Strategies()))}
 }
 
-// answerFrom answers by the strategy, once more in half of the context window if a prompt
-// did not fit the model's.
+// answerFrom answers by the strategy. If a prompt did not fit the model's context window, it
+// tries once more with half of --context-tokens.
 func (s *strategy) answerFrom(ctx context.Context, w *writing, kept []retrieve.Passage) error {
 	err := s.answer(ctx, w, kept)
 	if !errors.Is(err, ErrContextLength) || w.stopped || w.callsLeft() == 0 {
@@ -92,8 +91,7 @@ func alternatives(names []string) string {
 	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
-// quoteSentences answers without a model: with sentences of the passages, word for
-// word and each with its label.
+// quoteSentences answers with verbatim sentences of the passages, each with its label.
 func quoteSentences(ctx context.Context, w *writing, kept []retrieve.Passage) error {
 	quotes, rest, err := w.finder.quotes(ctx, kept, w.finder.nextPassage)
 	if err != nil {

@@ -8,11 +8,11 @@ import (
 	"ibid/retrieve"
 )
 
-// suggestTokens is room for a question.
+// suggestTokens is the length of the reply per question.
 const suggestTokens = 40
 
-// Suggest asks the model for about n questions that the passages answer. It returns
-// none without a model. Whether the library answers them is not checked.
+// Suggest asks the model for about n questions that the passages answer, and does not
+// check whether they do. It returns nil if no model is set.
 func (a *Answerer) Suggest(ctx context.Context, passages []retrieve.Passage, n int) ([]string, error) {
 	if a.Model == nil || len(passages) == 0 {
 		return nil, nil

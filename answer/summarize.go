@@ -11,7 +11,7 @@ import (
 	"ibid/retrieve"
 )
 
-// A Summary is what a person wants summarized.
+// A Summary is a text to summarize, and the options.
 type Summary struct {
 	// Passages are the whole text in reading order, cut into pieces:
 	// Passages[i] is cited by the label [i+1].
@@ -22,22 +22,20 @@ type Summary struct {
 	Strategy string
 	// Words is about how long the summary should be; 0 leaves it to the model.
 	Words int
-	// Recorder makes the summary one that can be resumed after a crash; nil
-	// for one that cannot.
+	// Recorder, if not nil, makes the summary resumable after a crash.
 	Recorder *replay.Recorder
 }
 
-// MaxSummaryWords is the largest number of words that may be asked for.
+// MaxSummaryWords is the largest value of [Summary.Words].
 const MaxSummaryWords = 10_000
 
-// Summarize summarizes a text, with the labels of the passages that each
-// statement is based on. Its events are those of [Answerer.Ask], without a
-// search and a gate: Kept first, then Draft and Stepped for each call, Text for
-// the last, Usage at the end. A summary that lacks a part of the text, because a
-// call failed or the context window was too small, says so by Incomplete.
+// Summarize summarizes a text, and cites the passages that each statement is
+// based on. It emits Kept, then Draft and Stepped for each call, Text for the
+// last one, and Usage at the end. If the summary lacks a part of the text, because
+// a call failed or the context window was too small, it emits Incomplete.
 //
 // The sequence is lazy and single-use, with the errors and the cancellation of
-// [Answerer.Ask]. There is no summary without a Model.
+// [Answerer.Ask]. It needs a Model.
 func (a *Answerer) Summarize(ctx context.Context, s Summary) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -59,7 +57,7 @@ func (w *writing) summarize(ctx context.Context) error {
 	w.usage.Looked = len(s.Passages)
 	name := s.Strategy
 	if name != "refine" && name != "map-reduce" {
-		trial := *w.writer // so that nothing counts as shortened
+		trial := *w.writer // a copy, so that no passage counts as shortened
 		batches, _, err := trial.Pack(s.Passages, prompt.Summarize, prompt.Summarize, w.callsLeft())
 		switch {
 		case err != nil:
@@ -86,7 +84,7 @@ func (s *Summary) checkSummary(model bool) error {
 	case !model:
 		return &QuestionError{"model", "a summary needs a model, and none is set: choose one with --model"}
 	case s.Words < 0 || s.Words > MaxSummaryWords:
-		return &QuestionError{"max_words", fmt.Sprintf("a summary of %d words cannot be asked for: give a number up to %d, "+
+		return &QuestionError{"max_words", fmt.Sprintf("a summary cannot have %d words: give a number up to %d, "+
 			"or 0 to leave it to the model", s.Words, MaxSummaryWords)}
 	case len(s.Passages) == 0:
 		return &QuestionError{"empty", "there is no text to summarize"}

@@ -7,8 +7,8 @@ import (
 	"ibid/answer/replay"
 )
 
-// Watch passes the events of a question or summary on, and tells its recorder
-// how they end, for [replay.Recorder.Settle].
+// Watch yields the events of a question or summary, and sets the outcome of its
+// recorder, for [replay.Recorder.Conclude].
 func Watch(r *replay.Recorder, events iter.Seq2[Event, error]) iter.Seq2[Event, error] {
 	if r == nil {
 		return events

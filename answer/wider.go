@@ -9,22 +9,19 @@ import (
 	"ibid/retrieve"
 )
 
-// A first look is at a part of the passages that were found, or at least so many, by
-// their rank and by their chance, and at all that are likely. A wider look is for as
-// many times the passages that were found, and for so many at most.
+// How many passages are read at first, and how many a wider search finds.
 const (
-	firstPart  = 3
-	firstLeast = 4
-	likely     = .7
-	widerTimes = 3
-	widerMost  = 36
+	firstPart  = 3  // 1/firstPart of the passages by rank, and as many by chance,
+	firstLeast = 4  // … but not fewer than this,
+	likely     = .7 // … and all passages with this chance or more
+	widerTimes = 3  // times the passages of the first search,
+	widerMost  = 36 // … but not more than this
 )
 
 func hasScores(p retrieve.Passage) bool { return p.Scores != (retrieve.Scores{}) }
 
-// selectFirst returns the kept passages that most likely answer, by the order of the
-// search or by the chance. Most answers are in them; the others are read when the
-// model finds none.
+// selectFirst divides the kept passages into the ones that most likely answer, by the rank or
+// by the chance, and the ones to read only if the model finds no answer in the first.
 func (f *finder) selectFirst(kept []retrieve.Passage) (first, deferred []retrieve.Passage) {
 	n := max(firstLeast, f.usage.Looked/firstPart)
 	best := f.rankByChance(kept)
@@ -39,11 +36,10 @@ func (f *finder) selectFirst(kept []retrieve.Passage) (first, deferred []retriev
 	return first, deferred
 }
 
-// lookWider asks for an answer once more, in one call, from what was not read
-// when no answer was found, as much as the context window has room for: the passages
-// that were kept, and then those that the gate doubted and those below them, which a
-// question in another language than most of them is translated to find. Of each, in
-// turn the likeliest and the first of the search.
+// lookWider asks for an answer once more, in one call, from passages that were not read:
+// first from the unread ones in found, then from a wider search, as far as they fit the
+// context window. Both are sorted by rank and chance in turn. If most passages are in
+// another language, the question is translated before the search.
 func (r *asking) lookWider(ctx context.Context, found, first []retrieve.Passage) error {
 	f := r.finder
 	if other := f.otherLanguage(found); other != nil {
@@ -66,7 +62,7 @@ func (r *asking) lookWider(ctx context.Context, found, first []retrieve.Passage)
 	}
 	unread = append(mergeOrders(f.rankByChance(left), left), mergeOrders(f.rankByChance(wide), wide)...)
 	r.writer.StepTokens = 0
-	trial := *r.writer // so that nothing counts as shortened
+	trial := *r.writer // a copy, so that no passage counts as shortened
 	_, packed, err := trial.Pack(unread, r.promptOf(RoleAnswer), r.promptOf(RoleRefine), 1)
 	switch {
 	case errors.Is(err, prompt.ErrBudget):
@@ -93,7 +89,7 @@ func (r *asking) lookWider(ctx context.Context, found, first []retrieve.Passage)
 	return refine(ctx, r.writing, unread, 1)
 }
 
-// mergeOrders merges two orders of the same passages.
+// mergeOrders merges two orders of the same passages, taking from each in turn.
 func mergeOrders(a, b []retrieve.Passage) (merged []retrieve.Passage) {
 	for i := range a {
 		for _, p := range []retrieve.Passage{a[i], b[i]} {

@@ -11,21 +11,21 @@ import (
 	"ibid/retrieve"
 )
 
-// A writing is the answer of a question, or a summary, while a strategy writes it. The
-// strategy packs passages into prompts, labels them and says the answer piece by piece;
-// where statements are proved, they are shown when they are.
+// A writing is an answer or a summary while a strategy writes it. The strategy packs
+// passages into prompts, labels them and adds the answer piece by piece. If statements
+// are proved, each is shown when its proof ends.
 type writing struct {
 	*caller
 	finder             *finder // nil for a summary
 	model, refineModel Model
 	maxDraft           int                // tokens of a draft after which it is not refined; 0 for no limit
-	mayWiden           bool               // further passages may be read when it finds no answer in the first
-	deferred           []retrieve.Passage // kept, and read only if the first ones hold no answer
+	mayWiden           bool               // further passages may be read if the first hold no answer
+	deferred           []retrieve.Passage // kept, but read only if the first hold no answer
 
-	unproved Unproved // empty where nothing is proved
-	ungated  bool     // every passage was kept: an answer needs no source
-	judge    *judge   // of statements; nil where no model judges
-	proof    *proof   // of the answer that is being written
+	unproved Unproved // empty if statements are not proved
+	ungated  bool     // the gate is off, so an answer needs no source
+	judge    *judge   // judges statements; nil if no model judges
+	proof    *proof   // the proof of the answer; nil if it is not proved
 }
 
 func (a *Answerer) newWriting(c *caller, f *finder) *writing {
@@ -36,11 +36,11 @@ func (a *Answerer) newWriting(c *caller, f *finder) *writing {
 	return w
 }
 
-// canWiden reports whether passages that were doubted, or found further down,
-// are read when the model finds no answer in the first.
+// canWiden reports whether further passages can be read if the model finds no answer
+// in the first ones.
 func (w *writing) canWiden() bool { return w.mayWiden && w.callsLeft() > 0 && w.canAfford(1) }
 
-// firstCalls is how many calls may be made without the one of a wider look; one at least.
+// firstCalls returns how many calls may be made, with one reserved for lookWider if possible.
 func (w *writing) firstCalls() int {
 	if w.canWiden() {
 		return max(1, w.callsLeft()-1)
@@ -48,19 +48,19 @@ func (w *writing) firstCalls() int {
 	return w.callsLeft()
 }
 
-// packPassages packs passages into batches: the likeliest first where not all find a place.
+// packPassages packs passages into batches. If not all fit, it packs the likeliest ones first.
 func (w *writing) packPassages(kept []retrieve.Passage, first, later Role, most int) ([]retrieve.Passage, []prompt.Batch, int, error) {
 	before := *w.writer
 	batches, packed, err := w.writer.Pack(kept, w.promptOf(first), w.promptOf(later), most)
 	if err == nil && packed < len(kept) && w.summary == nil {
-		*w.writer = before // what was shortened in these does not count
+		*w.writer = before // forget the passages that were shortened
 		kept = mergeOrders(w.finder.rankByChance(kept), kept)
 		batches, packed, err = w.writer.Pack(kept, w.promptOf(first), w.promptOf(later), most)
 	}
 	return kept, batches, packed, err
 }
 
-// skipReason says why passages found no place in the batches, of which there are so many at most.
+// skipReason returns the reason why passages did not fit the batches, which are limited to most.
 func skipReason(batches []prompt.Batch, most int) string {
 	if most > 1 && len(batches) == most {
 		return noCalls
@@ -68,8 +68,8 @@ func skipReason(batches []prompt.Batch, most int) string {
 	return noRoom
 }
 
-// labelPassages fixes the labels of the packed passages by emitting Kept, reports why the
-// others go into no call, and returns those that do.
+// labelPassages fixes the labels of the packed passages by emitting Kept, and returns them. It
+// reports the unpacked passages as skipped for the given reason.
 func (w *writing) labelPassages(ctx context.Context, kept []retrieve.Passage, packed int, why string) []retrieve.Passage {
 	labelled := slices.Clone(kept[:packed])
 	w.emit(Kept{Passages: labelled})
@@ -111,8 +111,8 @@ func (w *writing) addText(text string) bool {
 	return p.addUnits(p.units.Add(text), false) && p.showProved(false)
 }
 
-// restartProof forgets the answer so far, since its reply broke off and is asked for once
-// more. It reports whether that could be done: nobody has seen any of it.
+// restartProof discards the answer so far, so that it can be requested again after its reply
+// broke off. It reports false if part of the answer has been shown.
 func (w *writing) restartProof() bool {
 	p := w.proof
 	if p == nil || p.shown {
@@ -126,8 +126,8 @@ func (w *writing) restartProof() bool {
 	return true
 }
 
-// acceptRevision makes the revision the answer if it is whole, or forgets it: then the
-// draft before it is the answer, or it is written again.
+// acceptRevision makes the revision the answer if it is whole. Otherwise it discards the
+// revision. It returns whole.
 func (w *writing) acceptRevision(whole bool) bool {
 	if w.endRevision(whole); !whole {
 		w.restartProof()
@@ -135,11 +135,10 @@ func (w *writing) acceptRevision(whole bool) bool {
 	return whole
 }
 
-// endAnswer shows what is left of the answer, and ends the stream. broken says why its
-// end is missing, lacks what else is; both are empty for a whole answer. failed is how the
-// model failed, if it did. If the proof leaves nothing, as when no statement has a source,
-// it returns errNoAnswer; but errWordless, or failed, where the answer may be in the
-// missing end.
+// endAnswer shows the end of the answer, and ends the stream. broken says why the answer's
+// end is missing, lacks what else is missing; both are empty for a whole answer. failed is
+// the model's error, if any. If the proof drops everything, it returns errNoAnswer, or, if
+// the missing end may hold the answer, errWordless or failed.
 func (w *writing) endAnswer(broken string, failed error, lacks func() string) error {
 	if p := w.proof; p != nil {
 		w.proof = nil
