@@ -35,13 +35,13 @@ func NewEvidence(label int, p retrieve.Passage) Evidence {
 	return Evidence{label: label, passage: p, text: strings.TrimSpace(Inert(p.Text))}
 }
 
-// Label is what the model cites the passage by.
+// Label is the number by which the model cites the passage.
 func (e Evidence) Label() int { return e.label }
 
-// Text is the passage itself, as much of it as the prompt has room for.
+// Text is the passage, shortened if the prompt lacks room for all of it.
 func (e Evidence) Text() string { return e.text }
 
-// Title is the document's title, or its path where it has none.
+// Title is the document's title, or its path if it is untitled.
 func (e Evidence) Title() string {
 	return cmp.Or(oneLine(e.passage.Title), e.Path(), e.Document())
 }
@@ -55,11 +55,11 @@ func (e Evidence) Document() string { return oneLine(e.passage.Document) }
 // Heading is the path of headings above the passage, without the title.
 func (e Evidence) Heading() string { return oneLine(trimTitle(e.passage.Title, e.passage.Heading)) }
 
-// Page is the page that the passage begins on, counted from 1; 0 without pages.
+// Page is the 1-based page on which the passage begins, or 0 if there are no pages.
 func (e Evidence) Page() int { return e.passage.Page }
 
 // Meta is the document's metadata under a key, such as "author" or "date", on
-// one line; empty if it has none.
+// one line, or "" if the document lacks it.
 func (e Evidence) Meta(key string) string {
 	if e.sample {
 		return key
@@ -89,11 +89,11 @@ func trimTitle(title, heading string) string {
 	return strings.TrimPrefix(heading, title+ingest.HeadingSeparator)
 }
 
-// oneLine makes text inert and puts it on one line, where it must be inert again.
+// oneLine puts text on one line and makes it inert, before and after joining the lines.
 func oneLine(s string) string { return Inert(strings.Join(strings.Fields(Inert(s)), " ")) }
 
 // Inert makes text of unknown origin harmless in a prompt: it removes invisible
-// characters, and makes brackets round that could be read as a label.
+// characters, and replaces brackets that could be read as a label by round ones.
 func Inert(s string) string {
 	s = strings.Map(func(r rune) rune {
 		switch {
@@ -115,10 +115,9 @@ func Inert(s string) string {
 // maxForgedLabel is above any label of an answer.
 const maxForgedLabel = 1 << 20
 
-// RoundLabels replaces the brackets around what [marker] reads as a label from 1 to
-// highest: square brackets by round ones, those that it reads too, such as
-// "(Source 1)", by braces. Other text is unchanged: "rows[0]", "[2015]" of three
-// labels, "[1, 2]" in data.
+// RoundLabels replaces the brackets around text that [marker] reads as a label from 1 to
+// highest: square brackets by round ones, and other brackets, as in "(Source 1)", by
+// braces. Other text is unchanged: "rows[0]", "[2015]" if highest is 3, "[1, 2]" in data.
 func RoundLabels(s string, highest int) string {
 	for _, brackets := range []*strings.Replacer{round, braces, braces} {
 		plain := replaceMarkers(s, highest, brackets)
@@ -130,7 +129,7 @@ func RoundLabels(s string, highest int) string {
 	return braces.Replace(s)
 }
 
-// round makes square brackets round, and all others braces.
+// round replaces square brackets by round ones, and other brackets by braces.
 var round = strings.NewReplacer("[", "(", "]", ")", "【", "{", "】", "}", "［", "{", "］", "}", "〔", "{", "〕", "}",
 	"(", "{", ")", "}", "（", "{", "）", "}", "<", "{", ">", "}")
 
@@ -148,7 +147,7 @@ func replaceMarkers(s string, highest int, brackets *strings.Replacer) string {
 		b.Write(t.Text)
 	}
 	scanner := marker.NewScanner(marker.Default, highest)
-	scanner.Excluded = func(int) bool { return true } // also those in a list of sources
+	scanner.Excluded = func(int) bool { return true } // find labels in a list of sources too
 	scanner.Feed([]byte(s), take)
 	scanner.Close(take)
 	return b.String()

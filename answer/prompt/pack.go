@@ -14,7 +14,7 @@ import (
 // model's tokenizer is not Ibid's.
 const contextMargin = .85
 
-// minRoom is the smallest number of tokens of evidence that a prompt offers.
+// minRoom is the least number of tokens of evidence that a prompt has room for.
 const minRoom = 64
 
 // A Writer writes and measures the prompts of one question or summary.
@@ -32,7 +32,7 @@ type Writer struct {
 	Question, Style string
 	Words           int
 
-	// StepTokens bounds a batch of more than one passage; 0 means no bound.
+	// StepTokens limits a batch of more than one passage; 0 means no limit.
 	StepTokens int
 	// Budget, if not nil, is how many tokens the next prompt may have.
 	Budget func() int
@@ -40,16 +40,16 @@ type Writer struct {
 	shortened map[int]bool // by label
 }
 
-// Window is how many tokens prompt and reply may have together.
+// Window returns how many tokens prompt and reply may have together.
 func (w *Writer) Window() int { return int(contextMargin * float64(w.ContextTokens)) }
 
-// Reply is how many tokens are left free for an answer.
+// Reply returns how many tokens are reserved for an answer.
 func (w *Writer) Reply() int { return w.Window() / 5 }
 
-// Write fills in the prompt of a name.
+// Write fills in the named prompt.
 func (w *Writer) Write(name string, s Slots) (system, user string, err error) {
 	s = w.addCommon(s)
-	s.Nonce = rand.Text() // which no text can have, since it is new
+	s.Nonce = rand.Text() // new, so no document contains it
 	if system, user, err = w.Templates.fill(name, s); err != nil {
 		return "", "", err
 	}
@@ -68,17 +68,17 @@ func (w *Writer) addCommon(s Slots) Slots {
 	return s
 }
 
-// Size is the number of tokens of a prompt.
+// Size returns the number of tokens in a prompt.
 func (w *Writer) Size(system, user string) int { return w.Count(system) + w.Count(user) }
 
-// Overhead is the number of tokens of a prompt without any material, whose first
-// label is first.
+// Overhead returns the number of tokens in a prompt without evidence and parts.
+// first is the first label that the prompt names.
 func (w *Writer) Overhead(name string, first int) (int, error) {
 	system, user, err := w.Templates.fill(name, w.addCommon(Slots{Nonce: sampleNonce, First: first}))
 	return w.Size(system, user), err
 }
 
-// Longest is how many tokens a prompt may have, next to a reply.
+// Longest returns how many tokens a prompt may have if a reply must fit too.
 func (w *Writer) Longest() int {
 	if w.Budget == nil {
 		return w.Window() - w.Reply()
@@ -89,8 +89,8 @@ func (w *Writer) Longest() int {
 // ErrBudget reports that the budget has no room for a prompt with a passage.
 var ErrBudget = errors.New("the budget of tokens is spent")
 
-// Room is how many tokens of evidence fit into a prompt next to the reply, and
-// next to the draft where the prompt shows one.
+// Room returns how many tokens of evidence fit into a prompt, with room for the
+// reply, and for the draft if the prompt shows one.
 func (w *Writer) Room(name string) (int, error) {
 	fixed, err := w.Overhead(name, 0)
 	if err != nil {
@@ -106,8 +106,8 @@ func (w *Writer) Room(name string) (int, error) {
 	return max(room, minRoom), nil
 }
 
-// Cost is the number of tokens of evidence in a prompt: its texts, their fences, and
-// all that the template shows next to the texts.
+// Cost returns the number of tokens that evidence needs in a prompt: its texts, their
+// fences and the other text of the template.
 func (w *Writer) Cost(evidence ...Evidence) (tokens int, err error) {
 	bare := slices.Clone(evidence)
 	for i := range bare {
@@ -140,7 +140,7 @@ func (w *Writer) Fit(text string, tokens int) string {
 }
 
 // Clip shortens s to at most n bytes, at the edge of a character, and marks the
-// cut. Of no bytes there is nothing.
+// cut. It returns "" if n is 0 or less.
 func Clip(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -172,7 +172,7 @@ func (w *Writer) Truncate(e Evidence, tokens int) Evidence {
 	return e
 }
 
-// Shorten is Truncate that records what was cut for [Writer.Shortened].
+// Shorten is like Truncate and counts the cut passages for [Writer.Shortened].
 func (w *Writer) Shorten(e Evidence, tokens int) Evidence {
 	short := w.Truncate(e, tokens)
 	if len(short.text) < len(e.text) {
@@ -184,13 +184,13 @@ func (w *Writer) Shorten(e Evidence, tokens int) Evidence {
 	return short
 }
 
-// Shortened is how many passages were shortened, each counted once.
+// Shortened returns how many passages were shortened, each counted once.
 func (w *Writer) Shortened() int { return len(w.shortened) }
 
-// Pack packs the passages into batches, in order and most at most, and returns
-// how many passages found a place. Their labels count from 1. The first batch
-// is for the prompt first, the others for later. A passage is shortened only
-// where the context window has no room for it; one that is longer than
+// Pack packs the passages in order into at most the given number of batches, and
+// returns how many passages fit. Their labels count from 1. The first batch is for
+// the prompt named first, later batches are for the prompt named later. A passage is
+// shortened only if it does not fit the context window. A passage longer than
 // StepTokens gets a batch of its own.
 func (w *Writer) Pack(passages []retrieve.Passage, first, later string, most int) (batches []Batch, packed int, err error) {
 	all := make(Batch, len(passages))

@@ -1,10 +1,10 @@
-// Package prompt writes the requests to a model: the templates, what they show,
-// and the packing of passages into the model's context window.
+// Package prompt writes the requests to a model: it has the templates and their
+// slots, and packs passages into the model's context window.
 //
 // [Parse] reads the templates, a [Writer] fills them in for one question and
 // measures them in tokens, and [Writer.Pack] divides passages into batches that
-// fit. The package is pure: it calls no model and reads no file but the folder
-// of templates that it is given.
+// fit. The package calls no model, and reads no files except the given folder of
+// templates.
 package prompt
 
 import (
@@ -42,7 +42,7 @@ const (
 	Extend    = "extend"    // in place of Refine for a summary
 )
 
-// names are the prompts: the embedded files but the shared ones.
+// names are the prompts: the embedded files except the shared ones.
 var names = func() (names []string) {
 	files, err := fs.Glob(embedded, "*.tmpl")
 	if err != nil {
@@ -59,8 +59,8 @@ var names = func() (names []string) {
 // shared are templates that the prompts use.
 var shared = []string{"evidence", "document", "style"}
 
-// subjects are what prompts must show to be of any use: those that are not named here,
-// evidence.
+// subjects are the slots that prompts must show to be of use. Prompts that are not in the
+// map must show evidence.
 var subjects = map[string][]string{
 	Refine: {"evidence", "draft"}, Extend: {"evidence", "draft"}, Condense: {"history"}, Collapse: {"part"}, Combine: {"part"},
 	Chat: {}, Translate: {}, Verify: {"statement"},
@@ -68,24 +68,23 @@ var subjects = map[string][]string{
 
 // Templates are the templates that prompts are written from.
 //
-// Each prompt's file defines the templates "system" and "user"; their slots are
-// those of [Slots]. They show passages by the template "evidence" of
-// evidence.tmpl, which fences each and gives its label, and that uses the
-// template "document" of document.tmpl, whose slots are the methods of
-// [Evidence]. Prompts for what the reader sees use the template "style" of
-// style.tmpl.
+// Each prompt's file defines the templates "system" and "user" with the slots of
+// [Slots]. They show passages by the template "evidence" of evidence.tmpl, which
+// fences and labels each passage. It uses the template "document" of
+// document.tmpl, whose slots are the methods of [Evidence]. Prompts whose reply the
+// reader sees use the template "style" of style.tmpl.
 type Templates struct{ byName map[string]*template.Template }
 
-// Slots are what a prompt template may show. All text in them is made safe
-// beforehand: invisible characters are removed, and bracketed numbers in
-// documents get round brackets, so that they cannot pass for labels.
+// Slots are the slots of a prompt template. All text in them is safe: invisible
+// characters have been removed, and bracketed numbers in documents have round
+// brackets, so that they cannot pass for labels.
 type Slots struct {
 	// Question is empty for a summary.
 	Question string
 	// Nonce is an unpredictable mark, new for each request. The fences around
 	// quoted material carry it, so that no document can close one.
 	Nonce string
-	// Evidence is what this request shows.
+	// Evidence has the passages that this request shows.
 	Evidence []Evidence
 	// First is the label of the first piece of evidence, or the first label
 	// in Parts.
@@ -95,18 +94,18 @@ type Slots struct {
 	// Parts are partial answers or summaries, with their labels (collapse and
 	// combine only).
 	Parts []string
-	// Words is about how many words the reply should have, or questions (suggest); 0
-	// says nothing.
+	// Words is about how many words the reply should have, or questions (suggest); 0 if
+	// the model may choose.
 	Words int
 	// History holds the turns before the question (condense only).
 	History []Turn
-	// Language is the English name of the one to translate into (translate only).
+	// Language is the English name of the language to translate into (translate only).
 	Language string
 	// Statement is a sentence of an answer (verify only). Again asks in other words.
 	Statement string
 	Again     bool
-	// Style is how the reply should sound (answer, refine, combine and rerank
-	// only); empty says nothing.
+	// Style says how the reply should sound (answer, refine, combine and rerank
+	// only); it may be empty.
 	Style string
 }
 
@@ -127,10 +126,10 @@ var defaultTemplates = sync.OnceValue(func() *Templates {
 	return t
 })
 
-// Parse reads the templates from a folder, and the embedded file for each that
-// the folder lacks. It tries each template on sample slots and returns an error
-// for one that names an impossible slot or does not show its subject, and for a
-// .tmpl file of any other name, which would never be read.
+// Parse reads the templates from a folder, and the embedded file for each template
+// that the folder lacks. It tries each template on sample slots and returns an error
+// if one names an unknown slot or does not show its subject, or if the folder has a
+// .tmpl file with another name, which would never be read.
 func Parse(folder fs.FS) (*Templates, error) {
 	if folder != nil {
 		files, err := fs.Glob(folder, "*.tmpl")
@@ -189,8 +188,8 @@ func read(folder fs.FS, name string) (string, error) {
 	return string(b), err
 }
 
-// checkTemplate fills in a template with samples: with everything that it may show, for a
-// question and for a summary, and with as little as possible.
+// checkTemplate fills in a template with samples: with all slots set, for a question and
+// for a summary, and with as few as possible.
 func (t *Templates) checkTemplate(name string) error {
 	const mark = "x7sample"
 	all := Slots{
@@ -231,6 +230,6 @@ func (t *Templates) fill(name string, s Slots) (system, user string, err error) 
 	return b[0].String(), b[1].String(), nil
 }
 
-// sampleNonce is the nonce of prompts that are only measured, so that a text is
-// packed in the same way each time.
+// sampleNonce is the nonce of prompts that are only measured. It is constant, so that
+// passages are always packed in the same way.
 const sampleNonce = "k3x9q2m7"

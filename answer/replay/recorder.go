@@ -16,7 +16,7 @@ import (
 // A Recorder records one question or summary. A nil Recorder records nothing;
 // all methods may be called on it.
 //
-// A journal that fails costs calls, never an answer.
+// If the journal fails, calls may be repeated, but the answer does not fail.
 type Recorder struct {
 	ID string
 	// Secret makes the marks of the fences in prompts: 32 random bytes. Anyone
@@ -25,27 +25,26 @@ type Recorder struct {
 	// Journal may be used by several calls at once.
 	Journal Journal
 
-	ledger  retrieve.Ledger // nil for a recorder that is in none
-	worker  string          // that holds the job in the ledger, or will
+	ledger  retrieve.Ledger // nil if the recorder is in no ledger
+	worker  string          // the worker that holds the job in the ledger, or will
 	fresh   bool            // the journal is still empty
 	outcome Outcome
 
-	stopProlonging func() // nil where that has not begun
+	stopProlonging func() // nil before HoldJob
 
 	mu       sync.Mutex
 	stopWork context.CancelCauseFunc
 	lost     *retrieve.HeldError // another worker has the job
 	dropped  bool                // the ledger dropped the job while this worker held it
-	heldAt   time.Time           // when the claim was last known to hold; zero before it is made
+	heldAt   time.Time           // when the claim was last known to hold; zero before the first claim
 }
 
-// ledgerWait is how long an answer waits for the ledger before it proceeds
-// without: a ledger on a server may be unreachable or read-only, and its own
-// time limits are much longer.
+// ledgerWait is how long an answer waits for the ledger before it proceeds without
+// it. A ledger on a server may be unreachable, and its own time limits are much longer.
 const ledgerWait = 5 * time.Second
 
-// Begin begins a job in a ledger and claims it. Its kind is that of
-// [retrieve.Job]; spec is everything that decides on what the job does, as JSON.
+// Begin begins a job in a ledger and claims it. kind is [retrieve.Job.Kind]; spec,
+// which is stored as JSON, has everything that determines the work.
 func Begin(ctx context.Context, l retrieve.Ledger, kind string, spec any) (*Recorder, error) {
 	b, err := json.Marshal(spec)
 	if err != nil {
@@ -67,9 +66,9 @@ func Begin(ctx context.Context, l retrieve.Ledger, kind string, spec any) (*Reco
 	return r, nil
 }
 
-// Resume finds a job of a kind that has not ended, and reads its spec into what spec
-// points to. It does not claim it: see [Recorder.HoldJob]. The error wraps
-// [retrieve.ErrNotFound] when there is none, or it is of another kind.
+// Resume finds an unfinished job by its id, and decodes its spec into the value that spec
+// points to. It does not claim the job: see [Recorder.HoldJob]. The error wraps
+// [retrieve.ErrNotFound] if the ledger lacks the job or its kind differs.
 func Resume(ctx context.Context, l retrieve.Ledger, kind, id string, spec any) (*Recorder, error) {
 	job, err := l.Job(ctx, id)
 	if err == nil && job.Kind != kind {
@@ -103,9 +102,9 @@ func (j heldJournal) Keep(ctx context.Context, run, key string, reply []byte) er
 }
 
 // HoldJob claims the job, unless [Begin] has just done so, and prolongs the claim
-// until [Recorder.StopProlonging]. It calls stop when another worker has taken the job,
-// with a [*retrieve.HeldError]. It returns the same error for a claim that is
-// refused, and [retrieve.ErrNotFound] for a job that has ended.
+// until [Recorder.StopProlonging]. If another worker takes the job later, it calls stop
+// with a [*retrieve.HeldError]. It returns such an error if the claim is refused, and
+// [retrieve.ErrNotFound] if the job has ended.
 func (r *Recorder) HoldJob(ctx context.Context, stop context.CancelCauseFunc) error {
 	if r == nil || r.ledger == nil {
 		return nil
@@ -122,7 +121,7 @@ func (r *Recorder) HoldJob(ctx context.Context, stop context.CancelCauseFunc) er
 	return nil
 }
 
-// claims are those of a ledger; they record when the job was last claimed.
+// claims are the claims of a ledger. They record when the job was last claimed.
 type claims struct {
 	retrieve.Claims
 	r *Recorder
@@ -141,9 +140,9 @@ func (r *Recorder) claim(ctx context.Context) error {
 	return err
 }
 
-// noteLoss stops the work when an error says that another worker has the job, or
-// may have had it: the ledger no longer has the job, and the claim had expired. A
-// job that the ledger has dropped before that continues, since nobody else had it.
+// noteLoss stops the work if an error says that another worker has the job, or that the
+// ledger no longer has the job and the claim has expired, since another worker may have
+// finished it. If the ledger drops a job whose claim still holds, the work continues.
 func (r *Recorder) noteLoss(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -162,8 +161,8 @@ func (r *Recorder) noteLoss(err error) {
 }
 
 // HasLostJob reports whether another worker has the job, so that the result must be
-// discarded. It claims the job again where that is uncertain because this
-// process was suspended. A ledger that does not answer changes nothing.
+// discarded. If this process was suspended and may have lost its claim, it claims the
+// job again. An unreachable ledger counts as no loss.
 func (r *Recorder) HasLostJob(ctx context.Context) bool {
 	if r == nil || r.ledger == nil {
 		return false
@@ -179,7 +178,7 @@ func (r *Recorder) HasLostJob(ctx context.Context) bool {
 	return r.lost != nil
 }
 
-// Release gives up a job that is not continued here: any worker may claim it.
+// Release gives up the claim on the job, so that any worker may claim it.
 func (r *Recorder) Release(ctx context.Context) error {
 	if r == nil || r.ledger == nil {
 		return nil
@@ -190,8 +189,8 @@ func (r *Recorder) Release(ctx context.Context) error {
 	return r.ledger.Release(ctx, r.ID, r.worker)
 }
 
-// finalContext makes a context for the last writes: the client may have gone by then,
-// and after ClaimTime another worker may have the job.
+// finalContext returns a context for the last writes. It ignores cancellation, since the
+// client may have left, and ends after ClaimTime, when another worker may have the job.
 func finalContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), retrieve.ClaimTime)
 }
@@ -201,9 +200,9 @@ type Outcome int
 
 // The outcomes.
 const (
-	Unfinished Outcome = iota // it broke off, or a call failed that its result lacks
+	Unfinished Outcome = iota // it broke off, or its result lacks a failed call
 	Done                      // resuming it would make no call
-	Refused                   // it made no call at all
+	Refused                   // it never made a call
 )
 
 // SetOutcome records how the work has ended.
@@ -213,10 +212,10 @@ func (r *Recorder) SetOutcome(o Outcome) {
 	}
 }
 
-// Conclude reports whether the job ends, for a caller that ends several at a time with
-// [retrieve.Archive.Finish], and then releases those that are kept. A job is kept where it
-// is unfinished or err says that its result could not be shown, unless it was cut, since
-// nobody wants the rest of its result. One that another worker has is left to that worker.
+// Conclude reports whether the job ends. The caller then ends it with
+// [retrieve.Archive.Finish]; otherwise it releases it. A job does not end if it is
+// unfinished or if err says that its result could not be shown. If it was cut it ends, since
+// nobody wants more of it. A job that another worker has does not end here.
 func (r *Recorder) Conclude(ctx context.Context, err error, cut bool) (ended bool) {
 	if r == nil {
 		return true
@@ -224,8 +223,8 @@ func (r *Recorder) Conclude(ctx context.Context, err error, cut bool) (ended boo
 	return (cut || r.outcome == Refused || r.outcome == Done && err == nil) && !r.HasLostJob(ctx)
 }
 
-// StopProlonging stops renewing the claim on the job. Whoever calls Conclude calls it when
-// the end is stored, which may take longer than a claim.
+// StopProlonging stops renewing the claim on the job. Callers of Conclude call it after
+// they have stored the end, which may take longer than a claim lasts.
 func (r *Recorder) StopProlonging() {
 	if r != nil && r.stopProlonging != nil {
 		r.stopProlonging()

@@ -1,14 +1,13 @@
-// Package replay lets a question or a summary that broke off be resumed without
-// repeating the calls that were made.
+// Package replay resumes a question or a summary that broke off, without repeating
+// the calls that it made.
 //
-// A [Recorder] saves the replies of the calls in a [Journal], under keys made of
+// A [Recorder] saves the replies of the calls in a [Journal], under keys made from
 // the prompts. After a crash, the same work with the same recorder finds them
-// and makes only the calls that are missing. Where documents have changed in
-// between, the calls that show them have other prompts and are made again.
+// and makes only the missing calls. If documents have changed, the calls that show
+// them have different prompts and are made again.
 //
-// A recorder that comes from [Begin] or [Resume] is kept in a ledger, where one
-// worker at a time holds it, from [Begin] or [Recorder.HoldJob] until
-// [Recorder.Settle].
+// A recorder from [Begin] or [Resume] is a job in a ledger. One worker at a time holds
+// it, from [Begin] or [Recorder.HoldJob] until its claim ends.
 package replay
 
 import (
@@ -24,13 +23,13 @@ import (
 
 // A Journal stores the replies of calls.
 type Journal interface {
-	// Reply returns what was stored under the key; ok is false for nothing.
+	// Reply returns the reply under the key; ok is false if it has none.
 	Reply(ctx context.Context, run, key string) (reply []byte, ok bool, err error)
 	// Keep stores a reply. It is durable when Keep returns nil.
 	Keep(ctx context.Context, run, key string, reply []byte) error
 }
 
-// Key names a call by everything that decides on its reply.
+// Key returns the key of a call, made from everything that determines its reply.
 func Key(parts ...string) string {
 	h := sha256.New()
 	for _, part := range parts {
@@ -39,8 +38,8 @@ func Key(parts ...string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Nonce makes an unpredictable mark of the recorder's secret and the parts: the
-// same parts always get the same one.
+// Nonce makes an unpredictable mark from the recorder's secret and the parts. The same
+// parts always give the same mark.
 func (r *Recorder) Nonce(parts ...string) string {
 	mac := hmac.New(sha256.New, r.Secret)
 	for _, part := range parts {
@@ -49,8 +48,8 @@ func (r *Recorder) Nonce(parts ...string) string {
 	return strings.ToLower(base32.StdEncoding.EncodeToString(mac.Sum(nil))[:8])
 }
 
-// Load reads what was saved under a key into what v points to, and reports
-// whether there was anything.
+// Load decodes the value saved under a key into the value that v points to, and
+// reports whether one was saved.
 func (r *Recorder) Load(ctx context.Context, key string, v any) (bool, error) {
 	if r == nil || r.fresh {
 		return false, nil
@@ -65,7 +64,7 @@ func (r *Recorder) Load(ctx context.Context, key string, v any) (bool, error) {
 	return ok && err == nil, nil
 }
 
-// Save stores v under a key, even after ctx has been canceled: the reply has
+// Save stores v under a key. It ignores the cancellation of ctx, since the reply has
 // been paid for.
 func (r *Recorder) Save(ctx context.Context, key string, v any) error {
 	if r == nil {

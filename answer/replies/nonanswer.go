@@ -14,14 +14,14 @@ const (
 	MetaRemark = "meta_remark" // the model says that nothing changes
 )
 
-// nonAnswerForms are the few fixed things that a model says in place of an answer: the
-// words that a prompt asks for, in capitals, and how models vary them, squeezed and
-// without the marks at their end.
+// nonAnswerForms are the fixed replies in place of an answer: the words that a prompt asks
+// for, in capitals, and the variants that models write, with squeezed space and without
+// final punctuation.
 var nonAnswerForms = []struct {
 	reason, capitals string
-	form             *regexp.Regexp // of the words in capitals, whatever follows
-	lower            *regexp.Regexp // what counts in lower case, with nothing after it
-	openings         []string       // what begins so may become one, and what is a beginning of these
+	form             *regexp.Regexp // matches the words in capitals, whatever follows
+	lower            *regexp.Regexp // matches a whole reply in lower case
+	openings         []string       // beginnings of replies that may become one
 }{
 	{NoAnswer, "NO ANSWER", noAnswerForm, noAnswerForm, []string{"no answer", "there is no answer"}},
 	{MetaRemark, "NO CHANGE", regexp.MustCompile(`^no changes?( ((is|are) )?(needed|necessary|required))?` +
@@ -34,42 +34,41 @@ var nonAnswerForms = []struct {
 var noAnswerForm = regexp.MustCompile(`^(there is )?no answer( found| (is )?available| can be found)?` +
 	`( in (the|this|the given|the provided) (evidence|documents|passages|text))?$`)
 
-// bareRemarks are what a refine step says by itself when it has nothing to add.
+// bareRemarks match replies of a refine step that adds nothing.
 var bareRemarks = regexp.MustCompile(`^(((the|my) )?(original|existing|previous|current) (answer|response|summary) ` +
 	`(remains|stays|is|is still|still is) (the same|` + states + `)( and ` + states + `)?|` +
 	`no (changes?|updates?|refinements?|modifications?) ((is|are) )?(needed|necessary|required)|n/a|none|unchanged|no changes?|same)$`)
 
 const states = `(relevant|accurate|valid|correct|unchanged|complete|sufficient)`
 
-// squeezeSpace lowers s, trims it and makes every run of white space one space.
+// squeezeSpace puts s in lower case, trims it and replaces every run of white space by
+// one space.
 func squeezeSpace(s string) string {
 	return strings.Join(strings.Fields(strings.ToLower(s)), " ")
 }
 
 // hasForm reports whether the whole reply has a form, ignoring case, white space and
-// the marks at its end.
+// final punctuation.
 func hasForm(form *regexp.Regexp, reply string) bool {
 	return form.MatchString(strings.TrimRight(squeezeSpace(reply), ".! "))
 }
 
-// NonAnswers are what a reply may say in place of an answer.
+// NonAnswers are the allowed replies in place of an answer.
 type NonAnswers struct {
-	NoAnswer bool // that none exists: the words NO ANSWER
-	NoChange bool // that the draft is final: the words NO CHANGE, or a bare remark
+	NoAnswer bool // no answer exists: the words NO ANSWER
+	NoChange bool // the draft is final: the words NO CHANGE, or a bare remark
 }
 
-// mayBe reports whether a reason is one of those that a reply may give.
+// mayBe reports whether a reply may give a reason.
 func (n NonAnswers) mayBe(reason string) bool {
 	return reason == NoAnswer && n.NoAnswer || reason == MetaRemark && n.NoChange
 }
 
-// Reason returns the reason for which a reply, or one that begins so, is no
-// answer; empty when it is one. final reports that the rest of the reply cannot
-// change that.
+// Reason returns the reason why a reply, whole or a beginning, is not an answer, or
+// "" if it is one. final reports whether further text cannot change that.
 //
-// The agreed words may have quotes, brackets or emphasis around them. In
-// capitals they count even if an explanation follows, NO ANSWER as a line of its own
-// in any case.
+// The agreed words may have quotes, brackets or emphasis around them. An explanation
+// may follow words in capitals, or a first line that says NO ANSWER in any case.
 func (n NonAnswers) Reason(reply string) (reason string, final bool) {
 	words, rest := leadingWords(reply)
 	asWritten := strings.Join(strings.Fields(words), " ")
@@ -95,11 +94,10 @@ func (n NonAnswers) Reason(reply string) (reason string, final bool) {
 }
 
 // maxHeld is how many characters of a reply, with each run of white space
-// counted as one, are held back while it may still be no answer.
+// counted as one, are held back while the reply may still be a non-answer.
 const maxHeld = 120
 
-// mayBegin reports whether a reply that begins with s may still turn out to be
-// no answer.
+// mayBegin reports whether a reply that begins with s may still become a non-answer.
 func (n NonAnswers) mayBegin(s string) bool {
 	if utf8.RuneCountInString(squeezeSpace(s)) > maxHeld {
 		return false
@@ -115,11 +113,11 @@ func (n NonAnswers) mayBegin(s string) bool {
 	return false
 }
 
-// dress may surround the agreed words and changes nothing.
+// dress are the characters that may surround the agreed words.
 const dress = "\"'`*_~#()[]{}<>“”„‘’«»‹›「」『』【】.! \t\r\n"
 
-// leadingWords separates the words that s begins with, without what surrounds
-// them, from the first sign after them.
+// leadingWords splits s into its first words, without the characters around them, and
+// the text from the first other sign on.
 func leadingWords(s string) (words, rest string) {
 	s = strings.TrimLeft(s, dress)
 	end := strings.IndexFunc(s, func(r rune) bool { return !isWordRune(r) && !unicode.IsSpace(r) || r == '\n' })
@@ -131,16 +129,15 @@ func leadingWords(s string) (words, rest string) {
 
 func isWordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }
 
-// A Held holds the beginning of a reply back while it may still turn out
-// to be no answer.
+// A Held holds back the beginning of a reply while it may still become a non-answer.
 type Held struct {
 	Expects  NonAnswers
 	Text     strings.Builder // the reply so far
-	Released bool            // it is an answer, or too long to be held back
+	Released bool            // the reply is an answer, or too long to be held back
 	reason   string          // why it is not an answer
 }
 
-// Add takes the next piece and returns what can be shown now. enough reports
+// Add adds the next piece and returns the text that can be shown now. enough reports
 // that the reply is not an answer, whatever follows.
 func (h *Held) Add(piece string) (show string, enough bool) {
 	h.Text.WriteString(piece)
@@ -159,7 +156,7 @@ func (h *Held) Add(piece string) (show string, enough bool) {
 	return all, false
 }
 
-// End returns why the whole reply is not an answer; empty when it is one.
+// End returns the reason why the whole reply is not an answer, or "" if it is one.
 func (h *Held) End() (reason string) {
 	if h.reason == "" {
 		h.reason, _ = h.Expects.Reason(h.Text.String())

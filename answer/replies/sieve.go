@@ -1,6 +1,5 @@
-// Package replies reads what a model replies in place of an answer or in one: whether it
-// says that there is none, and which labels it cites. It is pure: it works on text alone,
-// which comes in pieces.
+// Package replies reads the replies of models as they stream. It recognizes replies in
+// place of an answer, and finds the labels that an answer cites.
 package replies
 
 import (
@@ -11,26 +10,24 @@ import (
 	"ibid/cite/marker"
 )
 
-// A Sieve removes the labels from a text that the model was not shown, since an
-// invented label must not pass for a citation. It takes the text in pieces, as a
-// [marker.Scanner] does.
+// A Sieve removes invented labels, which the model was not shown, from a text. It reads
+// the text in pieces, like a [marker.Scanner].
 type Sieve struct {
 	scanner  *marker.Scanner
 	shown    map[int]bool
 	out      []byte
 	invented []int
 	cited    []int
-	// sure writes labels in the seed form, which is a label in any context, and
-	// marks the place of removed ones, so that package cite closes up the space
-	// before them.
+	// sure makes the sieve write labels in the seed form, which is a label in any
+	// context, and mark the places of removed labels, so that package cite removes the
+	// space before them.
 	sure bool
-	// Verbatim leaves a marker as it was written unless it has a label that was
-	// not shown.
+	// Verbatim leaves a marker unchanged unless it has an invented label.
 	Verbatim bool
 }
 
-// HighestLabel is the highest number that is read as a label. A larger one of
-// four digits is a year or the like: "[2010] EWHC 123".
+// HighestLabel returns the highest number that is read as a label. A larger number of
+// four digits may be a year: "[2010] EWHC 123".
 func HighestLabel(shown []int) int {
 	highest := 999
 	for _, l := range shown {
@@ -39,8 +36,8 @@ func HighestLabel(shown []int) int {
 	return highest
 }
 
-// NewSieve returns a sieve for a model that was shown these labels. sure says how
-// it writes labels.
+// NewSieve returns a sieve for a model that was shown these labels. If sure is set, it
+// writes labels in the seed form.
 func NewSieve(shown []int, sure bool) *Sieve {
 	s := &Sieve{scanner: marker.NewScanner(marker.Default, HighestLabel(shown)), shown: make(map[int]bool, len(shown)), sure: sure}
 	for _, l := range shown {
@@ -49,14 +46,14 @@ func NewSieve(shown []int, sure bool) *Sieve {
 	return s
 }
 
-// Add takes the next piece and returns what is certain of the text.
+// Add adds the next piece and returns the text that is certain so far.
 func (s *Sieve) Add(piece string) string {
 	s.out = s.out[:0]
 	s.scanner.Feed([]byte(piece), s.addToken)
 	return string(s.out)
 }
 
-// End returns the rest of the text.
+// End returns the remaining text.
 func (s *Sieve) End() string {
 	s.out = s.out[:0]
 	s.scanner.Close(s.addToken)
@@ -98,7 +95,8 @@ func (s *Sieve) addToken(t marker.Token) {
 	}
 }
 
-// AppendLabels writes labels in the seed form, or marks the place of removed ones.
+// AppendLabels appends labels in the seed form. Without labels it appends the mark of
+// removed ones.
 func AppendLabels(out []byte, labels []int) []byte {
 	if len(labels) == 0 {
 		return append(out, "[0](id=)"...)
@@ -110,8 +108,8 @@ func AppendLabels(out []byte, labels []int) []byte {
 	return out
 }
 
-// Sift sieves a whole text. Its labels have the form that a model is asked for,
-// unless that would change how the text is read.
+// Sift sieves a whole text. It writes labels in the form that prompts request, unless
+// that would change how the text is read.
 func Sift(text string, shown []int) (out string, cited, invented []int) {
 	for _, sure := range []bool{false, true} {
 		s := NewSieve(shown, sure)

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// A Verdict is what is to become of a unit.
+// A Verdict says whether a unit is shown.
 type Verdict uint8
 
 // The verdicts.
@@ -15,17 +15,17 @@ const (
 	Drop
 )
 
-// A Queue holds the units of one answer, in their order, until it is known
-// whether they are shown. The zero value is ready.
+// A Queue holds the units of one answer, in order, until their verdicts are known.
+// The zero value is ready to use.
 type Queue struct {
 	units   []queued
 	removed int // units that are no longer in the queue
 	closed  bool
 
-	kept, dropped bool // a claim, or something verbatim, was shown; was dropped
-	begun         bool // something was shown
-	last          Verdict
-	space         *string // before the units that were dropped since the last one shown
+	kept, dropped bool    // a claim or verbatim unit was shown; was dropped
+	begun         bool    // a unit was shown
+	last          Verdict // on the last claim or verbatim unit
+	space         *string // the white space before the units dropped since the last one shown
 }
 
 type queued struct {
@@ -34,8 +34,8 @@ type queued struct {
 	shown   string // in place of Text
 }
 
-// Push adds the next unit, and returns the number by which a verdict on it is
-// given. Only units that state something need one.
+// Push adds the next unit, and returns its number for Decide. Only units that state
+// something need a verdict.
 func (q *Queue) Push(u Unit) int {
 	v := queued{Unit: u, shown: u.Text}
 	if u.Kind == Verbatim {
@@ -45,17 +45,16 @@ func (q *Queue) Push(u Unit) int {
 	return q.removed + len(q.units) - 1
 }
 
-// Decide gives the verdict on what states something. shown is what is shown of it.
+// Decide gives the verdict on a unit. shown is its text to show.
 func (q *Queue) Decide(number int, v Verdict, shown string) {
 	u := &q.units[number-q.removed]
 	u.verdict, u.shown, u.States = v, shown, true
 }
 
-// Close says that no further unit comes.
+// Close says that the last unit has been pushed.
 func (q *Queue) Close() { q.closed = true }
 
-// HasContent reports whether anything was shown that the answer consists of, or the
-// answer never stated anything.
+// HasContent reports whether a claim or verbatim unit was shown, or the answer had none.
 func (q *Queue) HasContent() bool { return q.kept || !q.dropped }
 
 // Next returns the next piece of the text that may be shown.
@@ -83,8 +82,8 @@ func (q *Queue) Next() (text string, ok bool) {
 	return "", false
 }
 
-// separator returns the white space before a unit that is shown. After dropped
-// ones it is theirs, if that separates more.
+// separator returns the white space before a unit that is shown. After dropped units it
+// returns the white space before them, if it has more lines.
 func (q *Queue) separator(own string) string {
 	before := q.space
 	q.space = nil
@@ -119,15 +118,15 @@ func (q *Queue) verdict() Verdict {
 		v = Drop
 	}
 	if v == Keep && !q.kept && !u.States {
-		// Nothing is shown before it is certain that there is an answer.
+		// Show nothing before it is certain that there is an answer.
 		return q.leadVerdict(func(Unit, int) bool { return true }, q.dropped)
 	}
 	return v
 }
 
-// leadVerdict returns the verdict on the first unit as one that falls with those
-// that come after it, as far as they belong to it: i is how many are between. fell
-// says that some have been dropped.
+// leadVerdict returns the verdict on the first unit if it is dropped with all units that
+// belong to it. belongs gets a later unit and the number of units between. fell says that
+// a unit that belongs to it has already been dropped.
 func (q *Queue) leadVerdict(belongs func(next Unit, i int) bool, fell bool) Verdict {
 	open := !q.closed
 	for i, u := range q.units[1:] {
@@ -136,7 +135,7 @@ func (q *Queue) leadVerdict(belongs func(next Unit, i int) bool, fell bool) Verd
 			break
 		}
 		if u.Kind == Lead {
-			continue // it falls with what comes after it
+			continue // its own verdict depends on later units
 		}
 		if u.verdict == Keep {
 			return Keep
@@ -160,7 +159,7 @@ func (u queued) isOpen() bool { return u.States && u.Kind != Lead && u.verdict =
 // the i units between them.
 func (u Unit) isLeadOf(next Unit, i int) bool {
 	switch {
-	case u.level > 0: // a heading: all up to the next of its rank
+	case u.level > 0: // a heading introduces all units up to the next one of its level
 		return next.level == 0 || next.level > u.level
 	case next.level > 0 && next.level < bold:
 		return false
@@ -168,7 +167,7 @@ func (u Unit) isLeadOf(next Unit, i int) bool {
 		return next.Text[0] == '|' && strings.Count(next.Space, "\n") == 1
 	case i == 0:
 		return true
-	case u.indent > 0: // an item: those that are indented more
+	case u.indent > 0: // an item introduces items that are indented more
 		return next.listed && next.indent > u.indent
 	}
 	return next.listed

@@ -18,13 +18,13 @@ type Splitter struct {
 
 	text  []byte
 	marks []Mark
-	refs  []sentence.Span // of the marks
+	refs  []sentence.Span // the spans of the marks
 	code  []sentence.Span // code spans and fenced blocks, with their fences
 
 	unitEnd   int             // end of the last unit
-	next      sentence.Span   // the next one, as far as it is known; empty for none
+	next      sentence.Span   // the next unit so far; empty if it has not begun
 	inCode    bool            // the last sentence of next ends in a code span
-	following []sentence.Span // sentences after it that are known
+	following []sentence.Span // sentences after next that have been found
 	afterRow  bool            // the last unit was a row of a table
 }
 
@@ -33,13 +33,13 @@ func NewSplitter(known int) *Splitter {
 	return &Splitter{scanner: marker.NewScanner(marker.Default, known)}
 }
 
-// Add takes the next piece of the text and returns the units that it ends.
+// Add adds the next piece of the text and returns the units that end in it.
 func (s *Splitter) Add(piece string) []Unit {
 	s.scanner.Feed([]byte(piece), s.addToken)
 	return s.endedUnits(false)
 }
 
-// End returns the units that are left, and the white space after the last.
+// End returns the remaining units, and the white space after the last one.
 func (s *Splitter) End() (units []Unit, space string) {
 	s.scanner.Close(s.addToken)
 	units = s.endedUnits(true)
@@ -85,7 +85,7 @@ func (s *Splitter) endedUnits(final bool) (units []Unit) {
 			return append(units, s.unit())
 		case !ok:
 			return units
-		case found.End <= s.unitEnd: // in a block that has been taken
+		case found.End <= s.unitEnd: // in a block of the last unit
 		case more:
 			s.extendUnit(found.End)
 		default:
@@ -104,12 +104,13 @@ func (s *Splitter) sentence(final bool) (sentence.Span, bool) {
 	return s.sentences.Next(s.text, s.refs, s.code, final)
 }
 
-// beginUnit begins a unit with a sentence, up to the block of code in it, if any.
+// beginUnit begins a unit with a sentence. If the sentence has a block of code, the unit ends
+// before the block.
 func (s *Splitter) beginUnit(found sentence.Span) {
 	found = s.trimSpan(sentence.Span{Start: max(found.Start, s.unitEnd), End: found.End})
 	s.next = found
 	s.extendUnit(found.End)
-	for i, m := range s.marks { // a sentence that begins in small letters after a reference
+	for i, m := range s.marks { // split before a lower-case sentence after a reference
 		last := i+1 == len(s.marks) || s.marks[i+1].Start > m.End
 		if last && m.Start > found.Start && m.End < found.End && unicode.IsSpace(rune(s.text[m.End])) && s.isEnded(i) {
 			s.next.End = m.End
@@ -135,7 +136,7 @@ func (s *Splitter) beginUnit(found sentence.Span) {
 	}
 }
 
-// isEnded reports whether a full stop is before a mark and those that touch it.
+// isEnded reports whether a full stop is before a mark and the marks that touch it.
 func (s *Splitter) isEnded(mark int) bool {
 	for mark > 0 && s.marks[mark-1].End == s.marks[mark].Start {
 		mark--
@@ -166,12 +167,12 @@ func (s *Splitter) trimSpan(a sentence.Span) sentence.Span {
 	return a
 }
 
-// listLead is the sign of a list item, as in package sentence.
+// listLead matches the marker of a list item, as in package sentence.
 var listLead = regexp.MustCompile(`^(?:[-*+•–—]|\d{1,9}[.)])(?:[ \t]|$)`)
 
-// unitContinues reports whether the next unit has more than the sentences that it has
-// so far: a list item has all of its own, and no unit ends in code. Where known is
-// false, the text that decides has not come.
+// unitContinues reports whether further sentences belong to the next unit: a unit has all
+// sentences of its list item, and does not end in a code span. If known is false, the text
+// that decides has not come.
 func (s *Splitter) unitContinues(final bool) (more, known bool) {
 	u := &s.next
 	for _, c := range s.code {
@@ -214,16 +215,16 @@ func endsInColon(text string) bool {
 	return strings.HasSuffix(text, ":") || strings.HasSuffix(text, "：")
 }
 
-// delimiters is the row under the head of a table.
+// delimiters matches the row under the head of a table.
 var delimiters = regexp.MustCompile(`^[|: \t-]+$`)
 
-// bold is the level of lines in bold letters, which are headings below all others.
+// bold is the level of bold lines, which are the lowest headings.
 const bold = 7
 
-// boldLine is a line in bold letters that does not end as a sentence.
+// boldLine matches a bold line that does not end like a sentence.
 var boldLine = regexp.MustCompile(`^(?:\*\*[^*\n]*[^*\n.!?。！？]\*\*|__[^_\n]*[^_\n.!?。！？]__)$`)
 
-// unit returns the next unit, which has ended.
+// unit returns the next unit and prepares for the one after it.
 func (s *Splitter) unit() Unit {
 	a := s.next
 	u := Unit{Space: string(s.text[s.unitEnd:a.Start]), Text: string(s.text[a.Start:a.End])}
@@ -256,8 +257,8 @@ func (s *Splitter) unit() Unit {
 	return u
 }
 
-// appendPlain appends what is after a mark, without white space where that was before a
-// punctuation mark.
+// appendPlain appends the text after a mark. If it begins with a punctuation mark, spaces
+// before the mark are removed.
 func appendPlain(plain, after []byte) []byte {
 	if len(after) > 0 && strings.IndexByte(".,;:!?", after[0]) >= 0 {
 		plain = bytes.TrimRight(plain, " ")

@@ -1,10 +1,10 @@
-// Package statement cuts an answer that is being written into units that are
-// proved one by one: sentences, list items and rows of tables. It decides what is
-// shown of them, and calls no model.
+// Package statement splits an answer, while it is being written, into units that
+// are proved one by one: sentences, list items and rows of tables. It decides which
+// units are shown, and calls no model.
 //
-// A [Splitter] finds the units of a text that comes in pieces, the same ones
-// however it is cut. A [Queue] takes the verdict on each and returns the text that
-// may be shown, which only ever grows.
+// A [Splitter] finds the units of a text that comes in pieces; the size of the
+// pieces makes no difference. A [Queue] holds each unit until its verdict, and
+// returns the text that may be shown.
 package statement
 
 import (
@@ -22,29 +22,29 @@ type Kind uint8
 const (
 	Claim    Kind = iota // it states something
 	Verbatim             // it has a block of code, or is in a quote: never dropped
-	Lead                 // a heading, an announcement or the head of a table: falls with all that it introduces
+	Lead                 // a heading, an announcement or the head of a table: dropped with all units that it introduces
 	Aside                // an opening, an offer, a question, a few words
-	Trailer              // references alone: they belong to the unit before
+	Trailer              // only references, which belong to the unit before
 )
 
 // A Unit is a part of an answer.
 type Unit struct {
 	Kind Kind
 	// Space is the white space before the unit, Text the unit as it was written.
-	// Those of all units together are the whole answer.
+	// The Space and Text of all units make the whole answer.
 	Space, Text string
 	Marks       []Mark // the markers in Text
-	Plain       string // Text without markers and the signs of lists, quotes and tables before it
-	States      bool   // a verdict on it is given, as on each claim
+	Plain       string // Text without markers and without a leading list, quote or table sign
+	States      bool   // it states something and needs a verdict
 
-	level  int  // of a heading; 0 for others
+	level  int  // the level of a heading, else 0
 	head   bool // the head of a table
 	listed bool // a list item or a row of a table
-	indent int  // of a list item
+	indent int  // the indent of a list item
 }
 
-// IsUnfinished reports whether the unit, the last of a text whose end is missing, is the
-// beginning of one, without a reference: "The boat is".
+// IsUnfinished reports whether the unit, the last one of a text whose end is missing, is
+// incomplete and without a reference: "The boat is".
 func (u Unit) IsUnfinished() bool {
 	last, _ := utf8.DecodeLastRuneInString(strings.TrimRight(u.Text, "*_\"'”’)]"))
 	return u.Kind != Verbatim && len(u.Marks) == 0 && !sentence.IsStop(last) && last != '|'
@@ -53,7 +53,7 @@ func (u Unit) IsUnfinished() bool {
 // IsListed reports whether the unit is a list item or a row of a table.
 func (u Unit) IsListed() bool { return u.listed }
 
-// IsHeading reports whether the unit is a heading or a line in bold letters.
+// IsHeading reports whether the unit is a heading or a bold line.
 func (u Unit) IsHeading() bool { return u.level > 0 }
 
 // IsTableHead reports whether the unit is the head of a table, or the row under it.
@@ -71,7 +71,7 @@ type Mark struct {
 	Labels []int
 }
 
-// Labels returns the labels that a unit cites, each once.
+// Labels returns the labels that a unit cites, without duplicates.
 func (u Unit) Labels() (labels []int) {
 	for _, m := range u.Marks {
 		for _, l := range m.Labels {

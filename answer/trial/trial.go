@@ -1,9 +1,9 @@
-// Package trial tries a model on a few bundled questions in several languages,
-// before its verdicts and answers are believed.
+// Package trial tests a model on a few bundled questions in several languages,
+// before its verdicts and answers are trusted.
 //
-// [Run] makes some 54 short calls, by the prompts that questions use. The documents
-// in them are invented, so no model knows an answer from elsewhere; one contradicts what is
-// commonly known, which shows whether answers stay in their passages.
+// [Run] makes about 54 short calls with the usual prompts. The documents in them are
+// invented, so no model knows the answers from elsewhere. One contradicts common
+// knowledge, which shows whether answers come from the passages.
 package trial
 
 import (
@@ -24,7 +24,8 @@ import (
 	"ibid/retrieve"
 )
 
-// Bounds on a trial, and on each answer in tokens. What was found out within them counts.
+// Limits of a trial, and of each answer in tokens. A trial that reaches a limit has the
+// results so far.
 const (
 	maxTokens = 15_000
 	maxTime   = 3 * time.Minute
@@ -34,9 +35,9 @@ const (
 // A Question is one of the bundled questions.
 type Question struct {
 	Text   string
-	Answer string // words of any right answer
+	Answer string // words that every right answer has
 
-	known               string // what is commonly known, where the passage contradicts it
+	known               string // the common knowledge that the passage contradicts, if any
 	passage, right      string // a passage that has the answer, and a statement that gives it
 	otherPassage, wrong string // another passage, and a statement that is off the question or contradicts it
 }
@@ -60,7 +61,7 @@ func Questions() (all []Question) {
 	return all
 }
 
-// A Result is what a model was found to do.
+// A Result is the result of a trial.
 type Result struct {
 	Judge  Judge  `json:"judge"`
 	Writer Writer `json:"writer"`
@@ -70,37 +71,36 @@ type Result struct {
 // Judge is how well a model tells right statements from wrong ones.
 type Judge struct {
 	Verdicts int     `json:"verdicts"`
-	AUROC    float64 `json:"auroc"` // 0.5 is a coin's
-	// Ratio is how many times as likely a no is about a wrong statement as about a
-	// right one.
+	AUROC    float64 `json:"auroc"` // 0.5 is chance
+	// Ratio is the share of no about wrong statements divided by the share of no about
+	// right ones.
 	Ratio float64 `json:"ratio"`
 	Yes   float64 `json:"yes"` // the share of yes, if half of the statements were right
-	// Bias is how much likelier a yes about a right statement is where its passage is
-	// the first of two than where it is the second.
+	// Bias is the mean chance of a yes about a right statement if its passage comes
+	// first of two, minus the mean if it comes second.
 	Bias float64 `json:"bias"`
 }
 
 // Writer is how well a model answers from passages.
 type Writer struct {
 	Answerable   int `json:"answerable"` // questions that their passages answer
-	Right        int `json:"right"`      // of them
-	Cited        int `json:"cited"`      // of them: with the label of the passage
-	Contrary     int `json:"contrary"`   // whose passages contradict what is commonly known
-	Stayed       int `json:"stayed"`     // of them: answered by the passages alone
+	Right        int `json:"right"`      // answerable questions with a right answer
+	Cited        int `json:"cited"`      // right answers that cite the passage
+	Contrary     int `json:"contrary"`   // questions whose passages contradict common knowledge
+	Stayed       int `json:"stayed"`     // contrary questions answered from the passages alone
 	Unanswerable int `json:"unanswerable"`
-	Refused      int `json:"refused"` // of them
+	Refused      int `json:"refused"` // unanswerable questions without an answer
 }
 
-// Below these a judge is not asked, and a writer replaced by quotes. A judge with more
-// bias than mostBias is shown one passage at a time.
+// The limits of trust.
 const (
-	mostBias      = .25
-	leastAUROC    = .7
-	LeastVerdicts = 12 // a judge with fewer is believed
-	leastRight    = .75
+	mostBias      = .25 // a judge with more is shown one passage at a time
+	leastAUROC    = .7  // a judge with less is not used
+	LeastVerdicts = 12  // a judge with fewer is trusted
+	leastRight    = .75 // a writer with a lower share is replaced by quotes
 )
 
-// Trust is how far the model is believed. What was not found out is believed.
+// Trust returns how far the model is trusted. A model that was hardly tested is trusted.
 func (r Result) Trust() answer.Trust {
 	var t answer.Trust
 	if j := r.Judge; j.Verdicts >= LeastVerdicts {
@@ -115,8 +115,8 @@ func (r Result) Trust() answer.Trust {
 	return t
 }
 
-// Run tries the models of an answerer. It calls turn before each of its steps, and ends
-// when that fails. A call that fails ends it too: the model may work later.
+// Run tests the models of an answerer. It calls turn before each step. It returns an
+// error if turn or a call fails; the model may work later.
 func Run(ctx context.Context, a *answer.Answerer, turn func(context.Context) error) (Result, error) {
 	t := &trial{model: *a}
 	t.model.NoFallback, t.model.Trust, t.model.BudgetTokens = true, nil, 0
@@ -146,17 +146,17 @@ func Run(ctx context.Context, a *answer.Answerer, turn func(context.Context) err
 	return t.Result, ctx.Err()
 }
 
-// A spending is what the calls of a trial have cost.
+// A spending is the cost of a trial's calls so far.
 type spending struct {
 	tokens  int
-	dearest float64 // the most tokens of a prompt, by the server, for one that Ibid counts
-	longest int     // the longest reply, thoughts included
+	dearest float64 // the largest ratio of the server's token count of a prompt to Ibid's
+	longest int     // the longest reply in tokens, including thoughts
 }
 
 var errSpent = errors.New("the tokens of the trial are spent")
 
-// A meteredModel makes no call whose prompt and longest reply could exceed what is left
-// of a trial's tokens, as far as the calls before it show.
+// A meteredModel refuses calls that could exceed a trial's tokens, judged by the cost of
+// the calls so far.
 type meteredModel struct {
 	answer.Model
 	*spending
@@ -193,18 +193,18 @@ func (m *meteredModel) Complete(ctx context.Context, p answer.Prompt) iter.Seq2[
 	}
 }
 
-// A trial is a model while it is tried.
+// A trial is one run of the test.
 type trial struct {
 	model answer.Answerer
 	Result
-	right, wrong []float64 // the chances of a yes; of right ones in pairs
+	right, wrong []float64 // the chances of a yes about right statements, in pairs, and wrong ones
 }
 
-// steps returns the calls, those that say most first.
+// steps returns the calls, the most informative first.
 func (t *trial) steps() iter.Seq[func(context.Context) error] {
 	all := Questions()
 	return func(yield func(func(context.Context) error) bool) {
-		for n, i := range []int{0, 3, 4, 8, 10, 12} { // two of them without the passage that answers
+		for n, i := range []int{0, 3, 4, 8, 10, 12} { // two of them are unanswerable
 			if !yield(func(ctx context.Context) error { return t.writeAnswer(ctx, all, i, n%3 != 1) }) {
 				return
 			}
@@ -217,9 +217,9 @@ func (t *trial) steps() iter.Seq[func(context.Context) error] {
 	}
 }
 
-// judgeStatement asks for a verdict on a statement of a question, by its passage and one that has
-// nothing to do with it: on the right statement with its passage first and with it last,
-// and on the wrong one, in half of the questions each in other words.
+// judgeStatement asks for a verdict on a statement, shown with its passage and an unrelated one.
+// turn 0 and 1 judge the right statement, with its passage first and last; turn 2 judges the
+// wrong one. Every other question is asked in other words.
 func (t *trial) judgeStatement(ctx context.Context, all []Question, i, turn int) error {
 	q, to := all[i], &t.right
 	shown, statement := []retrieve.Passage{passage(q.passage), passage(all[(i+1)%len(all)].otherPassage)}, q.right
@@ -236,7 +236,7 @@ func (t *trial) judgeStatement(ctx context.Context, all []Question, i, turn int)
 	return err
 }
 
-// writeAnswer asks a question of some passages, with or without the one that answers it.
+// writeAnswer asks a question about some passages, with or without the one that answers it.
 func (t *trial) writeAnswer(ctx context.Context, all []Question, i int, answerable bool) error {
 	q, next := all[i], all[(i+1)%len(all)]
 	found := sample{passage(q.otherPassage), passage(next.passage), passage(next.otherPassage)}
@@ -280,7 +280,7 @@ func (t *trial) writeAnswer(ctx context.Context, all []Question, i int, answerab
 	return nil
 }
 
-// figuresOf returns the figures of verdicts on right and on wrong statements.
+// figuresOf computes a Judge from the verdicts on right and on wrong statements.
 func figuresOf(right, wrong []float64) Judge {
 	j := Judge{Verdicts: len(right) + len(wrong)}
 	if len(right) == 0 || len(wrong) == 0 {
@@ -304,13 +304,13 @@ func figuresOf(right, wrong []float64) Judge {
 	for i := 1; i < len(right); i += 2 {
 		j.Bias += (right[i-1] - right[i]) / float64(len(right)/2)
 	}
-	// Half a verdict more of each kind, since few were asked for.
+	// Count half a verdict more of each kind, since there are few.
 	share := func(all []float64) float64 { return (noes(all) + .5) / float64(len(all)+1) }
 	j.Ratio = math.Max(1, share(wrong)/share(right))
 	return j
 }
 
-// A sample finds the same passages for any question.
+// A sample is a Retriever that finds the same passages for any question.
 type sample []retrieve.Passage
 
 func (s sample) Search(context.Context, retrieve.Query) ([]retrieve.Passage, error) { return s, nil }
