@@ -13,7 +13,7 @@ var embedded embed.FS
 func Library() fs.FS {
 	sub, err := fs.Sub(embedded, "library")
 	if err != nil {
-		panic(err) // not a name
+		panic(err) // the name is invalid
 	}
 	return sub
 }

@@ -1,5 +1,5 @@
-// Package data_test checks the sample library and its questions: that what the
-// questions claim about the documents is true.
+// Package data_test checks that the statements of the questions about the sample library are
+// true.
 package data_test
 
 import (
@@ -128,9 +128,9 @@ var (
 	tag     = regexp.MustCompile(`(?s)<[^>]*>`)
 )
 
-// document returns the plain text of a document of the library and, for a PDF,
-// that of each page. The text of a PDF is taken from its source, in which each
-// page is a section, so that it does not depend on a PDF reader.
+// document returns the plain text of a document of the library and, for a PDF, of each page. It
+// takes the text of a PDF from the PDF's source, where each page is a section, so that it does
+// not depend on a PDF reader.
 func document(t *testing.T, id string) (text string, pages []string) {
 	t.Helper()
 	if !strings.HasPrefix(id, "library/") || !fs.ValidPath(id) {
@@ -165,8 +165,7 @@ func untag(markup string) string {
 	return html.UnescapeString(tag.ReplaceAllString(hidden.ReplaceAllString(markup, " "), " "))
 }
 
-// plain returns the text in lower case, without emphasis marks and with single
-// spaces.
+// plain returns the text in lower case, without emphasis marks and with single spaces.
 func plain(s string) string {
 	return strings.Join(strings.Fields(strings.ToLower(strings.ReplaceAll(s, "*", ""))), " ")
 }

@@ -73,8 +73,8 @@ func (c *askCmd) print(events iter.Seq2[answer.Event, error], s surroundings) (c
 	return a, err
 }
 
-// printAnswer prints an answer as it comes, and after its last line the warnings that came
-// since its first word.
+// printAnswer prints an answer as it arrives, then the warnings that arrived after its first
+// word.
 func printAnswer(events iter.Seq2[answer.Event, error], s surroundings) iter.Seq2[answer.Event, error] {
 	return func(yield func(answer.Event, error) bool) {
 		shown, late := false, []string{}
@@ -166,7 +166,7 @@ func markedText(c answer.Closest) string {
 	return indentText(text)
 }
 
-// copiesLine is the line that names the copies of a source; empty without any.
+// copiesLine returns the line that names the copies of a source, or "" without copies.
 func copiesLine(copies []string) string {
 	if len(copies) == 0 {
 		return ""

@@ -159,9 +159,9 @@ func TestTraceFollowsDecisions(t *testing.T) {
 	must(t, tr.printTrace(&b, a))
 	at := 0
 	for _, want := range []string{"    the model says no, but its chance of 98 % keeps it\n",
-		"no statement of it is proved by a passage, so nothing of it is shown\n",
-		"not shown, since nothing of this reply has a source: the judge decided yes",
-		"    shown: the judge decided yes, in 1 call\n"} {
+		"the passages prove none of its statements, so it is not shown\n",
+		"not shown, since no part of this reply has a source: the judge accepted it",
+		"    shown: the judge accepted it in 1 call\n"} {
 		next := strings.Index(b.String()[at:], want)
 		if next < 0 {
 			t.Fatalf("no %q after %d bytes of\n%s", want, at, b.String())
@@ -194,7 +194,7 @@ func TestShowTrace(t *testing.T) {
 	t.Parallel()
 	unmarked := answer.Verified{Statement: "It is lit.", By: "code", Plain: true}
 	tests := []shownTrace{{Name: "without a judge", Answer: cite.Answer{Verified: []answer.Verified{unmarked}},
-		Want: "shown: it cites nothing, so it is marked; no judge was asked\n"}}
+		Want: "shown: it cites nothing, so it is marked; no judge was used\n"}}
 	for _, test := range append(tests, datatest.Lines[shownTrace](t, "testdata/traces.jsonl")...) {
 		tr := tracer{verified: checks(test.Answer.Verified)}
 		if test.Found {

@@ -17,7 +17,7 @@ type citeCmd struct {
 	Documents string `help:"JSON file with the list of the documents that the text may cite." placeholder:"FILE"`
 	SourceKey string `help:"Key of the documents' metadata that holds the source." placeholder:"KEY"`
 	Exclude   []int  `help:"Numbers of documents in the list that must not be cited, such as 2,5." placeholder:"N"`
-	Style     string `help:"How citations are shown: ${enum}." enum:"empty,text,markdown,footnote,html" default:"markdown" placeholder:"NAME"`
+	Style     string `help:"@cite_style" enum:"text,markdown,footnote,html,empty" default:"markdown" placeholder:"NAME"`
 	Inline    string `help:"Template of a citation, such as '({number})'; also {title}, {source}, {link}." placeholder:"TEXT"`
 	Entry     string `help:"Template of a line of the list, such as '{number}. {title}: {link}'." placeholder:"TEXT"`
 	JSON      bool   `help:"Print one JSON object with the text, the list and the sources when the text ends." name:"json"`
@@ -27,13 +27,13 @@ type citeCmd struct {
 
 // Help is the text of 'ibid cite --help' before the flags.
 func (citeCmd) Help() string {
-	return `The list holds the documents in the order in which they were shown to the model:
+	return `The list has the documents in the order in which the model got them:
 
     [{"source": "about.html", "title": "About us"}, {"source": "tea.html", "title": "Tea"}]
 
-Documents of LangChain (page_content, metadata) and nodes of LlamaIndex are read as well; their metadata is passed on to the sources.
+It may also have documents of LangChain (page_content, metadata) and nodes of LlamaIndex; their metadata is passed on to the sources.
 
-A document's place in the list is its id: the text cites the first as [1] and the second as [2], or as [1](id=2), whatever the number in the brackets. Entries may repeat their ids ("id": 1), but not change them. The output is numbered by first use and ends in the list of sources:
+A document's position in the list is its id: the text cites the first as [1] and the second as [2], or as [1](id=2) with any number in the brackets. An entry may have an id ("id": 1), but only its position. The output is numbered by first use and ends in the list of sources:
 
     $ echo 'Served at four [2].' | ibid cite --documents docs.json --style text
     Served at four [1].
@@ -61,7 +61,7 @@ func (c *citeCmd) Run(ctx context.Context, s surroundings) error {
 	if err != nil {
 		return err
 	}
-	style, _ := rewrite.StyleByName(c.Style) // the flag allows no other
+	style, _ := rewrite.StyleByName(c.Style) // the flag allows only known styles
 	if c.Inline != "" || c.Entry != "" {
 		if style, err = rewrite.NewStyle(c.Inline, c.Entry); err != nil {
 			return usageError("%w", err)
@@ -91,8 +91,8 @@ func (c *citeCmd) Run(ctx context.Context, s surroundings) error {
 	return nil
 }
 
-// A printing writes only characters that are safe on a terminal. Each write
-// must be whole characters.
+// A printing writes only characters that are safe on a terminal. Each write must consist of
+// whole characters.
 type printing struct{ w io.Writer }
 
 func (p printing) Write(b []byte) (int, error) {
@@ -115,8 +115,8 @@ func readDocuments(name, key string) ([]rewrite.Document, error) {
 	return documents, nil
 }
 
-// citeText passes a text through the rewriter as it comes, followed by the list of
-// its sources; in JSON, all at the end, or each event on a line.
+// citeText passes a text through the rewriter as it arrives, followed by the list of its
+// sources. JSON is printed at the end or, with stream, one event per line.
 func citeText(ctx context.Context, r *rewrite.Rewriter, in io.Reader, out io.Writer, asJSON, stream bool) error {
 	encoder := json.NewEncoder(out)
 	encoder.SetEscapeHTML(false)

@@ -52,7 +52,7 @@ func (c placeConfig) indexedBy(i indexConfig) placeConfig {
 	return c
 }
 
-// AfterApply has a data directory named by --store.
+// AfterApply moves a data directory given as --store to Data.
 func (c *placeConfig) AfterApply() error { return c.Store.replaceDir(&c.Data) }
 
 type embedConfig struct {
@@ -102,7 +102,7 @@ type endpointConfig struct {
 	IdleTimeout       time.Duration `help:"Time limit for each further token." default:"${idle}" placeholder:"TIME" group:"Model"`
 	ModelTimeout      time.Duration `help:"Time limit for a reply, retries included." default:"${total}" placeholder:"TIME" group:"Model"`
 
-	// NoVariable means that the key in the variable is for another endpoint.
+	// NoVariable is set if the key in the environment variable is for another endpoint.
 	NoVariable bool `kong:"-"`
 }
 
@@ -126,8 +126,8 @@ func (c endpointConfig) options(getenv func(string) string, model string) (opena
 	}, err
 }
 
-// modelConfig selects how questions are answered. No model is used unless Model
-// is set, or one was chosen on the page.
+// modelConfig selects how questions are answered. Without Model, the model chosen on the page
+// is used, if any.
 type modelConfig struct {
 	Model         string        `help:"Model that writes answers; default: none, documents are quoted." placeholder:"NAME" group:"Model"`
 	GateModel     string        `help:"Model that judges passages; default: --model." placeholder:"NAME" group:"Model"`
@@ -157,12 +157,12 @@ type rerankConfig struct {
 
 type citeConfig struct {
 	Source string `help:"What counts as one source: ${enum}." enum:"document,page,section,url" default:"document" placeholder:"KIND"`
-	// A document can name any address.
+	// Not by default, since a document can name any address.
 	LinkDocuments bool `help:"Link sources to the address that a document declares as its own, except for uploads."`
 }
 
 func (c citeConfig) options() cite.Options {
-	source, _ := cite.SourceByName(c.Source) // the flag allows no other
+	source, _ := cite.SourceByName(c.Source) // the flag allows only known sources
 	return cite.Options{Source: source, LinkDocuments: c.LinkDocuments}
 }
 
@@ -175,7 +175,7 @@ type scopeConfig struct {
 	Language   retrieve.LanguageTag `help:"Only documents whose metadata names this language: en, de-AT and so on." placeholder:"CODE"`
 	Since      retrieve.Date        `help:"Only documents dated on or after this day, month or year." placeholder:"DATE"`
 	Until      retrieve.Date        `help:"Only documents dated on or before it." placeholder:"DATE"`
-	TopK       int                  `help:"Passages to look at first; more if they hold no answer." default:"12" placeholder:"N"`
+	TopK       int                  `help:"Passages to read first; more if they contain no answer." default:"12" placeholder:"N"`
 }
 
 func (c scopeConfig) filter() retrieve.Filter {
@@ -185,10 +185,10 @@ func (c scopeConfig) filter() retrieve.Filter {
 	}
 }
 
-// maxQuestion is the longest question, in bytes.
+// maxQuestion is the largest length of a question, in bytes.
 const maxQuestion = 16 << 10
 
-// question returns the question that the words are, for passages in this scope.
+// question returns the question in words, restricted to passages in this scope.
 func (c scopeConfig) question(words []string) (string, error) {
 	q := strings.TrimSpace(strings.Join(words, " "))
 	switch {
@@ -251,7 +251,7 @@ func (c authConfig) checkSignIn() error {
 	return err
 }
 
-// signIn returns how proxies name people; nil if they name none.
+// signIn returns the headers in which proxies name people, or nil if none are configured.
 func (c authConfig) signIn() (*web.SignIn, error) {
 	if c.AuthHeader == "" {
 		return nil, nil
@@ -289,8 +289,8 @@ type logConfig struct {
 	LogLevel slog.Level `help:"Lowest level that is logged to standard error: debug, info, warn or error." default:"info" placeholder:"LEVEL"`
 }
 
-// secretFrom returns the secret in a file, or the value of its variable. Secrets
-// are never on the command line, which other users of the machine can read.
+// secretFrom returns the secret in a file, or the value of its variable. Secrets are never on
+// the command line, which other users of the machine can read.
 func secretFrom(file, variable, what string) (string, error) {
 	if file == "" {
 		return strings.TrimSpace(variable), nil

@@ -27,8 +27,8 @@ type copyCmd struct {
 
 // Help is what 'ibid copy --help' says in addition to the flags.
 func (copyCmd) Help() string {
-	return "Everything is copied as it is at one moment: documents with their text and vectors, so that nothing is embedded again, " +
-		"answers, feedback, keys and uploaded files. The library may be in use meanwhile. The copy is verified: " +
+	return "The copy is a snapshot of all documents with their text and vectors, so that nothing is embedded again, " +
+		"answers, feedback, keys and uploaded files. The library may be in use. The copy is verified: " +
 		"exit code 4 if something in it is damaged. An interrupted copy leaves no library."
 }
 
@@ -75,7 +75,7 @@ func (c *copyCmd) Run(ctx context.Context, s surroundings) (err error) {
 	return upkeepConfig{placeConfig: to, JSON: c.JSON}.printReport(s, r, "", "copied to "+to.String())
 }
 
-// withPassword makes a store find its password in another variable.
+// withPassword makes the store's password come from another variable.
 func (s surroundings) withPassword(variable string) surroundings {
 	getenv := s.getenv
 	s.getenv = func(name string) string {
@@ -90,10 +90,10 @@ func (s surroundings) withPassword(variable string) surroundings {
 // A copiedFolder is the folder of the uploads in a root.
 type copiedFolder struct {
 	from string
-	to   string // in the copy; "" if that is on a server
+	to   string // in the copy; "" if the copy is on a server
 }
 
-// copiedUploads returns the folders that were made for uploads, by their roots.
+// copiedUploads returns the folders made for uploads, by root.
 func copiedUploads(ctx context.Context, source *state.Store, from, to placeConfig) (map[string]copiedFolder, error) {
 	roots, err := source.Roots(ctx)
 	folders := make(map[string]copiedFolder)
@@ -151,15 +151,15 @@ func copyUploads(
 	}
 	for _, f := range folders {
 		if f.to != "" && err == nil {
-			err = os.MkdirAll(f.to, 0o700) // without files too
+			err = os.MkdirAll(f.to, 0o700) // even without files
 		}
 		err = cmp.Or(err, f.syncDirs())
 	}
 	return err
 }
 
-// each makes the folders of the copy, and calls f with the files that it lacks, or has with
-// another size or time.
+// each creates the folders of the copy and calls f for each file that the copy lacks, or has
+// with another size or time.
 func (c *copiedFolder) each(ctx context.Context, f func(name string, data []byte, modified time.Time) error) error {
 	return filepath.WalkDir(c.from, func(path string, e fs.DirEntry, err error) error {
 		if path == c.from && errors.Is(err, fs.ErrNotExist) {

@@ -26,7 +26,7 @@ type doctorCmd struct {
 	readConfig
 	storeConfig
 
-	encoded string // space of the encoder in use; empty without one
+	encoded string // space of the encoder in use; "" without an encoder
 }
 
 type finding = web.Finding
@@ -60,7 +60,7 @@ type checkup struct {
 	failed   int
 	damaged  bool
 	print    func(finding) error // nil for JSON
-	err      error               // of printing
+	err      error               // from printing
 }
 
 func (c *checkup) add(findings ...finding) {
@@ -75,8 +75,8 @@ func (c *checkup) add(findings ...finding) {
 	}
 }
 
-// Run shows what is in use and what is wrong, each with the next step. The exit
-// code is 1 if something necessary failed, 4 if there is only damage.
+// Run shows what is in use and what is wrong, with next steps. The exit code is 1 if something
+// necessary failed, 4 if there is only damage.
 func (c *doctorCmd) Run(ctx context.Context, s surroundings) error {
 	if c.Data == "" && !c.remote() {
 		return usageError("--data is empty: name a folder")
@@ -154,8 +154,8 @@ func (c *doctorCmd) checkEncoder() finding {
 	return ok(check, "none: the built-in model searches alone")
 }
 
-// checkParts names the optional parts that are here, after a check of their digests, and
-// those that 'ibid setup' would bring.
+// checkParts lists the installed optional parts, after checking their digests, and the parts
+// that 'ibid setup' would install.
 func (c *doctorCmd) checkParts() finding {
 	var here, missing, damaged []string
 	for _, name := range partNames {
@@ -184,7 +184,7 @@ func (c *doctorCmd) checkParts() finding {
 
 const ingestFirst = "run 'ibid ingest FOLDER'"
 
-// checkStore opens the library, unless there is none, and checks it.
+// checkStore opens and checks the library, if it exists.
 func (c *doctorCmd) checkStore(ctx context.Context, s surroundings, up *checkup, embedder retrieve.Embedder) {
 	check, unreachable := "data", "check the folder's permissions and what else uses it, or name another one with --data"
 	if c.remote() {
@@ -217,7 +217,7 @@ func (c *doctorCmd) checkStore(ctx context.Context, s surroundings, up *checkup,
 func (c *doctorCmd) checkIndex(ctx context.Context, s surroundings, up *checkup, store *state.Store) {
 	place, err := c.place().open(s)
 	if err != nil {
-		return // the store was opened with it
+		return // unreachable: the store was opened with the same settings
 	}
 	if err := library.CheckWritable(ctx, place, store); err != nil {
 		up.add(warning("index", "the search index cannot be written: "+err.Error(),
@@ -299,7 +299,7 @@ func (c *doctorCmd) checkLibrary(ctx context.Context, store *state.Store, up *ch
 		up.add(warning("damage", damageLine(d), "run 'ibid ingest' on its folder, which re-reads damaged documents"))
 	}
 	for _, r := range roots {
-		if r.Path == "" || ingest.IsAddress(r.Path) || c.remote() { // another machine may have it
+		if r.Path == "" || ingest.IsAddress(r.Path) || c.remote() { // the folder may be on another machine
 			continue
 		}
 		folder, _ := folderOf(c.Data, r)
@@ -328,7 +328,7 @@ func (c *doctorCmd) checkEncoded(ctx context.Context, store *state.Store, up *ch
 	return nil
 }
 
-// checkCallers counts the keys, and the stored answers that quote what has changed since.
+// checkCallers counts the keys, and the stored answers with quotes that have changed since.
 func checkCallers(ctx context.Context, store *state.Store, up *checkup) error {
 	ring, err := store.Keyring().Ring(ctx)
 	if err != nil {
@@ -360,7 +360,7 @@ var samplePDF []byte
 
 const getPDFium = "run 'ibid setup pdfium'"
 
-// checkPDF has a PDF file read, and says how to get PDFium.
+// checkPDF reads a sample PDF file, and says how to get PDFium.
 func (c *doctorCmd) checkPDF(ctx context.Context) finding {
 	const check = "pdf reader"
 	r := c.reader(c.Data)
@@ -368,7 +368,7 @@ func (c *doctorCmd) checkPDF(ctx context.Context) finding {
 	if _, err := os.Stat(c.Data); err != nil {
 		r.PDF.Folder = "" // do not create it
 	}
-	// The child refuses to work if it cannot limit itself.
+	// The child process refuses to work if it cannot limit itself.
 	doc, err := r.Read(ctx, "sample.pdf", samplePDF)
 	if err == nil && !strings.Contains(doc.Text, "harbour light is lit at dusk") {
 		err = fmt.Errorf("it was read as %q", oneLine(doc.Text, 80))

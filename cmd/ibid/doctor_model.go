@@ -15,8 +15,8 @@ import (
 	"ibid/retrieve/state"
 )
 
-// checkModels tries the endpoint with every model that is configured. It returns
-// an error only for wrong usage.
+// checkModels tries every configured model at the endpoint. It returns an error only for wrong
+// usage.
 func (c *doctorCmd) checkModels(ctx context.Context, s surroundings, up *checkup) error {
 	a, err := newAnswerer(c.modelConfig, c.endpointConfig, s.getenv)
 	if coded := (*exitError)(nil); errors.As(err, &coded) {
@@ -56,7 +56,7 @@ func (c *doctorCmd) checkModels(ctx context.Context, s surroundings, up *checkup
 	return nil
 }
 
-// checkList asks the server for its models. Servers need not have the list.
+// checkList asks the server for its models. Servers may lack the list.
 func (c *doctorCmd) checkList(ctx context.Context, s surroundings) (f finding, reached bool) {
 	const check = "endpoint"
 	o, err := c.options(s.getenv, c.Model)
@@ -73,7 +73,7 @@ func (c *doctorCmd) checkList(ctx context.Context, s surroundings) (f finding, r
 	}
 	var missing []string
 	for _, name := range []string{c.Model, c.GateModel, c.RefineModel} {
-		// Ollama lists a model with its tag, and accepts it without.
+		// Ollama lists a model with its tag, and accepts the name without it.
 		if name != "" && !slices.Contains(names, name) && !slices.Contains(names, name+":latest") && !slices.Contains(missing, name) {
 			missing = append(missing, name)
 		}
@@ -93,7 +93,7 @@ func checkChat(ctx context.Context, check, name string, m answer.Model) (f findi
 	var last answer.Piece
 	for p, err := range m.Complete(ctx, answer.Prompt{
 		Role: answer.RoleAnswer, User: "Write the numbers from one to twelve in words, with commas between them.",
-		MaxTokens: 400, // room for thoughts
+		MaxTokens: 400, // room for reasoning
 	}) {
 		if err != nil {
 			return failed(check, err, "this model cannot answer questions until it replies"), false
@@ -138,7 +138,7 @@ func checkWindow(ctx context.Context, m answer.Model, window int) finding {
 	b.WriteString("Below is a log. Read it and reply with the one word: read.\n\n")
 	line := "The boat came back to the harbour in the evening, and the crew made it fast at the long jetty.\n"
 	each := ingest.CountTokens(line)
-	// The margin for foreign tokenisers is that of answers.
+	// The margin for other tokenisers is the one of answers.
 	for n := ingest.CountTokens(b.String()) + reply; n+each < window*85/100; n += each {
 		b.WriteString(line)
 	}
@@ -167,14 +167,14 @@ func checkWindow(ctx context.Context, m answer.Model, window int) finding {
 		sent, last.Usage.Prompt, took, window)
 }
 
-// checkTrial tries the models, and keeps the result for later answers.
+// checkTrial tries the models, and stores the result for later answers.
 func (c *doctorCmd) checkTrial(ctx context.Context, s surroundings, a *answer.Answerer, up *checkup) {
 	if c.NoSelfTest {
 		return
 	}
 	r, err := trial.Run(ctx, a, func(ctx context.Context) error { return ctx.Err() })
 	if err != nil {
-		up.add(failed("self-test", fmt.Errorf("not finished: %w", err), "look at the log of the model's server, and run 'ibid doctor' again"))
+		up.add(failed("self-test", fmt.Errorf("not finished: %w", err), "check the log of the model's server, and run 'ibid doctor' again"))
 		return
 	}
 	j := r.Judge
@@ -203,7 +203,7 @@ func (c *doctorCmd) checkTrial(ctx context.Context, s surroundings, a *answer.An
 	up.add(judge, writerFinding(r), kept)
 }
 
-// writerFinding is the result of a self-test of the model that writes.
+// writerFinding returns the result of a self-test of the model that writes.
 func writerFinding(r trial.Result) finding {
 	w := r.Writer
 	writer := ok("writer", "%d of %d answers are right, and %d of these cite their passage; "+

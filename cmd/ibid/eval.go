@@ -24,8 +24,8 @@ type evalCmd struct {
 	Report    evalReportCmd    `cmd:"" help:"Ask your own folder your own questions: figures for every stage, a trace for every failure."`
 }
 
-// sample draws n of the items and keeps their order, or returns all if n is 0 or
-// there are fewer. The same items give the same sample.
+// sample draws n of the items and keeps their order. It returns all if n is 0 or at least their
+// number. The same items give the same sample.
 func sample[T any](items []T, n int) []T {
 	if n == 0 || n >= len(items) {
 		return items
@@ -87,7 +87,7 @@ type threshold struct {
 
 type thresholds []threshold
 
-// parse reads the thresholds, and rejects those of unknown figures.
+// parse reads the thresholds, and rejects unknown figures.
 func (c thresholdConfig) parse(known []eval.Figure) (all thresholds, err error) {
 	var names []string
 	for _, f := range known {

@@ -20,8 +20,8 @@ import (
 	"ibid/retrieve"
 )
 
-// corpusConfig says which documents a set's questions are asked about. The store
-// has no environment variables: one that is set for serving is not for measuring.
+// corpusConfig selects the documents to ask a set's questions about. The store has no
+// environment variables, so that a store set for serving is not used for measuring.
 type corpusConfig struct {
 	Data  string   `help:"Data directory kept for the next run; unset: a temporary one." placeholder:"DIR" noenv:"" group:"Store"`
 	Store storeURL `help:"Database to use instead of a data directory: ${stores}." placeholder:"URL" noenv:"" group:"Store"`
@@ -30,12 +30,12 @@ type corpusConfig struct {
 	embedConfig
 }
 
-// AfterApply has a data directory named by --store.
+// AfterApply moves a data directory given as --store to Data.
 func (c *corpusConfig) AfterApply() error { return c.Store.replaceDir(&c.Data) }
 
 type corpus struct {
 	*openedLibrary
-	stored    map[string]string // document id in the store, by the name in the set
+	stored    map[string]string // document ids in the store, by name in the set
 	filter    retrieve.Filter
 	temporary string // folder to remove at the end, if any
 }
@@ -50,8 +50,7 @@ func (c *corpus) close() (err error) {
 	return err
 }
 
-// open opens the data directory, or a temporary one, and fills it. If that fails, it
-// is closed.
+// open opens the data directory, or a temporary one, and fills it. On failure it closes it.
 func (c corpusConfig) open(ctx context.Context, s surroundings, o retrieve.Options, fill func(*corpus) error) (_ *corpus, err error) {
 	out := &corpus{stored: make(map[string]string)}
 	store := storeConfig{embedConfig: c.embedConfig,
@@ -72,8 +71,8 @@ func (c corpusConfig) open(ctx context.Context, s surroundings, o retrieve.Optio
 	return out, nil
 }
 
-// readFolder reads a folder, and restricts the searches to it. Unread are the files
-// that could not be read, with the reason.
+// readFolder reads a folder and restricts the searches to it. unread lists the files that could
+// not be read, with the reason.
 func (c *corpus) readFolder(ctx context.Context, folder string, sync syncConfig, read readConfig) (unread []string, err error) {
 	paths, err := crawlConfig{}.checkFolders([]string{folder}, "")
 	if err != nil {
@@ -97,8 +96,8 @@ func (c *corpus) readFolder(ctx context.Context, folder string, sync syncConfig,
 	return nil, fmt.Errorf("%s has no document that can be read", folder)
 }
 
-// fill makes a root of the store hold exactly the entries, each as a document whose path is
-// its id, chunked like any other.
+// fill makes a root of the store contain exactly the entries, each as a document whose path is
+// its id, with the usual chunks.
 func (c *corpus) fill(ctx context.Context, folder string, entries []eval.Entry) error {
 	path, err := filepath.Abs(folder)
 	if err != nil {
@@ -133,7 +132,7 @@ func (c *corpus) fill(ctx context.Context, folder string, entries []eval.Entry) 
 		return nil
 	}
 	rest := entries
-	for len(rest) > 0 && len(c.stored) == 0 { // the first alone decides the embedding space
+	for len(rest) > 0 && len(c.stored) == 0 { // the first document alone decides the embedding space
 		if err := store(ctx, rest[0]); err != nil {
 			return err
 		}
@@ -158,15 +157,15 @@ func (c *corpus) fill(ctx context.Context, folder string, entries []eval.Entry) 
 	return nil
 }
 
-// entryDocument returns the document that ingesting a text file with this entry
-// would give, or nil if the entry has no text.
+// entryDocument returns the document for a text file with this entry, or nil if the entry has
+// no text.
 func entryDocument(ctx context.Context, r *ingest.Reader, root ingest.Root, e eval.Entry) *ingest.Document {
 	text := e.Text
 	if strings.TrimSpace(text) == "" {
 		text = e.Title
 	}
-	// The line feed keeps the first word from being read as the magic bytes of
-	// another format.
+	// The line feed prevents the first word from being read as the magic bytes of another
+	// format.
 	doc, err := r.Read(ctx, "entry.txt", []byte("\n"+text))
 	if err != nil {
 		return nil
@@ -177,9 +176,9 @@ func entryDocument(ctx context.Context, r *ingest.Reader, root ingest.Root, e ev
 	return doc
 }
 
-// match sets c.stored for the documents of questions: by id, by path in their root,
-// or by that path without extension. Names in the file without a document are counted
-// on standard error; one of several is an error.
+// match sets c.stored for the documents of questions: by id, by path in their root, or by that
+// path without extension. Unknown names in the file are counted on standard error; ambiguous
+// ones are an error.
 func (c *corpus) match(ctx context.Context, questions []eval.Question, file string) error {
 	docs, err := c.Documents(ctx, c.filter)
 	if err != nil {
@@ -212,8 +211,8 @@ func (c *corpus) match(ctx context.Context, questions []eval.Question, file stri
 	return nil
 }
 
-// grades returns judgements by the store's ids. Documents that are not in the
-// store keep their id after a NUL, which no search finds.
+// grades returns the judgements by ids of the store. Documents not in the store keep their id
+// after a NUL, which no search returns.
 func (c *corpus) grades(judged eval.Grades) eval.Grades {
 	out := make(eval.Grades, len(judged))
 	for id, grade := range judged {
@@ -222,13 +221,13 @@ func (c *corpus) grades(judged eval.Grades) eval.Grades {
 	return out
 }
 
-// deepest is the largest number of chunks that a ranking is made from.
+// deepest is the largest number of chunks for a ranking.
 const deepest = 1600
 
-// rank returns the first documents of a search, each at the rank of its best chunk,
-// including duplicates. The search is as users run it, with
-// [retrieve.DefaultCandidates] chunks. While there are fewer than deepestRank and a
-// relevant one is missing, a deeper search finds more, which are appended.
+// rank returns the first documents of a search, each at the rank of its best chunk, including
+// duplicates. It searches as users do, with [retrieve.DefaultCandidates] chunks. If these give
+// fewer than deepestRank documents and miss a relevant one, it appends the results of deeper
+// searches.
 func (c *corpus) rank(ctx context.Context, x *retrieve.Index, question string, grades eval.Grades) ([]string, error) {
 	var ranking []string
 	missing := grades.Relevant()

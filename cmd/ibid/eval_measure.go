@@ -12,16 +12,15 @@ import (
 // A reportMeasure computes a figure of a report.
 type reportMeasure struct {
 	eval.Figure
-	quantile float64 // of the numerators; 0: the figure is a ratio of sums
+	quantile float64 // of the numerators; 0 if the figure is a ratio of sums
 	ratio    func(o *outcome) ratio
 }
 
-// A ratio is one question's share of a figure: the sum of the numerators is
-// divided by the sum of the denominators. With a denominator of 0 the question
-// does not count.
+// A ratio is one question's part of a figure: the sum of the numerators is divided by the sum
+// of the denominators. A question with a denominator of 0 does not count.
 type ratio struct{ num, den float64 }
 
-// compute computes the figure; without a question that counts for it, Questions is 0.
+// compute computes the figure. Questions is 0 if no question counts.
 func (m reportMeasure) compute(outcomes []outcome) eval.Figure {
 	var sum ratio
 	var values []float64
@@ -62,7 +61,7 @@ func ratioOf(name, says string, unit eval.Unit, among func(*outcome) bool, num, 
 	}}
 }
 
-// The questions among which figures are measured.
+// Conditions under which a question counts for a figure.
 func (o *outcome) isKnown() bool      { return o.Status != openStatus }
 func (o *outcome) wasSearched() bool  { return o.Error == "" || o.Retrieved != nil }
 func (o *outcome) hasPlace() bool     { return o.Question.HasPlace() && o.wasSearched() }
@@ -146,8 +145,8 @@ func (o *outcome) foundBest(n int) bool {
 	return slices.ContainsFunc(o.Best[:min(n, len(o.Best))], func(s string) bool { wrong, _ := o.wrongIn(s); return wrong == "" })
 }
 
-// auroc is the area under the ROC curve of the confidence, of questions with an
-// answer against those without.
+// auroc is the area under the ROC curve of the confidence, for questions with an answer against
+// questions without.
 func auroc(outcomes []outcome) eval.Figure {
 	var with, without []float64
 	for i := range outcomes {

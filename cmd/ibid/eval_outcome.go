@@ -15,24 +15,24 @@ import (
 	"ibid/retrieve"
 )
 
-// An outcome is the result of asking one question: all that figures are computed
-// from, and the trace in which a person sees what went wrong.
+// An outcome is the result of asking one question: the inputs of all figures, and the trace
+// that shows what went wrong.
 type outcome struct {
-	// Question names documents as the store does, if the store has them.
+	// Question has the store's ids of documents that are in the store.
 	Question eval.Question `json:"question"`
 	Status   status        `json:"status"`
 	// Missing are the documents of the question that are not in the store.
 	Missing []string `json:"missing,omitempty"`
-	// Why describes the failure: what went wrong in the first stage, then in later ones.
+	// Why describes what went wrong, first stage first.
 	Why []string `json:"why"`
 
 	Retrieved   []tracedPassage `json:"retrieved"` // best first
-	cite.Answer                 // not answered if there was an error
-	// Best are the sentences that most likely answer, without a model, and Confidence
-	// is the chance that the first does.
+	cite.Answer                 // not answered after an error
+	// Best are the sentences most likely to answer, chosen without a model, and Confidence
+	// is the probability that the first does.
 	Best       []string `json:"best,omitempty"`
 	Confidence *float64 `json:"confidence,omitempty"`
-	// Error is why there is no answer; empty if there is one.
+	// Error is why there is no answer, or "".
 	Error   string  `json:"error,omitempty"`
 	Seconds float64 `json:"seconds"` // from the question to the end of the stream
 }
@@ -43,7 +43,7 @@ type status string
 const (
 	passedStatus status = "passed"
 	failedStatus status = "failed"
-	openStatus   status = "open" // too little is known of the right answer to say
+	openStatus   status = "open" // too few facts about the right answer are known
 )
 
 // A tracedPassage is a retrieved passage with the gate's decision.
@@ -54,16 +54,16 @@ type tracedPassage struct {
 	By               string          `json:"by,omitempty"`
 	Reason           string          `json:"reason,omitempty"`
 	Kept             bool            `json:"kept"`
-	// Right means that it contains one of the question's quotes or, if there are
-	// none, that it is from one of its documents.
+	// Right reports whether it contains one of the question's quotes or, without quotes, is
+	// from one of its documents.
 	Right bool `json:"right"`
 }
 
-// bestSentences is how many sentences of a question are looked at for an answer.
+// bestSentences is the number of sentences checked for an answer.
 const bestSentences = 3
 
-// trace asks one question. Its error is that of the context or the store; an
-// error of the answer is part of the outcome.
+// trace asks one question. It returns errors of the context or the store; an error of the
+// answer is part of the outcome.
 func (c *corpus) trace(ctx context.Context, answerer *answer.Answerer, asked answer.Question, q eval.Question) (*outcome, error) {
 	t := &tracer{}
 	out := &outcome{Question: q}
@@ -92,7 +92,7 @@ func (c *corpus) trace(ctx context.Context, answerer *answer.Answerer, asked ans
 		if at >= 0 {
 			j = out.Judged[at]
 		}
-		kept := t.kept[p.ID] || at >= 0 && j.Decision != answer.Irrelevant // without a gate nothing is judged
+		kept := t.kept[p.ID] || at >= 0 && j.Decision != answer.Irrelevant // without a gate no passage is judged
 		out.Retrieved = append(out.Retrieved, tracedPassage{p, j.Chance, j.Decision, j.By, j.Reason, kept, false})
 		if kept {
 			read = append(read, p)
@@ -112,8 +112,8 @@ func (c *corpus) trace(ctx context.Context, answerer *answer.Answerer, asked ans
 // excerptLength is the length of a passage in a report, in characters.
 const excerptLength = 600
 
-// check compares the outcome with the known facts of the question, and sets
-// Status and Why. The passages must have their whole texts, which check shortens.
+// check compares the outcome with the known facts of the question, and sets Status and Why. The
+// passages must have their whole texts; check shortens them.
 func (o *outcome) check() {
 	o.markRight()
 	_, known := o.wrongWords()
@@ -131,7 +131,7 @@ func (o *outcome) check() {
 	}
 }
 
-// faults describes the faults, in the order of the stages.
+// faults describes the faults, earliest stage first.
 func (o *outcome) faults() (all []string) {
 	q := o.Question
 	switch {
@@ -182,8 +182,8 @@ func (o *outcome) answerFaults() (all []string) {
 
 var citationMark = regexp.MustCompile(` ?\[\d+\]`)
 
-// wrongWords names the words that the answer lacks, if any; known reports
-// whether the question has the words of a right answer.
+// wrongWords says which words the answer lacks, if any. known reports whether the question has
+// the words of a right answer.
 func (o *outcome) wrongWords() (why string, known bool) {
 	if !o.Answered {
 		return o.wrongIn("")

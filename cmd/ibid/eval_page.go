@@ -18,7 +18,7 @@ import (
 // reportFormat identifies a report in JSON.
 const reportFormat = "ibid eval report 4"
 
-// An evalReport is the result of asking a folder its questions.
+// An evalReport is the result of asking questions about a folder.
 type evalReport struct {
 	Format    string        `json:"format"`
 	Made      time.Time     `json:"made"`
@@ -28,7 +28,7 @@ type evalReport struct {
 	Documents int           `json:"documents"`
 	Chunks    int           `json:"chunks"`
 	Unread    []string      `json:"unread"`   // files that could not be read, with the reason
-	Settings  []setting     `json:"settings"` // that affect the answers, in display order
+	Settings  []setting     `json:"settings"` // only settings that affect the answers, in display order
 	Passed    int           `json:"passed"`
 	Failed    int           `json:"failed"`
 	Open      int           `json:"open"`
@@ -44,7 +44,7 @@ type setting struct {
 	Value string `json:"value"`
 }
 
-// knownFigures are the figures of a report in display order, without values.
+// knownFigures returns the figures of a report in display order, without values.
 func knownFigures() []eval.Figure {
 	var all []eval.Figure
 	for _, m := range measures() {
@@ -53,7 +53,7 @@ func knownFigures() []eval.Figure {
 	return append(all, auroc(nil))
 }
 
-// measure counts the outcomes and computes the figures for which a question counts.
+// measure counts the outcomes and computes the figures that have a question.
 func (r *evalReport) measure() {
 	r.Format = reportFormat
 	r.Unread, r.Missed = append([]string{}, r.Unread...), []string{}
@@ -71,8 +71,7 @@ func (r *evalReport) measure() {
 	r.Figures = slices.DeleteFunc(append(r.Figures, auroc(r.Outcomes)), func(f eval.Figure) bool { return f.Questions == 0 })
 }
 
-// text is the report for a terminal. It does not escape the text of documents and
-// models.
+// text returns the report for a terminal. It does not escape text of documents and models.
 func (r *evalReport) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s of %s; %s\n", r.Folder, countOf(len(r.Outcomes), "question"), r.File, countOf(r.Documents, "document"))

@@ -34,7 +34,7 @@ type reportConfig struct {
 	thresholdConfig
 
 	Strategy string `help:"How passages become an answer: ${strategies}." default:"auto" placeholder:"NAME"`
-	TopK     int    `help:"Passages to look at." default:"12" placeholder:"N"`
+	TopK     int    `help:"Passages to read." default:"12" placeholder:"N"`
 	corpusConfig
 	rerankConfig
 	modelConfig
@@ -66,7 +66,7 @@ func (c *evalAnswersCmd) Run(ctx context.Context, s surroundings) (err error) {
 
 // Help is printed before the flags.
 func (evalReportCmd) Help() string {
-	return `The file of questions has a JSON object per line. Only the question is required; the answer is compared with what else is known:
+	return `The file of questions has a JSON object per line. Only the question is required; the answer is checked against the other fields:
 
     ` + eval.ExampleQuestion + `
     {"question": "How long is the mast?", "answers": ["11.4 m", "11.4 metres"], "documents": ["boats/guide.pdf"]}
@@ -108,7 +108,7 @@ func (c *evalReportCmd) Run(ctx context.Context, s surroundings) (err error) {
 	return c.report(ctx, corpus, questions, report, limits)
 }
 
-// openCorpus opens a corpus, which is searched with the reranker if there is one.
+// openCorpus opens a corpus that is searched with the reranker, if configured.
 func (c *reportConfig) openCorpus(ctx context.Context, s surroundings, fill func(*corpus) error) (*corpus, error) {
 	options, err := c.index(c.endpointConfig, s.getenv)
 	if err != nil {
@@ -152,8 +152,8 @@ func (c *reportConfig) check() (thresholds, error) {
 	return c.parse(knownFigures())
 }
 
-// ownFiles returns patterns that exclude the files of the measurement from the
-// folder: a search would find the questions instead of their answers.
+// ownFiles returns patterns that exclude the measurement's files from the folder: otherwise a
+// search would find the questions.
 func ownFiles(folder string, files ...string) (patterns []string, err error) {
 	escape := strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "{", `\{`, "}", `\}`)
 	for _, file := range slices.DeleteFunc(files, func(f string) bool { return f == "" }) {
@@ -168,7 +168,7 @@ func ownFiles(folder string, files ...string) (patterns []string, err error) {
 	return patterns, nil
 }
 
-// settings lists those that affect the answers.
+// settings returns the settings that affect the answers.
 func (c *reportConfig) settings(corpus *corpus) (settings []setting) {
 	add := func(name string, value any) {
 		settings = append(settings, setting{Name: name, Value: fmt.Sprint(value)})
@@ -196,8 +196,7 @@ func (c *reportConfig) settings(corpus *corpus) (settings []setting) {
 	return settings
 }
 
-// tooMany is the number of questions that may fail with an error, before any is
-// answered, until the run ends.
+// tooMany is the number of failed questions that end the run if no question has been answered.
 const tooMany = 5
 
 var errAllFailed = errors.New("every question that asked the model ended in an error")
@@ -207,10 +206,10 @@ func (c *reportConfig) ask(ctx context.Context, corpus *corpus, questions []eval
 	if err != nil {
 		return nil, err
 	}
-	answerer.NoFallback = true // a report is about the model
+	answerer.NoFallback = true // the report is about the model
 	outcomes := make([]outcome, len(questions))
 	var mu sync.Mutex
-	var allFailed error // of the last error
+	var allFailed error // the last question's error
 	failed, fine := 0, 0
 	err = askAll(ctx, corpus.surroundings, "questions", len(questions), c.Parallel, func(ctx context.Context, i int) error {
 		q := questions[i]
@@ -226,7 +225,7 @@ func (c *reportConfig) ask(ctx context.Context, corpus *corpus, questions []eval
 		if o.Error != "" {
 			failed++
 			allFailed = fmt.Errorf("asking the question %s: %s; %w", q.ID, o.Error, errAllFailed)
-		} else if c.Model == "" || o.Usage.Calls > 0 { // a refusal by score says nothing about the model
+		} else if c.Model == "" || o.Usage.Calls > 0 { // a refusal by score does not involve the model
 			fine++
 		}
 		if fine == 0 && failed == tooMany {

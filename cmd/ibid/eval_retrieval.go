@@ -36,8 +36,8 @@ type measuredSearch struct {
 	values      [][]float64 // [metric][query]; nil before it is measured
 }
 
-// searches are the three built-in ones and, if there is one, those with an encoder. The
-// caller closes it.
+// searches returns the three built-in searches and, with an encoder, those that use it. The
+// caller must call closer.
 func (c *evalRetrievalCmd) searches() (_ []measuredSearch, closer func() error, _ error) {
 	all := []measuredSearch{
 		{name: "bm25", options: retrieve.Options{Mode: retrieve.LexicalOnly}},
@@ -57,8 +57,8 @@ func (c *evalRetrievalCmd) searches() (_ []measuredSearch, closer func() error, 
 	return all, closer, nil
 }
 
-// wholeSearch is the search that users run. Figures without the name of a search
-// are its figures.
+// wholeSearch is the search that users run. Thresholds without the name of a search apply to
+// it.
 const wholeSearch = "hybrid"
 
 // A comparedPair compares two searches by the first metric.
@@ -127,8 +127,8 @@ func (c *evalRetrievalCmd) Run(ctx context.Context, s surroundings) (err error) 
 	return errors.Join(s.print(c.JSON, report, text+rows), missedError(limits.describeMissed(figures)))
 }
 
-// showSearches adds the means of each search to a report, and returns them as rows and
-// as figures, by all the names that a threshold may have.
+// showSearches adds the means of each search to a report. It returns them as rows and, under
+// all names that a threshold may use, as figures.
 func showSearches(report map[string]any, searches []measuredSearch, metrics []eval.Metric) (rows string, figures []eval.Figure) {
 	rows = strings.Repeat(" ", 8)
 	for _, metric := range metrics {
@@ -155,7 +155,7 @@ func showSearches(report map[string]any, searches []measuredSearch, metrics []ev
 	return rows + "\n", figures
 }
 
-// retrievalMetrics are the measured metrics. Searches are compared by the first.
+// retrievalMetrics returns the measured metrics. Searches are compared by the first.
 func retrievalMetrics() []eval.Metric {
 	return []eval.Metric{{Kind: "ndcg", K: 10}, {Kind: "recall", K: 10}, {Kind: "recall", K: deepestRank}, {Kind: "mrr", K: 10}}
 }
@@ -259,8 +259,8 @@ func (c *evalRetrievalCmd) readEarlier(searches []measuredSearch, metric eval.Me
 	return earlier, nil
 }
 
-// compare compares the hybrid search with the first two, the others with it, and each
-// with itself in an earlier run.
+// compare compares the hybrid search with the first two, the later ones with the hybrid search,
+// and each with itself in an earlier run.
 func (c *evalRetrievalCmd) compare(searches []measuredSearch, queries []eval.Query, metric eval.Metric, earlier earlierFigures) (
 	compared []comparedPair, err error) {
 	for _, p := range [][2]int{{2, 0}, {2, 1}, {3, 2}, {4, 2}}[:len(searches)-1] {

@@ -19,11 +19,10 @@ import (
 // maxDownload limits the bytes of a download, and of the files unpacked from it.
 const maxDownload = 1 << 30
 
-// stalled is how long a download may bring nothing.
+// stalled is the time without data after which a download fails.
 const stalled = time.Minute
 
-// fetchable returns an address that a part may be fetched from: by https, or from this
-// machine.
+// fetchable parses an address that a part may be fetched from: with https, or on this machine.
 func fetchable(address string) (*url.URL, error) {
 	u, err := url.Parse(address)
 	if err == nil && (u.Host == "" || u.Scheme != "https" && !(u.Scheme == "http" && isLoopback(u.Hostname()))) {
@@ -32,8 +31,8 @@ func fetchable(address string) (*url.URL, error) {
 	return u, err
 }
 
-// fetchFile downloads the file at an address to a folder, under the last part of its path.
-// It goes through the proxy of HTTPS_PROXY.
+// fetchFile downloads a file to a folder, named by the last part of its path. It uses the proxy
+// in HTTPS_PROXY.
 func fetchFile(ctx context.Context, address, folder string, progress func(done, total int)) error {
 	from, err := fetchable(address)
 	if err != nil {
@@ -60,7 +59,7 @@ func fetchFile(ctx context.Context, address, folder string, progress func(done, 
 	}}
 	reply, err := client.Do(request)
 	if err == nil {
-		defer func() { _ = reply.Body.Close() }() // it was read
+		defer func() { _ = reply.Body.Close() }() // only read
 		if reply.StatusCode != http.StatusOK {
 			err = errors.New(reply.Status)
 		} else if reply.ContentLength > maxDownload {
@@ -78,14 +77,14 @@ func fetchFile(ctx context.Context, address, folder string, progress func(done, 
 			err = cause
 		}
 		if of := (*url.Error)(nil); errors.As(err, &of) {
-			err = of.Err // without the address once more
+			err = of.Err // without repeating the address
 		}
 		return fmt.Errorf("fetching %s: %w", from.Redacted(), err)
 	}
 	return nil
 }
 
-// writeLimited writes a stream to a file, at most limit bytes, and reports how many there are.
+// writeLimited writes at most limit bytes of a stream to a file and returns their number.
 func writeLimited(to string, from io.Reader, limit int64, progress func(n int64)) (n int64, err error) {
 	out, err := os.Create(to)
 	if err != nil {
@@ -106,18 +105,18 @@ func writeLimited(to string, from io.Reader, limit int64, progress func(n int64)
 	return n, errors.Join(err, out.Close())
 }
 
-// A finder looks for files by their names, in a folder, in an archive, and in archives in
-// that. It unpacks a limited number of bytes.
+// A finder finds files by name in a folder, in an archive, and in archives inside it. It
+// unpacks a limited number of bytes.
 type finder struct {
-	patterns []string // in which "*" is any beginning
+	patterns []string // "*" matches any beginning
 	scratch  string
-	left     int64             // how many bytes may still be unpacked
-	found    map[string]string // the paths, by the wanted names
+	left     int64             // bytes that may still be unpacked
+	found    map[string]string // paths by wanted name
 
 	unpacked int // number of files
 }
 
-// findFiles finds the files in a folder, without its subfolders, or in a file.
+// findFiles finds the files in a folder, without subfolders, or in a file.
 func (f *finder) findFiles(from string) error {
 	info, err := os.Stat(from)
 	if err != nil {
@@ -135,7 +134,8 @@ func (f *finder) findFiles(from string) error {
 	return err
 }
 
-// matchName returns the wanted name that a file has; empty without one, or if another has it.
+// matchName returns the wanted name that a file matches, or "" if it matches none or another
+// file already has it.
 func (f *finder) matchName(name string) string {
 	for _, want := range f.patterns {
 		if matches, _ := path.Match(want, path.Base(name)); matches && f.found[want] == "" {
@@ -145,8 +145,8 @@ func (f *finder) matchName(name string) string {
 	return ""
 }
 
-// addFile keeps a file if it is wanted, or unpacks the wanted files of an archive, and of
-// archives in it to the given depth.
+// addFile keeps a wanted file, or unpacks the wanted files of an archive and, to the given
+// depth, of archives inside it.
 func (f *finder) addFile(name, at string, depth int) error {
 	if use := f.matchName(name); use != "" {
 		f.found[use] = at
@@ -181,7 +181,7 @@ func eachZipped(at string, do func(string, io.Reader) error) error {
 	if err != nil {
 		return err
 	}
-	defer archive.Close() // it was only read
+	defer archive.Close() // only read
 	for _, entry := range archive.File {
 		from, err := entry.Open()
 		if err == nil {
@@ -199,7 +199,7 @@ func eachTarred(at string, do func(string, io.Reader) error) error {
 	if err != nil {
 		return err
 	}
-	defer file.Close() // it was only read
+	defer file.Close() // only read
 	plain, err := gzip.NewReader(file)
 	if err != nil {
 		return err

@@ -21,25 +21,25 @@ import (
 	"ibid/web"
 )
 
-// A folder, or a web site, is kept up to date in the store.
+// A folder is a folder or web site that is synced into the store.
 type folder struct {
 	lib              *openedLibrary
 	path, collection string
 	syncer           *ingest.Syncer
 	watcher          *ingest.Watcher   // nil unless the folder is watched
-	reported         map[string]string // why files were skipped or failed, by path
+	reported         map[string]string // reasons why files were skipped or failed, by path
 
 	crawl     crawlConfig   // of a site
-	attempted time.Time     // when the site was last read
+	attempted time.Time     // last time the site was read
 	reread    chan struct{} // asks for the site to be read before it is due
 	onPage    func(done, total int)
-	onNotice  func(site.Notice) // about a site
+	onNotice  func(site.Notice) // for a site
 
-	// onWait is called when another process syncs the root already.
+	// onWait is called when another process is already syncing the root.
 	onWait func(root, worker string, since time.Time)
 }
 
-// folders returns the folders to sync and, on request, watches them.
+// folders returns the folders to sync and, if watch is set, watches them.
 func (c syncConfig) folders(lib *openedLibrary, paths []string, crawl crawlConfig, watch bool) (folders []*folder) {
 	for _, path := range paths {
 		f := c.folder(lib, path, crawl)
@@ -59,8 +59,8 @@ func (c syncConfig) folder(lib *openedLibrary, path string, crawl crawlConfig) *
 	}
 }
 
-// checkFolders makes the folders' paths absolute, and refuses paths that are
-// not folders and addresses that are not fetched.
+// checkFolders makes the folders' paths absolute. It refuses paths that are not folders and
+// addresses that are not fetched.
 func (c crawlConfig) checkFolders(folders []string, data string) ([]string, error) {
 	var paths []string
 	for _, f := range folders {
@@ -86,9 +86,9 @@ func (c crawlConfig) checkFolders(folders []string, data string) ([]string, erro
 	return paths, nil
 }
 
-// sync brings the store up to date with the folder, after waiting for any other
-// process that does. It calls each for every file, with whether its outcome
-// differs from that of the last sync.
+// sync brings the store up to date with the folder, after waiting for any other process that
+// syncs it. It calls each for every file; isNew reports whether the outcome differs from the
+// last sync.
 func (f *folder) sync(ctx context.Context, each func(c ingest.Change, isNew bool) error) (err error) {
 	files, closer, err := f.open()
 	if err != nil {
@@ -125,7 +125,7 @@ func (f *folder) sync(ctx context.Context, each func(c ingest.Change, isNew bool
 			return err
 		}
 	}
-	return f.lib.followIndex(ctx) // so that the next question need not
+	return f.lib.followIndex(ctx) // so that the next question does not wait for it
 }
 
 // isNew records the outcome for a file, and reports whether it is new.
@@ -139,11 +139,10 @@ func (f *folder) isNew(c ingest.Change) bool {
 	return c.Action != ingest.Unchanged
 }
 
-// claimRoot claims the right to sync a root, which one process at a time holds
-// among all that use a store: two that read a folder at once would do all the
-// work twice. It is a job in the ledger, and so expires when its process dies.
-// While another process has it, claimRoot waits, and calls onWait once. The context
-// it returns ends when another process has taken over; release ends the claim.
+// claimRoot claims the right to sync a root. Only one process using a store may hold it, since
+// two would do all the work twice. The claim is a job in the ledger, so it expires when its
+// process dies. While another process holds it, claimRoot waits, and calls onWait once. The
+// returned context ends when another process takes over; release ends the claim.
 func claimRoot(ctx context.Context, l retrieve.Ledger, root string, onWait func(root, worker string, since time.Time)) (
 	_ context.Context, release func(), err error) {
 	job := "sync of " + root
@@ -160,14 +159,14 @@ func claimRoot(ctx context.Context, l retrieve.Ledger, root string, onWait func(
 
 // syncProgress is the progress of the sync of a server's folders and sites.
 type syncProgress struct {
-	onEnd    func(root string, all tally, err error) // called when a folder was read
-	onChange func(ingest.Change)                     // called for every file that is new, or read for the first time
+	onEnd    func(root string, all tally, err error) // called after a folder was read
+	onChange func(ingest.Change)                     // called for every file that is new or read for the first time
 
 	mu       sync.Mutex
 	folders  map[string]folderProgress // by path
 	sites    map[string]web.SiteState  // by address
-	followed map[string]*folder        // the sites that are read, by address
-	ready    bool                      // after the first sync of all
+	followed map[string]*folder        // sites being read, by address
+	ready    bool                      // every folder was synced once
 }
 
 type folderProgress struct {
@@ -199,7 +198,7 @@ func (p *syncProgress) set(path string, f folderProgress) {
 	p.folders[path] = f
 }
 
-// clearFailures forgets the failures of a file of a folder, and of the files in it.
+// clearFailures forgets the failures of a file of a folder, and of the files packed in it.
 func (p *syncProgress) clearFailures(path, document string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -210,8 +209,7 @@ func (p *syncProgress) clearFailures(path, document string) {
 	p.folders[path] = f
 }
 
-// sync brings the folders up to date one after the other, then keeps those that
-// are watched up to date until ctx is done.
+// sync syncs the folders in turn, then keeps the watched ones up to date until ctx is done.
 func (p *syncProgress) sync(ctx context.Context, folders []*folder, logger *slog.Logger) {
 	for _, f := range folders {
 		_, _ = p.syncFolder(ctx, f, logger, true) // it logs errors
@@ -233,8 +231,7 @@ func (p *syncProgress) sync(ctx context.Context, folders []*folder, logger *slog
 	watching.Wait()
 }
 
-// syncFolder brings one folder up to date, and counts its files. If it cannot be
-// read, that is logged, too.
+// syncFolder syncs one folder and counts its files. It also logs errors.
 func (p *syncProgress) syncFolder(ctx context.Context, f *folder, logger *slog.Logger, first bool) (all tally, err error) {
 	var news tally
 	var trouble []ingest.Change

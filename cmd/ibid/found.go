@@ -15,7 +15,7 @@ import (
 	"ibid/web"
 )
 
-// usualServers are where servers of models on this machine listen by default.
+// usualServers are the default addresses of model servers on this machine.
 var usualServers = []web.ModelServer{
 	{Name: "Ollama", BaseURL: "http://127.0.0.1:11434/v1"},
 	{Name: "LM Studio", BaseURL: "http://127.0.0.1:1234/v1"},
@@ -23,10 +23,10 @@ var usualServers = []web.ModelServer{
 	{Name: "vLLM", BaseURL: "http://127.0.0.1:8000/v1"},
 }
 
-// findModels asks the servers which models they have, without a key, and returns
-// those that have some. The server at the address own is this program.
+// findModels asks the servers for their models, without a key, and returns the servers that
+// have any. own is the address of this program.
 func findModels(ctx context.Context, servers []web.ModelServer, own string) []web.ModelServer {
-	// No proxy and no redirect: nothing outside this machine is asked.
+	// No proxy and no redirect: requests must not leave this machine.
 	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	found := slices.Clone(servers)
@@ -42,16 +42,16 @@ func findModels(ctx context.Context, servers []web.ModelServer, own string) []we
 	return slices.DeleteFunc(found, func(s web.ModelServer) bool { return len(s.Models) == 0 })
 }
 
-// notWriters finds the names of models that embed or rank texts and write none.
+// notWriters matches names of models that embed or rank texts and cannot write.
 var notWriters = regexp.MustCompile(`(?i)embed|minilm|rerank|\b(bge|e5|gte|bert)\b`)
 
-// listModels returns the names of the models of a server that write.
+// listModels returns the names of a server's models that can write.
 func listModels(ctx context.Context, client *http.Client, baseURL string) (names []string) {
 	var list struct{ Data []struct{ ID string } }
 	if !getList(ctx, client, baseURL+"/models", &list) || len(list.Data) == 0 {
 		return nil
 	}
-	var tags struct { // Ollama says more
+	var tags struct { // Ollama's list has more details
 		Models []struct {
 			Name    string
 			Details struct{ Family string }
@@ -71,7 +71,7 @@ func listModels(ctx context.Context, client *http.Client, baseURL string) (names
 	return names
 }
 
-// getList reads JSON into list, and reports whether there is some: most servers do not run.
+// getList reads JSON into list and reports whether it could: most of the servers do not run.
 func getList(ctx context.Context, client *http.Client, url string, list any) bool {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -85,7 +85,7 @@ func getList(ctx context.Context, client *http.Client, url string, list any) boo
 	return reply.StatusCode == http.StatusOK && json.NewDecoder(io.LimitReader(reply.Body, 1<<20)).Decode(list) == nil
 }
 
-// modelHint says how to use the models of a server.
+// modelHint returns the command that uses the models of a server.
 func modelHint(s web.ModelServer) string {
 	return fmt.Sprintf("Found %s with %s: ibid serve --base-url %s --model %s",
 		s.Name, countOf(len(s.Models), "model"), s.BaseURL, printable(s.Models[0]))

@@ -24,7 +24,7 @@ func (healthCmd) Help() string {
 	return "For the health check of a container, which has no other program: exit code 0 if the server on this machine replies, else 1."
 }
 
-// Run asks the server how it is.
+// Run asks the server for its state.
 func (c *healthCmd) Run(s surroundings) error {
 	host, port, err := net.SplitHostPort(c.Addr)
 	if err != nil {
@@ -42,7 +42,7 @@ func (c *healthCmd) Run(s surroundings) error {
 	if err != nil {
 		return fmt.Errorf("asking the server how it is: %w", err)
 	}
-	defer func() { _ = reply.Body.Close() }() // it was read
+	defer func() { _ = reply.Body.Close() }() // only read
 	var said struct{ Status, Version, Reason, Detail string }
 	text, err := io.ReadAll(io.LimitReader(reply.Body, 1<<16))
 	if err = errors.Join(err, json.Unmarshal(text, &said)); err != nil {

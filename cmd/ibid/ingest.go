@@ -33,7 +33,7 @@ func (ingestCmd) Help() string {
 		". Every other file is listed as skipped or failed, with the reason; --json prints a line for each file or page."
 }
 
-// Run reads the folders one after the other. A bad document never stops the rest.
+// Run reads the folders in turn. A bad document does not stop it.
 func (c *ingestCmd) Run(ctx context.Context, s surroundings) (err error) {
 	paths, err := c.checkFolders(c.Folders, c.Data)
 	if err != nil {
@@ -151,17 +151,16 @@ func (t tally) String() string {
 		countOf(t.Seen, "file"), t.Added, t.Updated, t.Unchanged, t.Renamed, t.Skipped, t.Failed, t.Removed)
 }
 
-// An ingestReport prints the progress of an ingest: as JSON, as a line per file
-// that changed, or on a terminal as a bar with the files that could not be read
-// above it.
+// An ingestReport prints the progress of an ingest: as JSON, as one line per changed file, or
+// on a terminal as a bar below the list of files that could not be read.
 type ingestReport struct {
 	out   io.Writer
 	json  *json.Encoder // nil for people
 	meter *meter        // nil except while a folder is read on a terminal
 }
 
-// begin prepares for a folder, and returns where messages about it go. The bar
-// shows at once: the first file may be a long one.
+// begin prepares for a folder and returns the writer for messages. The bar appears at once,
+// since the first file may take long.
 func (r *ingestReport) begin(folder string, stderr io.Writer) (messages io.Writer) {
 	if r.json != nil || terminalWidth(stderr) == 0 {
 		return stderr
@@ -186,7 +185,7 @@ func (r *ingestReport) change(c ingest.Change) error {
 	return err
 }
 
-// notice reports a part of a site that was left out. People get it as a message.
+// notice reports a part of a site that was left out, to people as a message.
 func (r *ingestReport) notice(address string, n site.Notice) error {
 	if r.json == nil {
 		return nil

@@ -37,7 +37,7 @@ type keysMakeCmd struct {
 // A lifetime is a duration that can be given in days and weeks.
 type lifetime time.Duration
 
-// UnmarshalText reads 90d, 2w or what [time.ParseDuration] does.
+// UnmarshalText reads 90d, 2w or a duration as in [time.ParseDuration].
 func (l *lifetime) UnmarshalText(text []byte) error {
 	s := string(text)
 	for suffix, hours := range map[string]uint64{"d": 24, "w": 7 * 24} {
@@ -54,7 +54,7 @@ func (l *lifetime) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// maxKeyName is the longest name of a key, in bytes.
+// maxKeyName is the largest length of a key's name, in bytes.
 const maxKeyName = 100
 
 // Run makes a key and prints it.
@@ -102,7 +102,7 @@ func (c *keysMakeCmd) Run(ctx context.Context, s surroundings) error {
 	return err
 }
 
-// withKeys calls do with the keys, and the open store.
+// withKeys calls do with the open store and its keys.
 func (c placeConfig) withKeys(ctx context.Context, s surroundings, do func(*state.Store, retrieve.Ring) error) error {
 	return c.withStore(ctx, s, func(store *state.Store) error {
 		ring, err := store.Keyring().Ring(ctx)
@@ -113,8 +113,7 @@ func (c placeConfig) withKeys(ctx context.Context, s surroundings, do func(*stat
 	})
 }
 
-// printTable prints lines as JSON, or for people as a table; none is what they see if
-// there is no line.
+// printTable prints lines as JSON or as a table, or the text none if the table is empty.
 func printTable[T any](s surroundings, asJSON bool, lines []T, none, header string, row func(T) string) error {
 	if asJSON {
 		return json.NewEncoder(s.stdout).Encode(lines)
@@ -244,7 +243,7 @@ func (c *keysLogCmd) Run(ctx context.Context, s surroundings) error {
 	})
 }
 
-// keyNamed returns the key with a name, or else an id.
+// keyNamed returns the key with a name or, failing that, an id.
 func keyNamed(ring retrieve.Ring, name string) (k retrieve.Key, known bool) {
 	at := slices.IndexFunc(ring.Keys, func(k retrieve.Key) bool { return k.Name == name })
 	if at < 0 {

@@ -31,14 +31,14 @@ import (
 	"ibid/web"
 )
 
-// An openedLibrary is an open library with the other things that commands need.
+// An openedLibrary is an open library with everything else that commands need.
 type openedLibrary struct {
 	*library.Library
 	place    placeConfig
 	embedder retrieve.Embedder
-	encoders []*encoder.Model              // that are open: the one in use, and those before it
+	encoders []*encoder.Model              // open encoders: the one in use and earlier ones
 	changing sync.Mutex                    // held to change the encoder
-	reader   *ingest.Reader                // of commands that read files; otherwise nil
+	reader   *ingest.Reader                // nil for commands that read no files
 	damaged  []state.Damage                // when it was opened
 	encoded  atomic.Pointer[encodedChunks] // nil before they are counted
 	indexed  atomic.Int64                  // last known revision of an index in a cluster; 0 if unknown
@@ -58,8 +58,8 @@ func openLibrary(ctx context.Context, c storeConfig, o retrieve.Options, s surro
 	return c.openOver(ctx, store, embedder, o, s)
 }
 
-// openAnswerer opens the library, and returns what answers questions from it with the
-// models that flags or the page chose.
+// openAnswerer opens the library and its answerer, with the models chosen by flags or on the
+// page.
 func openAnswerer(ctx context.Context, c storeConfig, r rerankConfig, m modelConfig, s surroundings) (
 	lib *openedLibrary, a *answer.Answerer, err error) {
 	options, err := r.index(c.endpointConfig, s.getenv)
@@ -82,8 +82,8 @@ func openAnswerer(ctx context.Context, c storeConfig, r rerankConfig, m modelCon
 	return lib, a, nil
 }
 
-// openOver returns the library of an open store, with the encoder if there is one. Its
-// close closes both. If it fails, the store is closed.
+// openOver returns the library of an open store, with the encoder if installed. Closing it
+// closes both. On failure it closes the store.
 func (c storeConfig) openOver(ctx context.Context, store *state.Store, embedder retrieve.Embedder, o retrieve.Options, s surroundings) (
 	*openedLibrary, error) {
 	l := &openedLibrary{place: c.place(), embedder: embedder, surroundings: s}
@@ -121,9 +121,8 @@ func (c storeConfig) openOver(ctx context.Context, store *state.Store, embedder 
 	return l, nil
 }
 
-// changeEncoder uses the encoder that the parts which are there now make the one to use,
-// and returns its name; "" if that has not changed. Those before it remain open, since
-// answers may be comparing sentences with them.
+// changeEncoder switches to the best installed encoder and returns its name, or "" if it is
+// already in use. Earlier encoders remain open, since answers may be using them.
 func (l *openedLibrary) changeEncoder(ctx context.Context, c storeConfig) (name string, err error) {
 	l.changing.Lock()
 	defer l.changing.Unlock()
@@ -146,7 +145,7 @@ func (l *openedLibrary) closeEncoders() (err error) {
 	return err
 }
 
-// newProgress shows how far something is done, unless that is at once.
+// newProgress shows the progress of a task, unless it ends at once.
 func newProgress(stderr io.Writer, what string) func(done, total int) {
 	var shown *meter
 	return func(done, total int) {
@@ -164,8 +163,8 @@ func newProgress(stderr io.Writer, what string) func(done, total int) {
 	}
 }
 
-// writers returns how many documents are best stored at a time: on a server, most
-// of storing one is waiting.
+// writers returns how many documents to store concurrently: on a server, most of the time is
+// waiting.
 func (l *openedLibrary) writers() int {
 	if l.place.remote() {
 		return 4
@@ -173,8 +172,8 @@ func (l *openedLibrary) writers() int {
 	return 1
 }
 
-// followIndex brings the search index up to date, so that the next question need not. An
-// index in a cluster may lag: what is stored is stored.
+// followIndex brings the search index up to date, so that the next question does not wait for
+// it. A lagging index in a cluster is no error: the documents are stored.
 func (l *openedLibrary) followIndex(ctx context.Context) error {
 	err := l.Follow(ctx)
 	if err == nil || ctx.Err() != nil || l.place.index.Index.cluster == nil {
@@ -203,8 +202,8 @@ func (l *openedLibrary) figures(ctx context.Context) (f web.StoreFigures, err er
 	return f, err
 }
 
-// encodedChunks is how many of the chunks the encoder has encoded; both are 0 without one,
-// or while that is not known yet.
+// encodedChunks returns how many of the chunks are encoded. Both results are 0 without an
+// encoder, or until the number is known.
 func (l *openedLibrary) encodedChunks() (done, total int) {
 	if e := l.encoded.Load(); e != nil {
 		return e.done, e.total
@@ -212,8 +211,8 @@ func (l *openedLibrary) encodedChunks() (done, total int) {
 	return 0, 0
 }
 
-// folderBytes returns the size of the files in a folder, without its subfolders.
-// Files that cannot be read do not count.
+// folderBytes returns the size of the files in a folder, without its subfolders. Unreadable
+// files do not count.
 func folderBytes(dir string) (bytes int64) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -238,12 +237,12 @@ func (l *openedLibrary) checkReachable(ctx context.Context) error {
 	return err
 }
 
-// leastFree is the space that one small upload may need: its file, its documents, and
-// the log of the database.
+// leastFree is the space that a small upload may need: its file, its documents, and the log of
+// the database.
 const leastFree = 2 << 20
 
-// checkSpace returns an error if the disk of a folder is full. It may be
-// searched, so an unknown size is no error.
+// checkSpace returns an error if the disk of a folder is full. An unknown size is no error,
+// since the folder can still be searched.
 func checkSpace(dir string) error {
 	if free, err := disk.Free(dir); err == nil && free < leastFree {
 		return fmt.Errorf("the disk of %s is full: free space on it: %w", dir, syscall.ENOSPC)
@@ -291,7 +290,7 @@ func (l *openedLibrary) refuseEmpty(ctx context.Context, f retrieve.Filter) erro
 	return fmt.Errorf("nothing has been ingested into %s yet: run 'ibid ingest FOLDER' first", l.place)
 }
 
-// builtIn returns the built-in model, of which a process needs one.
+// builtIn returns the built-in model, which a process loads once.
 var builtIn = sync.OnceValues(embed.New)
 
 func (c embedConfig) embedder(ctx context.Context, getenv func(string) string) (retrieve.Embedder, error) {
@@ -314,7 +313,7 @@ func (c embedConfig) embedder(ctx context.Context, getenv func(string) string) (
 	return m, nil
 }
 
-// index returns the options of searches, with the reranker if there is one.
+// index returns the options of searches, with the reranker if configured.
 func (c rerankConfig) index(e endpointConfig, getenv func(string) string) (o retrieve.Options, err error) {
 	o.Exact = c.Exact
 	if c.RerankModel == "" {
@@ -331,7 +330,7 @@ func (c rerankConfig) index(e endpointConfig, getenv func(string) string) (o ret
 	return o, nil
 }
 
-// answerer returns what answers questions from the library.
+// answerer returns the answerer for questions about the library.
 func (l *openedLibrary) answerer(ctx context.Context, c modelConfig, e endpointConfig) (*answer.Answerer, error) {
 	a, err := newAnswerer(c, e, l.getenv)
 	if err != nil {
@@ -384,7 +383,7 @@ func newAnswerer(c modelConfig, e endpointConfig, getenv func(string) string) (*
 		}
 		o.Model = m.name
 		client, err := openai.New(o)
-		if err != nil { // no request has been sent: the options are wrong
+		if err != nil { // no request was sent: the options are wrong
 			return nil, usageError("--base-url %s, --model %s: %w", e.BaseURL, m.name, err)
 		}
 		*m.to = client
@@ -419,12 +418,12 @@ func (c modelConfig) checkModel() error {
 	return nil
 }
 
-// nearParallel is how many judge calls run concurrently on a server in the
-// local network: as many as Ollama works on at once.
+// nearParallel is the number of concurrent judge calls to a server in the local network. Ollama
+// processes as many at once.
 const nearParallel = 4
 
-// isNear reports whether a server is on this machine or in the local network,
-// where models run on one small machine rather than in a data centre.
+// isNear reports whether a server is on this machine or in the local network, where models
+// usually run on one small machine.
 func isNear(baseURL string) bool {
 	u, err := url.Parse(baseURL)
 	if err != nil {
@@ -437,10 +436,10 @@ func isNear(baseURL string) bool {
 	return !strings.Contains(host, ".") || strings.HasSuffix(host, ".local") || strings.HasSuffix(host, ".internal")
 }
 
-// originals reads the files of the documents in a library, and draws their pages.
+// originals reads the files that documents were read from, and draws their pages.
 type originals struct {
 	lib    *openedLibrary
-	data   string // data directory, which has the uploaded files
+	data   string // the data directory with the uploaded files
 	shared bool   // other servers may have the files of folders
 }
 
@@ -483,14 +482,14 @@ func (o *originals) Original(ctx context.Context, doc *ingest.Document) ([]byte,
 	return data, err
 }
 
-// storedFile returns the file of a document in a store that has uploaded files.
+// storedFile returns a document's file from a store that keeps uploaded files.
 func (o *originals) storedFile(ctx context.Context, doc *ingest.Document) ([]byte, error) {
 	id, err := o.find(ctx, doc)
 	if err != nil {
 		return nil, err
 	}
 	var first error
-	for _, received := range []bool{false, true} { // of an unfinished upload, some documents are from the received file
+	for _, received := range []bool{false, true} { // documents of an unfinished upload may be from the received file
 		data, err := o.lib.State.Originals().Read(ctx, id, received)
 		if err == nil {
 			data, err = o.lib.reader.Original(ctx, ingest.OneFile(strings.TrimPrefix(id, doc.Root+"/"), data), doc)
@@ -502,8 +501,8 @@ func (o *originals) storedFile(ctx context.Context, doc *ingest.Document) ([]byt
 	return nil, first
 }
 
-// find returns the id under which the store has the file of a document, or the file that
-// it is packed in.
+// find returns the id under which the store has a document's file, or the archive that contains
+// it.
 func (o *originals) find(ctx context.Context, doc *ingest.Document) (id string, err error) {
 	files := o.lib.State.Originals()
 	if files == nil {
@@ -516,8 +515,7 @@ func (o *originals) find(ctx context.Context, doc *ingest.Document) (id string, 
 	return files.Find(ctx, ids...)
 }
 
-// IsLocal reports whether this server has the file of a document, or the file
-// that it is packed in.
+// IsLocal reports whether this server has a document's file, or the archive that contains it.
 func (o *originals) IsLocal(ctx context.Context, doc *ingest.Document) bool {
 	if !o.shared {
 		return true

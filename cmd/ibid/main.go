@@ -18,15 +18,14 @@ import (
 )
 
 func main() {
-	// A reader of a dangerous format is this binary again, under limits.
+	// Dangerous formats are read by another process of this binary, under limits.
 	if code, child := site.RunChild(os.Getenv, os.Stdin, os.Stdout, os.Stderr); child {
 		os.Exit(code)
 	}
 	os.Exit(realMain(os.Args[1:]))
 }
 
-// realMain runs the command line in this process's surroundings and gives the
-// exit code.
+// realMain runs the command line and returns the exit code.
 func realMain(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -39,7 +38,7 @@ func realMain(args []string) int {
 
 // The exit codes.
 const (
-	exitDone    = 0 // done; a refusal to answer too
+	exitDone    = 0 // done, or no answer found
 	exitFailed  = 1
 	exitUsage   = 2 // wrong use
 	exitPartial = 3 // some documents failed
@@ -48,7 +47,7 @@ const (
 
 type exitError struct {
 	code int
-	err  error // nil when everything was said already
+	err  error // nil if everything was printed already
 }
 
 func (e *exitError) Error() string {
@@ -60,12 +59,12 @@ func (e *exitError) Error() string {
 
 func (e *exitError) Unwrap() error { return e.err }
 
-// usageError is wrong use of the command line: exit code 2.
+// usageError returns an error for wrong usage, with exit code 2.
 func usageError(format string, args ...any) error {
 	return &exitError{code: exitUsage, err: fmt.Errorf(format, args...)}
 }
 
-// exitCode says what went wrong, if anything did, and gives the exit code.
+// exitCode prints what went wrong, if anything, and returns the exit code.
 func exitCode(err error, stderr io.Writer) int {
 	if err == nil {
 		return exitDone
@@ -87,8 +86,8 @@ func exitCode(err error, stderr io.Writer) int {
 	return code
 }
 
-// version names this build as the go command does: by the tag of a release, or by
-// the time and the revision.
+// version returns the version of this build as the go command names it: the tag of a release,
+// or the time and revision.
 func version() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
 		return "ibid " + info.Main.Version
@@ -96,7 +95,7 @@ func version() string {
 	return "ibid development"
 }
 
-// buildInfo names the release of Go, the system and the build tags.
+// buildInfo returns the version of Go, the system and the build tags.
 func buildInfo() string {
 	v := fmt.Sprintf("%s, %s %s/%s", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	if info, ok := debug.ReadBuildInfo(); ok {

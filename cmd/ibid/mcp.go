@@ -39,7 +39,7 @@ func (c *mcpCmd) Run(ctx context.Context, s surroundings) (err error) {
 	}, c.Collection, io.NopCloser(s.stdin), unclosed{s.stdout})
 }
 
-// unclosed is a writer without a Close that does anything.
+// unclosed is a writer whose Close does nothing.
 type unclosed struct{ io.Writer }
 
 func (unclosed) Close() error { return nil }

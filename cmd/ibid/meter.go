@@ -12,11 +12,11 @@ import (
 	"golang.org/x/term"
 )
 
-// A meter shows the progress of a long task in the last line of a terminal, and otherwise
-// only its speed at the end. Its methods are safe for concurrent use.
+// A meter shows the progress of a long task in the last line of a terminal. Otherwise it prints
+// only the speed at the end. Its methods are safe for concurrent use.
 type meter struct {
 	out     io.Writer
-	columns int    // of the terminal; 0 without one, and after the end
+	columns int    // of the terminal; 0 if out is no terminal, and after the end
 	what    string // plural: "documents"
 	start   time.Time
 
@@ -25,14 +25,14 @@ type meter struct {
 	drawn       time.Time
 }
 
-// newMeter starts to show progress. A total of 0 is not known yet.
+// newMeter starts to show progress. A total of 0 means unknown.
 func newMeter(out io.Writer, what string, total int) *meter {
 	m := &meter{out: out, columns: terminalWidth(out), what: what, total: total, start: time.Now()}
 	m.draw("reading " + what)
 	return m
 }
 
-// draw writes a line over the meter's last one.
+// draw overwrites the meter's line.
 func (m *meter) draw(line string) {
 	if n := m.columns - 1; n > 0 {
 		fmt.Fprintf(m.out, "\r%-*.*s\r", n, n, line)
@@ -54,7 +54,7 @@ func (m *meter) rate(took time.Duration) string {
 	return fmt.Sprintf("%.0f/s", float64(m.done)/max(took.Seconds(), 1e-9))
 }
 
-// Write prints a line in place of the meter's, which the next update draws below it.
+// Write prints a line above the meter's.
 func (m *meter) Write(line []byte) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -63,7 +63,7 @@ func (m *meter) Write(line []byte) (int, error) {
 	return m.out.Write(line)
 }
 
-// clear removes the line. The meter only passes lines on afterwards.
+// clear removes the meter's line. Later lines are passed on unchanged.
 func (m *meter) clear() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -71,7 +71,7 @@ func (m *meter) clear() {
 	m.columns = 0
 }
 
-// end removes the line, and prints the speed if everything was done.
+// end removes the line, and prints the speed if the task is complete.
 func (m *meter) end() {
 	m.clear()
 	if m.done == m.total && m.total > 0 {
@@ -87,12 +87,11 @@ func shortDuration(d time.Duration) string {
 	return d.Round(100 * time.Millisecond).String()
 }
 
-// Results go to stdout, everything about the run to stderr. Nothing that a
-// document or a model wrote reaches a terminal with control characters in it.
+// Results go to stdout, messages to stderr. Text of documents and models never reaches a
+// terminal with control characters.
 
-// printable takes the characters out of s that could command a terminal:
-// controls but tab and line feed, and the invisible formatting characters that
-// can reorder or hide text.
+// printable removes characters that can control a terminal: control characters except tab and
+// line feed, and invisible formatting characters that can reorder or hide text.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -110,8 +109,8 @@ func isTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// terminalWidth is the number of columns of the terminal that w is; 0 when it
-// is none, or does not know its size.
+// terminalWidth returns the number of columns of the terminal w, or 0 if w is no terminal or
+// the number is unknown.
 func terminalWidth(w io.Writer) int {
 	if f, ok := w.(*os.File); ok {
 		if width, _, err := term.GetSize(int(f.Fd())); err == nil {

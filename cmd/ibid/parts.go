@@ -16,41 +16,41 @@ import (
 	"ibid/retrieve/embed/encoder"
 )
 
-// An optional part is something that the program can get: a file in the data directory,
-// made from files that have known digests.
+// An optional is a part that the program can install: a file in the data directory, made from
+// files with known digests.
 type optional struct {
 	name, title, licence, source string
 	purpose                      string // "draws the pages of PDF files"
-	languages                    int    // that it knows; 0 where that does not matter
+	languages                    int    // number of languages; 0 if irrelevant
 	pkg                          archive
-	patterns                     []string // files in the package, as [finder] has them
-	repository                   string   // the address of a folder that has them too; may be empty
-	files                        []string // their names there
+	patterns                     []string // files in the package, as for [finder]
+	repository                   string   // address of a folder with the same files; may be empty
+	files                        []string // names in that folder
 
-	file     string // that is made
+	file     string // name of the installed file
 	make     func(to io.Writer, found map[string]string) error
-	licences map[string]string // files in the package, with their names in the data directory
-	// findInstalled names the part that is found with a data directory. The error is
-	// [fs.ErrNotExist] without one, or says why it cannot be used.
+	licences map[string]string // names in the data directory, by name in the package
+	// findInstalled returns the part installed for a data directory. The error is
+	// [fs.ErrNotExist] if it is not installed, or says why it cannot be used.
 	findInstalled func(data string) (string, error)
-	// useless says why the part is of no use on this machine; empty if it is.
+	// useless is why the part is of no use on this machine, or "".
 	useless string
 }
 
 // An archive is a version of a package in a registry.
 type archive struct {
-	client        string // of the registry
+	client        string // of the registry, such as pip
 	name, version string
 	platform      string // for pip
 	bytes         int64
 }
 
-// partNames are the names of the parts in the order in which they are shown.
+// partNames are the names of the parts in display order.
 var partNames = [...]string{pdfiumPart, encoder.English, encoder.EnglishLarge, encoder.Multilingual}
 
 const pdfiumPart = "pdfium"
 
-// partOf returns the part of a name.
+// partOf returns the part with a name.
 func partOf(name string) (optional, error) {
 	if name == pdfiumPart {
 		return drawingPart(), nil
@@ -119,8 +119,8 @@ func drawingPart() optional {
 	return p
 }
 
-// install makes the part's file from a folder or an archive. It is made in the folder
-// scratch, checked, and copied into the data directory.
+// install makes the part's file from a folder or an archive in the folder scratch, checks it,
+// and copies it into the data directory.
 func (p optional) install(from, scratch, data string) error {
 	found := finder{patterns: p.patterns, scratch: scratch, left: maxDownload, found: make(map[string]string)}
 	for name := range p.licences {
@@ -140,7 +140,7 @@ func (p optional) install(from, scratch, data string) error {
 		err = p.write(filepath.Join(aside, p.file), found.found)
 	}
 	if err == nil {
-		_, err = p.findInstalled(aside) // it can be read again
+		_, err = p.findInstalled(aside) // check that the part can be read
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", from, err)
@@ -172,11 +172,10 @@ func (p optional) write(path string, found map[string]string) error {
 	return errors.Join(p.make(file, found), file.Close())
 }
 
-// clients download packages by name and version to a folder. They run no script of a
-// package.
+// clients download packages by name and version to a folder. They run no scripts of a package.
 var clients = map[string]struct {
-	programs []string // one of these
-	args     string   // for people too
+	programs []string // the first that is installed is used
+	args     string   // also shown to people
 	quiet    string
 }{
 	"npm": {[]string{"npm"}, "pack NAME@VERSION",
@@ -186,8 +185,8 @@ var clients = map[string]struct {
 	"mvn": {[]string{"mvn"}, "dependency:copy -Dartifact=NAME:VERSION -DoutputDirectory=FOLDER", "-q -B -Dstyle.color=never"},
 }
 
-// command is the command line of an installed client that downloads a package to a
-// folder, or nil.
+// command returns the command line of an installed client that downloads the package to a
+// folder, or nil if none is installed.
 func (a archive) command(folder string) []string {
 	c := clients[a.client]
 	for _, program := range c.programs {
@@ -208,7 +207,7 @@ func (a archive) args(line, folder string) []string {
 	return args
 }
 
-// String is how a package is named to people.
+// String describes the package to people.
 func (a archive) String() string {
 	return fmt.Sprintf("the package %s %s, %s", a.name, a.version, megabytes(a.bytes))
 }

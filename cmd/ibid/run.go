@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"reflect"
 	"strconv"
 	"strings"
 
@@ -23,8 +24,8 @@ import (
 	"ibid/ingest/site"
 )
 
-// cli is the whole command line. The default of a flag --foo-bar can be set by
-// the environment variable IBID_FOO_BAR; the flag wins.
+// cli is the whole command line. The environment variable IBID_FOO_BAR sets the default of the
+// flag --foo-bar.
 type cli struct {
 	Version kong.VersionFlag `help:"Print the version and exit."`
 
@@ -63,7 +64,7 @@ func (s surroundings) print(asJSON bool, v any, text string) error {
 	return err
 }
 
-// printMessage prints a message about the run.
+// printMessage prints a message on stderr.
 func (s surroundings) printMessage(format string, args ...any) {
 	fmt.Fprintf(s.stderr, "ibid: %s\n", printable(fmt.Sprintf(format, args...)))
 }
@@ -108,8 +109,8 @@ func parseError(err error) error {
 	return usageError("%w (see '%s --help')", err, command)
 }
 
-// longHelp has the help of flags that is too long for a tag, which names it. It is not
-// among the variables: kong looks for variables in each of them, for every flag.
+// longHelp has help that is too long for a flag's tag, which holds the key. It is not among
+// kong's variables, since kong would expand each of them for every flag.
 var longHelp = map[string]string{
 	"@auth": "Whether the server requires keys: auto,on,off. Auto requires them if other machines can reach it, " +
 		"by --addr or --public-url; 'ibid keys make' makes one.",
@@ -119,6 +120,7 @@ var longHelp = map[string]string{
 	"@auth_groups": "Header with the person's groups, separated by commas.",
 	"@unproved": "What to do with a sentence that its sources do not support, or that is off the question: drop,mark,off. " +
 		"Off shows sentences without proving them.",
+	"@cite_style":     "How citations are shown: text,markdown,footnote,html,empty. Empty shows none.",
 	"@webhook":        "Address to call when an answer ends, or the sync of a folder or site.",
 	"@webhook_secret": "File with the secret that signs the calls; default: $IBID_WEBHOOK_SECRET.",
 	"@parts": "What to get: pdfium, which draws the pages of PDF files; english, a model that orders passages better; " +
@@ -168,8 +170,8 @@ func newParser(c any, getenv func(string) string, options ...kong.Option) (*kong
 	)...)
 }
 
-// variableOf returns the environment variable with the default of a flag, or ""
-// if it has none.
+// variableOf returns the environment variable that sets a flag's default, or "" if there is no
+// such variable.
 func variableOf(name string, tag *kong.Tag) string {
 	switch {
 	case tag != nil && tag.Has("noenv"), name == "help", name == "version":
@@ -200,7 +202,9 @@ func helpWithVariable(value *kong.Value) string {
 		return help
 	}
 	help = strings.TrimSuffix(help, ".")
-	if value.Default != "" {
+	if value.Default != "" && value.Target.Kind() == reflect.String {
+		help += `; default "` + value.Default + `"`
+	} else if value.Default != "" {
 		help += "; default " + value.Default
 	}
 	if name := variableOf(value.Flag.Name, value.Tag); name != "" {
@@ -209,8 +213,8 @@ func helpWithVariable(value *kong.Value) string {
 	return help + "."
 }
 
-// defaultDataDir returns the default of --data: the folder in which the system
-// keeps a user's application data, or "" if there is none.
+// defaultDataDir returns the default of --data: the user's application data folder, or "" if
+// unknown.
 func defaultDataDir(getenv func(string) string) string {
 	home, err := os.UserHomeDir()
 	if err != nil && getenv("XDG_DATA_HOME") == "" && getenv("LOCALAPPDATA") == "" {

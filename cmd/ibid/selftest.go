@@ -18,20 +18,20 @@ import (
 	"ibid/retrieve"
 )
 
-// trialNote is the name of the note in the store with the result of the models' trial.
+// trialNote is the name of the stored note with the result of the models' trial.
 func trialNote(c modelConfig, e endpointConfig) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q", e.BaseURL, c.Model, c.GateModel, trial.Questions()))
 	return "self-test " + hex.EncodeToString(sum[:8])
 }
 
-// trialResult returns the result of the models' trial; false if there was none.
+// trialResult returns the result of the models' trial; false if they were not tried.
 func (l *openedLibrary) trialResult(ctx context.Context, c modelConfig, e endpointConfig) (r trial.Result, known bool, err error) {
 	known, err = readNote(ctx, l.State, trialNote(c, e), "the result of the model's self-test", &r)
 	return r, known, err
 }
 
-// writerModel returns the model that writes answers; empty if they are quoted, as they are
-// where the model did not pass its self-test.
+// writerModel returns the model that writes answers, or "" if answers are quoted, including
+// after the model failed its self-test.
 func (srv *server) writerModel(ctx context.Context) string {
 	if r, _ := srv.testResult(ctx); r.Trust().Distrust != "" {
 		return ""
@@ -39,8 +39,8 @@ func (srv *server) writerModel(ctx context.Context) string {
 	return srv.currentModels(ctx).model.Model
 }
 
-// testResult returns the result of the self-test of the model in use; false if one is still to
-// come.
+// testResult returns the result of the self-test of the model in use; false if it has not
+// ended.
 func (srv *server) testResult(ctx context.Context) (r trial.Result, known bool) {
 	m := srv.currentModels(ctx)
 	if m.model.Model == "" || m.model.NoSelfTest {
@@ -53,10 +53,10 @@ func (srv *server) testResult(ctx context.Context) (r trial.Result, known bool) 
 	return r, known || err != nil
 }
 
-// unmeasured says that a model has not been tried yet.
+// unmeasured describes a model that has not been tried yet.
 const unmeasured = "the model is believed until its self-test has ended, which begins after an answer"
 
-// selfTest says what /readyz tells about the self-test.
+// selfTest returns the state of the self-test for /readyz.
 func (srv *server) selfTest(ctx context.Context) string {
 	r, known := srv.testResult(ctx)
 	switch why := r.Trust().Distrust; {
@@ -68,11 +68,11 @@ func (srv *server) selfTest(ctx context.Context) string {
 	return ""
 }
 
-// storing is how long an answer may wait until the abilities of a server are stored.
+// storing is how long an answer may wait for storing a server's abilities.
 const storing = 2 * time.Second
 
-// servers yields the clients of an answerer and, for each, the name of the note in the
-// store with what its server can do.
+// servers yields the clients of an answerer, each with the name of the stored note about its
+// server's abilities.
 func (c modelConfig) servers(a *answer.Answerer, e endpointConfig) iter.Seq2[string, *openai.Client] {
 	return func(yield func(string, *openai.Client) bool) {
 		names := []string{c.Model, c.GateModel, c.RefineModel}
@@ -85,8 +85,8 @@ func (c modelConfig) servers(a *answer.Answerer, e endpointConfig) iter.Seq2[str
 	}
 }
 
-// rememberAbilities has the models of an answerer begin with what was found out about their
-// servers, and stores what is found out from now on.
+// rememberAbilities gives the models of an answerer the stored abilities of their servers, and
+// stores abilities detected later.
 func (l *openedLibrary) rememberAbilities(ctx context.Context, a *answer.Answerer, c modelConfig, e endpointConfig) error {
 	for note, client := range c.servers(a, e) {
 		var known openai.Abilities
@@ -104,7 +104,7 @@ func (l *openedLibrary) rememberAbilities(ctx context.Context, a *answer.Answere
 	return nil
 }
 
-// applyTrial makes an answerer trust its models as far as they were found to work.
+// applyTrial limits an answerer's trust in its models by the result of their trial.
 func (l *openedLibrary) applyTrial(ctx context.Context, a *answer.Answerer, c modelConfig, e endpointConfig) error {
 	if c.Model == "" || c.NoSelfTest {
 		return nil
@@ -116,31 +116,31 @@ func (l *openedLibrary) applyTrial(ctx context.Context, a *answer.Answerer, c mo
 	return err
 }
 
-// A selfTest tries the models of a server in the background, when a question has been
-// answered and none is being answered: once, or again after a later question if it broke
-// off, [mostTries] times.
+// A selfTest tries the models of a server in the background, after a question was answered and
+// while none is being answered. If it breaks off, it is repeated after a later question,
+// [mostTries] times in all.
 type selfTest struct {
 	models answer.Answerer
 	keep   func(context.Context, trial.Result) error
 	logger *slog.Logger
 
-	replaced atomic.Bool // other models are used
+	replaced atomic.Bool // other models are in use
 
 	mu     sync.Mutex
 	trust  answer.Trust
-	active int       // questions
-	ended  time.Time // the last one
-	broken error     // why the test is not finished, once it broke off
+	active int       // questions being answered
+	ended  time.Time // when the last question ended
+	broken error     // why the test broke off
 }
 
-// mostTries is how often a self-test that breaks off is begun.
+// mostTries is the largest number of attempts at a self-test.
 const mostTries = 3
 
-// quiet is how long no question may have been answered before a call of a self-test.
+// quiet is the idle time required before each call of a self-test.
 const quiet = 3 * time.Second
 
-// newSelfTest returns the self-test of models, which the answerer believes as far as it
-// has found them to work; nil if there is none to do.
+// newSelfTest returns the self-test of models, whose result sets the answerer's trust in them.
+// It returns nil if no test is needed.
 func (srv *server) newSelfTest(ctx context.Context, m *models) (*selfTest, error) {
 	if m.model.Model == "" || m.model.NoSelfTest {
 		return nil, nil
@@ -161,7 +161,7 @@ func (srv *server) newSelfTest(ctx context.Context, m *models) (*selfTest, error
 	return t, nil
 }
 
-// question returns how far the models are believed, as a question begins.
+// question returns the trust in the models at the start of a question.
 func (t *selfTest) question() (answer.Trust, func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -174,7 +174,7 @@ func (t *selfTest) question() (answer.Trust, func()) {
 	}
 }
 
-// turn waits until a question has been answered, and none is being answered.
+// turn waits until a question has been answered and none is being answered.
 func (t *selfTest) turn(ctx context.Context) error {
 	for {
 		t.mu.Lock()
@@ -197,7 +197,7 @@ func (t *selfTest) turn(ctx context.Context) error {
 	}
 }
 
-// brokenError is why the test is not finished; nil if it has not broken off.
+// brokenError returns why the test broke off, or nil.
 func (t *selfTest) brokenError() error {
 	if t == nil {
 		return nil
@@ -207,7 +207,7 @@ func (t *selfTest) brokenError() error {
 	return t.broken
 }
 
-// run tries the models, and keeps what it found.
+// run tries the models and stores the result.
 func (t *selfTest) run(ctx context.Context) {
 	r, err := trial.Run(ctx, &t.models, t.turn)
 	for try := 1; err != nil && ctx.Err() == nil && !t.replaced.Load(); try++ {
@@ -217,7 +217,7 @@ func (t *selfTest) run(ctx context.Context) {
 		}
 		t.logger.Warn("the model's self-test is not finished, since it broke off: "+next, "error", err)
 		t.mu.Lock()
-		t.ended, t.broken = time.Time{}, err // so that it waits for a question
+		t.ended, t.broken = time.Time{}, err // wait for another question
 		t.mu.Unlock()
 		if try == mostTries {
 			return

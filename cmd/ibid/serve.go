@@ -37,7 +37,7 @@ type serveCmd struct {
 	KeepDays   int      `help:"Days to keep answers and the links that share them; 0: keep none." default:"90" placeholder:"N" group:"Server"`
 	MaxAsks    int      `help:"Concurrent questions and searches; more are refused with 429." default:"512" placeholder:"N" group:"Server"`
 
-	// Drain is how long answers may run on after the signal to stop. Tests set it.
+	// Drain is how long answers may continue after the signal to stop. Tests set it.
 	Drain time.Duration `hidden:"" noenv:"" default:"6s"`
 	logConfig
 	authConfig
@@ -54,12 +54,12 @@ type serveCmd struct {
 	storeConfig
 }
 
-// endTime is how long a server that stops waits for the next of its answers to report
-// that it was cut off: on a starved machine all of them take longer.
+// endTime is how long a stopping server waits for the next of its answers to report that it was
+// cut off. On a slow machine, all of them together take longer.
 const endTime = 3 * time.Second
 
-// Run listens at once, syncs the folders in the background, and answers from
-// the stored documents.
+// Run listens at once, syncs the folders in the background, and answers from the stored
+// documents.
 func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err := c.check(); err != nil {
 		return err
@@ -87,7 +87,7 @@ func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err != nil {
 		return err
 	}
-	defer listener.Close() // closed by the server, unless it does not get that far
+	defer listener.Close() // the server closes it, except after an early error
 	if _, err := fmt.Fprintf(s.stdout, "listening on http://%s\n", listener.Addr()); err != nil {
 		return err
 	}
@@ -124,15 +124,15 @@ type server struct {
 	paths   []string // of the folders, absolute
 	logger  *slog.Logger
 	metrics *web.Metrics
-	hook    *webhook // nil: nothing is called
+	hook    *webhook // nil sends nothing
 
 	surroundings
 	lib         *openedLibrary
 	search      web.CountingSearcher
 	modelsInUse atomic.Pointer[models]
 	changing    sync.Mutex   // held while the models in use are replaced
-	looked      atomic.Int64 // for changed settings, in Unix nanoseconds
-	// background runs a function until the server stops; nil until it serves.
+	looked      atomic.Int64 // when settings were last checked for changes, in Unix nanoseconds
+	// background runs a function until the server stops; nil until the server serves.
 	background func(func(context.Context))
 	keys       retrieve.Keyring // nil if none are required
 	uploads    *ingest.Root     // of uploads into the server's collection; nil if there are none
@@ -187,7 +187,7 @@ func (srv *server) close() error {
 	return err
 }
 
-// requestWait is how long a request waits for a database that is unreachable.
+// requestWait is how long a request waits for an unreachable database.
 const requestWait = 10 * time.Second
 
 // uploadsRoot returns the root of the uploads into the server's collection, or nil if
@@ -200,7 +200,7 @@ func (srv *server) uploadsRoot(ctx context.Context) (*ingest.Root, error) {
 		return nil, usageError("there is no home folder for uploads: name a folder with --data, or use --uploads off")
 	}
 	root, err := srv.lib.AddRoot(ctx, "", srv.Collection)
-	if errors.Is(err, syscall.ENOSPC) { // each upload is refused for that reason
+	if errors.Is(err, syscall.ENOSPC) { // each upload is refused with this reason
 		root, err = ingest.Root{Name: retrieve.Uploads, Collection: srv.Collection}, nil
 	}
 	if errors.Is(err, retrieve.ErrReadOnly) && srv.Uploads == "auto" {
@@ -212,8 +212,8 @@ func (srv *server) uploadsRoot(ctx context.Context) (*ingest.Root, error) {
 	return &root, nil
 }
 
-// searcher is the index, with one search at a time for each core, or at least two.
-// Searches that mostly wait for another server have no limit.
+// searcher returns the index, limited to one search at a time per core, but at least two.
+// Searches that mostly wait for another server are not limited.
 func (srv *server) searcher() web.CountingSearcher {
 	if srv.EmbedModel != "" || srv.RerankModel != "" {
 		return srv.lib.Index
@@ -259,9 +259,9 @@ func (srv *server) handler() (http.Handler, error) {
 	return handler, nil
 }
 
-// serve answers requests until ctx is done, and then lets answers end.
+// serve answers requests until ctx is done, then lets running answers end.
 func (srv *server) serve(ctx context.Context, handler http.Handler, listener net.Listener) (err error) {
-	// The first of the parts to fail, or a signal, stops the others.
+	// The first part to fail, or a signal, stops all parts.
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	var background sync.WaitGroup
@@ -278,7 +278,7 @@ func (srv *server) serve(ctx context.Context, handler http.Handler, listener net
 	if srv.hook != nil {
 		background.Go(func() { srv.hook.run(ctx) })
 	}
-	srv.progress.onEnd = func(root string, all tally, err error) { // without files there is no root yet
+	srv.progress.onEnd = func(root string, all tally, err error) { // without files the root does not exist yet
 		state := "done"
 		if err != nil {
 			state = "failed"
@@ -306,7 +306,7 @@ func (srv *server) serve(ctx context.Context, handler http.Handler, listener net
 	return nil
 }
 
-// startBackground starts the work that goes on while requests are answered at addr.
+// startBackground starts the background work of a server at addr.
 func (srv *server) startBackground(addr string) {
 	sites := slices.DeleteFunc(slices.Clone(srv.paths), func(path string) bool { return !ingest.IsAddress(path) })
 	folders := srv.folders(srv.lib, slices.DeleteFunc(slices.Clone(srv.paths), ingest.IsAddress), srv.crawlConfig, srv.Watch)
@@ -335,7 +335,7 @@ func (srv *server) startBackground(addr string) {
 	}
 }
 
-// drain lets requests and runs end, and cuts off those that take too long.
+// drain lets requests and runs end, and cuts them off after a time limit.
 func (srv *server) drain(ctx context.Context, server *web.HTTPServer, cut func()) {
 	srv.logger.Info("stopping", "drain_ms", srv.Drain.Milliseconds())
 	ctx = context.WithoutCancel(ctx)
@@ -344,7 +344,7 @@ func (srv *server) drain(ctx context.Context, server *web.HTTPServer, cut func()
 	var runs sync.WaitGroup
 	runs.Go(func() { srv.answers.Shutdown(limit) })
 	if server.Shutdown(limit) != nil {
-		runs.Wait() // so their followers have all that they write
+		runs.Wait() // so that their followers get all events
 		cut()
 		if err := server.End(endTime); err != nil {
 			srv.logger.Warn("some clients did not read the end of their replies", "error", err)
@@ -364,14 +364,14 @@ func (srv *server) logContents(ctx context.Context) error {
 	return nil
 }
 
-// requiredKeys returns the keys that clients of the server need, or nil if they
-// need none. A server that other machines can reach must have a key.
+// requiredKeys returns the keys that clients need, or nil if they need none. A server that
+// other machines can reach must have a key.
 func (c *serveCmd) requiredKeys(ctx context.Context, keyring retrieve.Keyring) (retrieve.Keyring, error) {
 	if c.NoAuth || c.Auth == "off" || c.Auth == "auto" && !c.isReachable() && c.AuthHeader == "" {
 		return nil, nil
 	}
 	if c.AuthHeader != "" {
-		return keyring, nil // people need none
+		return keyring, nil // people sign in instead
 	}
 	ring, err := keyring.Ring(ctx)
 	if err != nil {
@@ -395,8 +395,7 @@ func (c *serveCmd) requiredKeys(ctx context.Context, keyring retrieve.Keyring) (
 		"who reaches the server may read every document", where, next)
 }
 
-// isReachable reports whether other machines can reach the server: by its address,
-// or through a proxy.
+// isReachable reports whether other machines can reach the server, directly or through a proxy.
 func (c *serveCmd) isReachable() bool {
 	if !c.isLocal() {
 		return true
@@ -405,7 +404,7 @@ func (c *serveCmd) isReachable() bool {
 	return c.PublicURL != "" && (err != nil || !isLoopback(u.Hostname()))
 }
 
-// isLocal reports whether only this machine can reach the address itself.
+// isLocal reports whether only this machine can reach the address directly.
 func (c *serveCmd) isLocal() bool {
 	host, _, err := net.SplitHostPort(c.Addr)
 	return err == nil && isLoopback(host)

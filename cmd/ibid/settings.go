@@ -18,24 +18,22 @@ import (
 	"ibid/web"
 )
 
-// settingsNote is the name of the note in the store with the settings that people
-// chose on the page.
+// settingsNote is the name of the stored note with the settings chosen on the page.
 const settingsNote = "chosen settings"
 
-// A chosen has the choices that people made on the page, as they are stored. The key of the endpoint
-// is not part of it.
+// A chosen has the settings chosen on the page as stored, without the endpoint's key.
 type chosen struct {
 	web.Choices
 	Changed time.Time `json:"changed"` // lets other processes notice a new key
 }
 
-// readChosen returns the choices that people made on the page.
+// readChosen returns the settings chosen on the page.
 func readChosen(ctx context.Context, store *state.Store) (c chosen, err error) {
 	_, err = readNote(ctx, store, settingsNote, "the settings chosen on the page", &c)
 	return c, err
 }
 
-// readNote reads what [storeNote] stored, and reports whether there is something.
+// readNote reads a note stored by [storeNote] and reports whether it exists.
 func readNote(ctx context.Context, store *state.Store, name, what string, to any) (known bool, err error) {
 	note, err := store.Note(ctx, name)
 	if known = err == nil && note != ""; known {
@@ -56,13 +54,13 @@ func storeNote(ctx context.Context, store *state.Store, name string, v any) erro
 	return store.SetNote(ctx, name, string(note))
 }
 
-// A given has the names of the flags that are on the command line, or whose variables
-// are set. They overrule the choices made on the page.
+// A given has the names of the flags set on the command line or by variables. They override the
+// settings chosen on the page.
 type given map[string]bool
 
-// fixedSettings returns the settings that cannot be chosen on the page, by their JSON names, each
-// with the flag that fixes it. An endpoint and its model are chosen together: a model's
-// flag fixes both.
+// fixedSettings returns the settings that cannot be chosen on the page, by JSON name, each with
+// the flag that fixes it. An endpoint and its model are chosen together, so a flag for the
+// model fixes both.
 func (g given) fixedSettings() map[string]string {
 	fixed := map[string]string{}
 	for setting, flag := range map[string]string{"base_url": "base-url", "model": "model", "confidence": "confidence",
@@ -77,9 +75,9 @@ func (g given) fixedSettings() map[string]string {
 	return fixed
 }
 
-// choose returns the settings of a command after the choices made on the page: flags and
-// variables come first, then the choices, then the defaults. The keys of
-// endpoints chosen on the page are in the data directory.
+// choose returns a command's settings combined with those chosen on the page: flags and
+// variables come first, then the page, then defaults. The data directory has the keys of
+// endpoints chosen on the page.
 func (s surroundings) choose(c web.Choices, data string, m modelConfig, e endpointConfig) (modelConfig, endpointConfig) {
 	fixed := s.given.fixedSettings()
 	e.BaseURL = strings.TrimRight(e.BaseURL, "/")
@@ -89,7 +87,7 @@ func (s surroundings) choose(c web.Choices, data string, m modelConfig, e endpoi
 	if e.APIKeyFile == "" && (e.NoVariable || s.getenv("OPENAI_API_KEY") == "") {
 		e.APIKeyFile = storedKey(data, e.BaseURL)
 	}
-	if fixed["model"] == "" && c.BaseURL == e.BaseURL { // it was chosen for this endpoint
+	if fixed["model"] == "" && c.BaseURL == e.BaseURL { // the model was chosen for this endpoint
 		m.Model = c.Model
 	}
 	if fixed["confidence"] == "" && c.Confidence != nil {
@@ -104,7 +102,7 @@ func (s surroundings) choose(c web.Choices, data string, m modelConfig, e endpoi
 	return m, e
 }
 
-// chooseFrom is choose with the stored choices.
+// chooseFrom is choose with the settings in the store.
 func (s surroundings) chooseFrom(ctx context.Context, store *state.Store, data string, m modelConfig, e endpointConfig) (
 	modelConfig, endpointConfig, error) {
 	c, err := readChosen(ctx, store)
@@ -114,7 +112,7 @@ func (s surroundings) chooseFrom(ctx context.Context, store *state.Store, data s
 	return m, e, err
 }
 
-// styleRules returns instructions to the model on the form of its answers.
+// styleRules returns instructions to the model about the form of its answers.
 func (c modelConfig) styleRules() string {
 	wishes := map[string]string{
 		"brief":    "Be brief: one to three sentences.",
@@ -127,15 +125,15 @@ func (c modelConfig) styleRules() string {
 	return strings.TrimSpace(wishes)
 }
 
-// The key of an endpoint that was chosen on the page is in a file of its own, whose
-// name comes from the endpoint: there is no way to send it to another one.
+// The key of an endpoint chosen on the page is in a separate file, named by the endpoint, so it
+// cannot be sent to another endpoint.
 
 func keyFile(data, baseURL string) string {
 	sum := sha256.Sum256([]byte(baseURL))
 	return filepath.Join(data, "model-key-"+hex.EncodeToString(sum[:8]))
 }
 
-// storedKey returns the file with the key of an endpoint; empty if there is none.
+// storedKey returns the file with the key of an endpoint, or "" if no key is stored.
 func storedKey(data, baseURL string) string {
 	file := keyFile(data, baseURL)
 	if info, err := os.Lstat(file); data == "" || err != nil || !info.Mode().IsRegular() {
@@ -144,8 +142,8 @@ func storedKey(data, baseURL string) string {
 	return file
 }
 
-// storeKey stores the key of an endpoint in a file that only its owner may read; an empty
-// one removes the file.
+// storeKey stores the key of an endpoint in a file that only its owner may read. An empty key
+// removes the file.
 func storeKey(data, baseURL, key string) (err error) {
 	if data == "" {
 		return errors.New("storing the key: there is no data directory: name one with --data")

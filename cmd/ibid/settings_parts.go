@@ -14,14 +14,14 @@ import (
 	"ibid/web"
 )
 
-// A partsPanel gets optional parts while a server runs, one at a time: those that
-// 'ibid setup' knows, whose weights have known digests.
+// A partsPanel installs optional parts while a server runs, one at a time. They are the parts
+// of 'ibid setup', whose weights have known digests.
 type partsPanel struct {
 	srv *server
 
 	mu      sync.Mutex
-	getting string // name of the part
-	folder  string // that it is downloaded to
+	getting string // name of the part being installed
+	folder  string // download folder
 	failed  map[string]string
 }
 
@@ -32,7 +32,7 @@ func (p *partsPanel) list() []web.Part {
 	for _, name := range partNames {
 		known, err := partOf(name)
 		if err != nil {
-			continue // all names are of parts
+			continue // all names are known
 		}
 		part := web.Part{Name: name, Model: known.title, Licence: known.licence, Languages: known.languages, Bytes: known.pkg.bytes,
 			State: "missing", Detail: p.failed[name]}
@@ -54,7 +54,7 @@ func (p *partsPanel) list() []web.Part {
 	return parts
 }
 
-// isUsed reports whether the server uses a part now.
+// isUsed reports whether the server is using a part.
 func (p *partsPanel) isUsed(known optional) bool {
 	if known.name == pdfiumPart {
 		from, _ := p.srv.lib.reader.PDFium()
@@ -64,14 +64,13 @@ func (p *partsPanel) isUsed(known optional) bool {
 	return open && m.Name == known.title
 }
 
-// isReady reports whether a part is there, while another is used.
+// isReady reports whether a part is installed.
 func isReady(data string, known optional) bool {
 	_, err := known.findInstalled(data) // errors are logged when parts are opened
 	return err == nil
 }
 
-// treeBytes returns the size of the files in a folder and those below it, as far as they
-// can be read.
+// treeBytes returns the size of all readable files below a folder.
 func treeBytes(folder string) (bytes int64) {
 	_ = filepath.WalkDir(folder, func(_ string, e fs.DirEntry, err error) error {
 		if err == nil && e.Type().IsRegular() {
@@ -84,7 +83,7 @@ func treeBytes(folder string) (bytes int64) {
 	return bytes
 }
 
-// begin begins to get a part.
+// begin starts to install a part.
 func (p *partsPanel) begin(name string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -131,7 +130,7 @@ func (p *partsPanel) install(ctx context.Context, known optional) {
 	}
 }
 
-// lastLine is an error with the last line that a package client wrote.
+// lastLine returns an error with the last line of a package client's output.
 func lastLine(said string, err error) string {
 	lines := strings.Split(strings.TrimSpace(said), "\n")
 	if last := lines[len(lines)-1]; last != "" {

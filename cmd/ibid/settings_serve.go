@@ -18,7 +18,7 @@ import (
 	"ibid/web"
 )
 
-// models are those that a server answers with. They are replaced when the settings change.
+// models are the models of a server. They are replaced when the settings change.
 type models struct {
 	chosen   chosen
 	model    modelConfig
@@ -28,10 +28,10 @@ type models struct {
 	test     *selfTest     // nil if there is nothing to test
 }
 
-// settingsFresh is how soon a server notices settings that another process changed.
+// settingsFresh is how soon a server notices settings changed by another process.
 const settingsFresh = 2 * time.Second
 
-// useModels makes the models that were chosen, and answers with them from now on.
+// useModels creates the chosen models and uses them from now on.
 func (srv *server) useModels(ctx context.Context, c chosen) error {
 	m := &models{chosen: c}
 	m.model, m.endpoint = srv.chooseModels(c)
@@ -61,8 +61,8 @@ func (srv *server) useModels(ctx context.Context, c chosen) error {
 	return nil
 }
 
-// chooseModels is [surroundings.choose] for a server: without a model, what the flags say of
-// one waits until it is chosen on the page.
+// chooseModels is [surroundings.choose] for a server: flags about a model have no effect until
+// a model is set.
 func (srv *server) chooseModels(c chosen) (modelConfig, endpointConfig) {
 	m, e := srv.choose(c.Choices, srv.Data, srv.modelConfig, srv.endpointConfig)
 	if m.Model == "" && srv.allowsSettings() {
@@ -74,7 +74,7 @@ func (srv *server) chooseModels(c chosen) (modelConfig, endpointConfig) {
 	return m, e
 }
 
-// startSelfTest has the models tried in the background, unless that was done before.
+// startSelfTest starts the self-test of the models in the background, unless it is done.
 func (srv *server) startSelfTest() {
 	m := srv.modelsInUse.Load()
 	if m.test != nil && srv.background != nil {
@@ -82,8 +82,8 @@ func (srv *server) startSelfTest() {
 	}
 }
 
-// currentModels returns the models in use, with the settings that another process may have
-// changed meanwhile.
+// currentModels returns the models in use, after checking for settings changed by another
+// process.
 func (srv *server) currentModels(ctx context.Context) *models {
 	if time.Since(time.Unix(0, srv.looked.Load())) > settingsFresh && srv.changing.TryLock() {
 		defer srv.changing.Unlock()
@@ -114,10 +114,10 @@ func (srv *server) Summarize(ctx context.Context, s answer.Summary) iter.Seq2[an
 // An upstream is the model that a server uses, for clients that use it without documents.
 type upstream struct{ srv *server }
 
-// Model is the name of the model in use; empty for none.
+// Model returns the name of the model in use, or "".
 func (u upstream) Model() string { return u.srv.modelsInUse.Load().model.Model }
 
-// Chat passes a chat request on to the model in use.
+// Chat forwards a chat request to the model in use.
 func (u upstream) Chat(ctx context.Context, body []byte) (*openai.Relayed, error) {
 	m := u.srv.currentModels(ctx)
 	if m.relay == nil {
@@ -126,15 +126,15 @@ func (u upstream) Chat(ctx context.Context, body []byte) (*openai.Relayed, error
 	return m.relay.Chat(ctx, body)
 }
 
-// A settingsPanel has the settings on the page of a server.
+// A settingsPanel serves the settings on a server's page.
 type settingsPanel struct {
 	*server
 	parts *partsPanel
 
-	readers sync.Map // what 'ibid doctor' finds on the readers of files, by the state of PDFium
+	readers sync.Map // findings of 'ibid doctor' about the readers of files, by state of PDFium
 }
 
-// checkReaders has 'ibid doctor' check the readers of files, once for each state of PDFium.
+// checkReaders checks the readers of files as 'ibid doctor' does, once per state of PDFium.
 func (p *settingsPanel) checkReaders() []web.Finding {
 	from, trouble := p.lib.reader.PDFium()
 	state := [2]string{from, trouble}
@@ -147,8 +147,8 @@ func (p *settingsPanel) checkReaders() []web.Finding {
 	return found.([]web.Finding)
 }
 
-// allowsSettings reports whether the page has settings: for keys with the scope, and
-// where only this machine reaches the server.
+// allowsSettings reports whether the page has settings: if keys are required, or only this
+// machine can reach the server.
 func (srv *server) allowsSettings() bool {
 	return srv.keys != nil || srv.isLocal() && srv.PublicURL == "" && len(srv.AllowHost) == 0
 }
@@ -160,7 +160,7 @@ func (p *settingsPanel) Current(ctx context.Context) web.Choices {
 		Language: m.model.AnswerLanguage, Style: m.model.AnswerStyle}
 }
 
-// Show returns the settings in use, and the choices.
+// Show returns the settings in use and the possible values.
 func (p *settingsPanel) Show(ctx context.Context) (web.ShownSettings, error) {
 	m := p.currentModels(ctx)
 	shown := web.ShownSettings{Choices: p.Current(ctx), Fixed: p.given.fixedSettings(), Key: "none", Parts: p.parts.list(),
@@ -186,7 +186,7 @@ func (p *settingsPanel) Show(ctx context.Context) (web.ShownSettings, error) {
 	return shown, err
 }
 
-// Change stores choices and uses them from now on.
+// Change stores settings and uses them from now on.
 func (p *settingsPanel) Change(ctx context.Context, next web.Choices, key *string) error {
 	p.changing.Lock()
 	defer p.changing.Unlock()
@@ -220,8 +220,8 @@ func (p *settingsPanel) Change(ctx context.Context, next web.Choices, key *strin
 	return nil
 }
 
-// change returns the choices to store after a change: only those that differ from the
-// settings in use.
+// change returns the settings to store after a change: only those that differ from the settings
+// in use.
 func (p *settingsPanel) change(before *models, next web.Choices) (c chosen, err error) {
 	c = before.chosen
 	c.Changed = time.Now()
@@ -248,7 +248,7 @@ func (p *settingsPanel) change(before *models, next web.Choices) (c chosen, err 
 	return c, nil
 }
 
-// check returns a problem unless models can be made of choices.
+// check returns a problem unless models can be created from the settings.
 func (p *settingsPanel) check(c chosen) error {
 	m, e := p.chooseModels(c)
 	e.APIKeyFile = ""
@@ -268,7 +268,7 @@ func (p *settingsPanel) Test(ctx context.Context, next web.Choices, key *string)
 	d.modelConfig, d.endpointConfig = p.chooseModels(c)
 	d.NoSelfTest = true
 	getenv := p.getenv
-	if key != nil { // for this endpoint, and not stored
+	if key != nil { // the key is for this endpoint, and not stored
 		d.APIKeyFile, d.NoVariable = "", false
 		getenv = func(name string) string {
 			if name == "OPENAI_API_KEY" {
@@ -287,7 +287,7 @@ func (p *settingsPanel) Test(ctx context.Context, next web.Choices, key *string)
 	return up.findings, nil
 }
 
-// pageWords are the page's own words for what only a command line has.
+// pageWords replaces words about a command line by words about the page.
 var pageWords = strings.NewReplacer(
 	"correct --base-url", "correct the endpoint",
 	"--base-url ", "the endpoint ", ", --model ", ", the model ",
@@ -295,17 +295,17 @@ var pageWords = strings.NewReplacer(
 	"select another --model, or believe it with --no-self-test", "choose another model",
 	"check --api-key-file", "check the file of the key")
 
-// pageFinding is a finding of 'ibid doctor' in the page's words.
+// pageFinding returns a finding of 'ibid doctor' in words about the page.
 func pageFinding(f web.Finding) web.Finding {
 	f.Detail, f.Next = pageWords.Replace(f.Detail), pageWords.Replace(f.Next)
 	return f
 }
 
-// GetPart begins to get an optional part.
+// GetPart starts to install an optional part.
 func (p *settingsPanel) GetPart(_ context.Context, part string) error { return p.parts.begin(part) }
 
-// newSettings returns the settings of the page, and the code that an endpoint on another
-// machine needs, which it prints; nil if the page has none.
+// newSettings returns the settings of the page, and the code that it prints and that endpoints
+// on other machines require. It returns nil if the page has no settings.
 func (srv *server) newSettings() (web.Settings, string) {
 	if !srv.allowsSettings() {
 		return nil, ""

@@ -32,7 +32,7 @@ type setupCmd struct {
 	answers *bufio.Reader
 }
 
-// Run gets the parts that are missing.
+// Run installs missing parts.
 func (c *setupCmd) Run(ctx context.Context, s surroundings) error {
 	if c.Data == "" {
 		return errNoData()
@@ -68,14 +68,13 @@ func (c *setupCmd) Run(ctx context.Context, s surroundings) error {
 	return failed
 }
 
-// A partSource is how the files of a part are got.
+// A partSource is a way to get the files of a part.
 type partSource struct {
-	place string                                         // that they are from
-	get   func(ctx context.Context, folder string) error // nil if they are there
+	place string                                         // description, for people
+	get   func(ctx context.Context, folder string) error // nil if the files are local
 }
 
-// findSource returns how the files of a part are got: from --from, as a package, or from a
-// repository.
+// findSource returns the source of a part's files: --from, a package or a repository.
 func (c *setupCmd) findSource(p optional, s surroundings) (partSource, error) {
 	client := clients[p.pkg.client]
 	switch {
@@ -99,8 +98,8 @@ func (c *setupCmd) findSource(p optional, s surroundings) (partSource, error) {
 		"or of its files, or its address", p.pkg.client, p.pkg)
 }
 
-// downloadSource is how files are got from an address: that of one file or, with a "/" at its
-// end, of the folder with a part's files.
+// downloadSource returns a source at an address: of one file or, if it ends in "/", of a folder
+// with a part's files.
 func (c *setupCmd) downloadSource(p optional, address string, s surroundings) (partSource, error) {
 	u, err := fetchable(address)
 	if err != nil {
@@ -174,13 +173,13 @@ func (c *setupCmd) install(ctx context.Context, p optional, s surroundings) erro
 	return nil
 }
 
-// download has a package client download a package to a folder.
+// download runs a package client that downloads a package to a folder.
 func download(ctx context.Context, line []string, folder string, s surroundings) error {
 	command := exec.CommandContext(ctx, line[0], line[1:]...)
 	command.Dir = folder
-	command.Env = append(os.Environ(), "TMPDIR="+folder) // so that the progress is seen
+	command.Env = append(os.Environ(), "TMPDIR="+folder) // so that progress can be measured
 	command.Stdout, command.Stderr = s.stderr, s.stderr
-	command.WaitDelay = 5 * time.Second // for programs that it has started
+	command.WaitDelay = 5 * time.Second // for programs that the client started
 	if err := command.Run(); err != nil {
 		return fmt.Errorf("%s could not download the package (%w): check the network and the proxy, or give --from a copy of it", line[0], err)
 	}
@@ -189,15 +188,15 @@ func download(ctx context.Context, line []string, folder string, s surroundings)
 
 func (c *setupCmd) confirm(s surroundings) bool {
 	fmt.Fprint(s.stdout, "Download it? [y/N] ")
-	line, _ := c.answers.ReadString('\n') // no answer is no
+	line, _ := c.answers.ReadString('\n') // end of input means no
 	line = strings.ToLower(strings.TrimSpace(line))
 	return line == "y" || line == "yes"
 }
 
-// openPart opens a part in the data directory, or one that was installed with the
-// program: next to it, as in the archive of a release, or in ../share/ibid. The first
-// that can be opened is used, and if another was passed over, it is returned with an
-// error that says so. The error is [fs.ErrNotExist] if none of these folders has it.
+// openPart opens a part in the data directory, or one installed with the program: next to it,
+// as in a release archive, or in ../share/ibid. It uses the first that can be opened. If it
+// skipped one that cannot be opened, it also returns an error about it. The error is
+// [fs.ErrNotExist] if no folder has the part.
 func openPart(data, name string) (*encoder.Model, error) {
 	program, err := os.Executable()
 	if err == nil {
@@ -223,9 +222,9 @@ func openPart(data, name string) (*encoder.Model, error) {
 	return nil, cmp.Or(passed, fs.ErrNotExist)
 }
 
-// encoder opens the encoder to use, the one for more languages first, then the
-// better English one; nil if there is none. With an embedding model of the user's there
-// is no need. An error may come with an encoder, as from openPart.
+// encoder opens the best installed encoder: the one for more languages, else the better English
+// one. It returns nil if none is installed, or if the user has an embedding model. Like
+// openPart, it may return an encoder and an error.
 func (c storeConfig) encoder() (*encoder.Model, error) {
 	if c.EmbedModel != "" || c.Data == "" {
 		return nil, nil
@@ -239,19 +238,19 @@ func (c storeConfig) encoder() (*encoder.Model, error) {
 	return nil, nil
 }
 
-// encodeConfig selects how much of the machine the encoder uses for documents.
+// encodeConfig limits the cores that encode documents.
 type encodeConfig struct {
 	EncoderCPU int `help:"Cores that encode documents; 0: half of them." name:"encoder-cpu" default:"0" placeholder:"N" group:"Store"`
 }
 
 func (c encodeConfig) workers() int { return cmp.Or(max(0, c.EncoderCPU), (runtime.GOMAXPROCS(0)+1)/2) }
 
-// encodedChunks is how many of the stored chunks the encoder has encoded.
+// encodedChunks is how many of the stored chunks are encoded.
 type encodedChunks struct{ done, total int }
 
-// followParts uses parts that other processes get, until ctx is done.
+// followParts uses parts installed by other processes, until ctx is done.
 func (srv *server) followParts(ctx context.Context) {
-	for seen := ""; ctx.Err() == nil; { // also those got since the library was opened
+	for seen := ""; ctx.Err() == nil; { // including parts installed since the library was opened
 		select {
 		case <-ctx.Done():
 		case <-time.After(2 * time.Second):
@@ -263,7 +262,7 @@ func (srv *server) followParts(ctx context.Context) {
 	}
 }
 
-// models names the files of encoders in the data directory.
+// models returns the names and states of the encoder files in the data directory.
 func (c storeConfig) models() (names string) {
 	for _, part := range partNames {
 		if info, err := os.Stat(filepath.Join(c.Data, encoder.FileName(part))); err == nil {
@@ -273,7 +272,7 @@ func (c storeConfig) models() (names string) {
 	return names
 }
 
-// changeEncoder uses the encoder that is the one to use now.
+// changeEncoder switches to the best installed encoder.
 func (srv *server) changeEncoder(ctx context.Context) {
 	name, err := srv.lib.changeEncoder(ctx, srv.storeConfig)
 	if err != nil && ctx.Err() == nil {
@@ -284,7 +283,7 @@ func (srv *server) changeEncoder(ctx context.Context) {
 	}
 }
 
-// encode encodes whatever has not been encoded yet, until ctx is done.
+// encode encodes chunks that are not encoded yet, until ctx is done.
 func (c encodeConfig) encode(ctx context.Context, lib *openedLibrary, logger *slog.Logger) {
 	logged, pending := time.Now(), false
 	work := retrieve.Encoding{Workers: c.workers(), Progress: func(done, total int) {

@@ -20,16 +20,16 @@ import (
 	"ibid/web"
 )
 
-// uploadFolders are the open folders of uploads: that of the server's collection, and
-// those of other collections, which are made when something is uploaded into them.
+// uploadFolders are the open folders of uploads: the one of the server's collection, and those
+// of other collections, which are created by the first upload.
 type uploadFolders struct {
 	making sync.Mutex // held while a folder is made
 
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards open
 	open []*ingest.Uploads
 }
 
-// maxUploadFolders bounds what the holder of a key for all collections can make.
+// maxUploadFolders limits the folders that the holder of a key for all collections can create.
 const maxUploadFolders = 1000
 
 func (f *uploadFolders) all() []*ingest.Uploads {
@@ -53,7 +53,7 @@ func (f *uploadFolders) failures() (failed []ingest.Change) {
 	return failed
 }
 
-// add makes uploads of a root, whose folder is open. All folders together have one limit.
+// add creates the uploads of a root whose folder is open. All folders share one size limit.
 func (f *uploadFolders) add(srv *server, root ingest.Root, dir *os.Root) *ingest.Uploads {
 	u := &ingest.Uploads{
 		Dir: dir, Root: root, MaxBytes: int64(srv.MaxUpload) << 20, MaxTotal: int64(srv.MaxUploads) << 20,
@@ -74,8 +74,8 @@ func (f *uploadFolders) close(root string) {
 	f.open = slices.DeleteFunc(f.open, func(u *ingest.Uploads) bool { return u.Root.Name == root })
 }
 
-// folderOf returns the folder of a root, or the address of a site. made reports whether
-// it was made for uploads: then it is in the data directory.
+// folderOf returns the folder of a root, or the address of a site. made reports whether the
+// folder was created for uploads, in the data directory.
 func folderOf(data string, r ingest.Root) (folder string, made bool) {
 	if r.Path == "" {
 		return filepath.Join(data, "uploads"), true
@@ -86,8 +86,8 @@ func folderOf(data string, r ingest.Root) (folder string, made bool) {
 	return r.Path, false
 }
 
-// Roots lists the roots that were made for the uploads of other collections, by other
-// servers of the store too.
+// Roots lists the roots created for uploads to other collections, including by other servers of
+// the store.
 func (srv *server) Roots(ctx context.Context) ([]ingest.Root, error) {
 	roots, err := srv.lib.Roots(ctx)
 	if err != nil {
@@ -147,7 +147,7 @@ func (srv *server) openShelf(ctx context.Context, root ingest.Root) (*ingest.Upl
 	return srv.shelves.add(srv, root, dir), nil
 }
 
-// CollectionUploads returns the uploads of a collection, and makes their folder if there is none.
+// CollectionUploads returns the uploads of a collection, and creates their folder if needed.
 func (srv *server) CollectionUploads(ctx context.Context, collection string) (web.Uploads, error) {
 	srv.shelves.making.Lock()
 	defer srv.shelves.making.Unlock()
@@ -167,8 +167,8 @@ func (srv *server) CollectionUploads(ctx context.Context, collection string) (we
 	if len(roots) >= maxUploadFolders {
 		return nil, fmt.Errorf("%w, or whole collections: there are %d with uploads", ingest.ErrUploadSpace, len(roots))
 	}
-	// Some file systems have one folder for names that differ only in case, and a
-	// collection that was renamed keeps its folder.
+	// Some file systems have one folder for names that differ only in case, and a renamed
+	// collection keeps its folder.
 	made := ingest.Root{Path: ingest.MadeForUploads + collection}
 	for n := 2; slices.ContainsFunc(roots, func(r ingest.Root) bool { return strings.EqualFold(r.Path, made.Path) }); n++ {
 		made.Path = fmt.Sprintf("%s%s-%d", ingest.MadeForUploads, collection, n)
@@ -177,7 +177,7 @@ func (srv *server) CollectionUploads(ctx context.Context, collection string) (we
 	if err != nil {
 		return nil, fmt.Errorf("adding the uploads of a collection: %w", err)
 	}
-	srv.shelves.close(root.Name) // one that another server deleted
+	srv.shelves.close(root.Name) // close one that another server deleted
 	return srv.openShelf(ctx, root)
 }
 
@@ -201,7 +201,7 @@ func (srv *server) RootUploads(ctx context.Context, root string) (web.Uploads, s
 	return readFolder{srv, roots[i]}, roots[i].Collection, nil
 }
 
-// A readFolder is a folder that was not made for uploads: its files can only be read again.
+// A readFolder is a folder not created for uploads: its files can only be read again.
 type readFolder struct {
 	srv  *server
 	root ingest.Root
@@ -213,11 +213,11 @@ func (readFolder) Add(context.Context, string, io.Reader, map[string]string) (in
 
 func (readFolder) Remove(context.Context, string) error { return ingest.ErrNotUploaded }
 
-// busyFolder is how long a file waits to be read again while all of its folder is read.
+// busyFolder is how long rereading a file waits while its whole folder is being read.
 const busyFolder = 5 * time.Second
 
-// Reread reads a file of the folder again, or the one that it is packed in. Only a server
-// that keeps the folder up to date does it: it knows what belongs to it.
+// Reread reads a file of the folder, or the archive that contains it, again. Only a server that
+// syncs the folder may do so, since it knows the folder's settings.
 func (r readFolder) Reread(ctx context.Context, name string, meta map[string]string) (c ingest.Change, err error) {
 	switch {
 	case meta != nil:
@@ -261,7 +261,7 @@ func (r readFolder) Reread(ctx context.Context, name string, meta map[string]str
 	return c, err
 }
 
-// uploadRoots returns the roots of a collection, all of which were made for uploads.
+// uploadRoots returns the roots of a collection; all must have been created for uploads.
 func (srv *server) uploadRoots(ctx context.Context, collection string) ([]ingest.Root, error) {
 	roots, err := srv.lib.Roots(ctx)
 	if err != nil {
@@ -274,7 +274,7 @@ func (srv *server) uploadRoots(ctx context.Context, collection string) ([]ingest
 	return roots, nil
 }
 
-// Rename gives a collection of uploads another name. Its folder keeps the old one.
+// Rename renames a collection of uploads. Its folder keeps the old name.
 func (srv *server) Rename(ctx context.Context, from, to string) error {
 	srv.shelves.making.Lock()
 	defer srv.shelves.making.Unlock()
@@ -300,7 +300,7 @@ func (srv *server) Delete(ctx context.Context, collection string, keepAnswers bo
 	}
 	for _, root := range roots {
 		srv.shelves.close(root.Name)
-		// Files without a root would be read again by a collection of the same name.
+		// A new collection of the same name would read files that have no root.
 		folder, _ := folderOf(srv.Data, root)
 		if err := os.RemoveAll(folder); err != nil {
 			return fmt.Errorf("deleting the files of the collection %s: %w", collection, err)

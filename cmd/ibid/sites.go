@@ -20,8 +20,8 @@ import (
 	"ibid/web"
 )
 
-// rereadSites is how often a web site is read, and retrySites after how long when
-// that failed.
+// rereadSites is the interval between readings of a web site, and retrySites the time until the
+// next attempt after a failure.
 const (
 	rereadSites = 24 * time.Hour
 	retrySites  = time.Hour
@@ -34,7 +34,7 @@ func (c crawlConfig) check() error {
 	return nil
 }
 
-// address returns the usual form of the address of a site.
+// address returns the canonical address of a site.
 func (c crawlConfig) address(address, data string) (string, error) {
 	if data == "" {
 		return "", usageError("there is no home folder for web pages: name a folder with --data")
@@ -71,7 +71,7 @@ func (f *folder) openSite() (*site.Site, error) {
 	return s, nil
 }
 
-// fetch crawls the site. One that never had a page is not a root.
+// fetch crawls the site. A site without any page yet does not become a root.
 func (f *folder) fetch(ctx context.Context, s *site.Site, root ingest.Root) error {
 	f.attempted = time.Now()
 	report, err := s.Crawl(ctx, f.syncer.Force, f.onPage)
@@ -94,8 +94,7 @@ func (f *folder) fetch(ctx context.Context, s *site.Site, root ingest.Root) erro
 	return errors.Join(err, failed)
 }
 
-// waitForSite waits until the site is due to be read. gone means that its root was
-// removed.
+// waitForSite waits until the site is due. gone reports whether its root was removed.
 func (f *folder) waitForSite(ctx context.Context) (gone bool, err error) {
 	s, err := f.openSite()
 	if err != nil {
@@ -141,8 +140,8 @@ func (p *syncProgress) setSite(address string, change func(*web.SiteState)) {
 	p.sites[address] = s
 }
 
-// AddSite adds the site or page at an address to a collection, the server's if that is
-// empty. It is read in the background, again if it was read before.
+// AddSite adds the site or page at an address to a collection, by default the server's. It is
+// read, or read again, in the background.
 func (srv *server) AddSite(ctx context.Context, address, collection string) (ingest.Root, error) {
 	if err := ingest.CheckCollection(collection); err != nil && collection != "" {
 		return ingest.Root{}, err
@@ -162,13 +161,13 @@ func (srv *server) AddSite(ctx context.Context, address, collection string) (ing
 	if f, isNew := srv.followSite(address); !isNew {
 		select {
 		case f.reread <- struct{}{}:
-		default: // it is asked for already
+		default: // a reading is already requested
 		}
 	}
 	return root, nil
 }
 
-// followSites reads the given and the stored sites, each when it is due.
+// followSites reads the given sites and the stored ones whenever they are due.
 func (srv *server) followSites(ctx context.Context, given []string) {
 	for _, address := range given {
 		if _, err := srv.lib.AddRoot(ctx, address, srv.Collection); err != nil {
@@ -188,7 +187,7 @@ func (srv *server) followSites(ctx context.Context, given []string) {
 	}
 }
 
-// followSite begins to read a site whenever it is due, unless it is followed already.
+// followSite begins to read a site whenever it is due, unless it already does.
 func (srv *server) followSite(address string) (f *folder, isNew bool) {
 	p := &srv.progress
 	p.mu.Lock()
@@ -203,8 +202,7 @@ func (srv *server) followSite(address string) (f *folder, isNew bool) {
 	return f, true
 }
 
-// followSite reads a site whenever it is due, until ctx is done or its root is
-// removed.
+// followSite reads a site whenever it is due, until ctx is done or its root is removed.
 func (p *syncProgress) followSite(ctx context.Context, f *folder, logger *slog.Logger) {
 	defer func() {
 		p.mu.Lock()

@@ -17,15 +17,15 @@ import (
 	"ibid/retrieve/weaviate"
 )
 
-// A storeURL is the address of a store on a server, or names a data directory
-// instead. The zero value is none. As text it never includes a secret.
+// A storeURL is the address of a store on a server, or the name of a data directory. The zero
+// value is neither. Its text never includes a secret.
 type storeURL struct {
 	url *url.URL
 	dir string
 }
 
-// UnmarshalText reads an address. Its errors never quote the address: a
-// password may be anywhere in text that cannot be parsed.
+// UnmarshalText reads an address. Its errors never quote it: in text that cannot be parsed, the
+// password may be anywhere.
 func (u *storeURL) UnmarshalText(text []byte) error {
 	address := strings.TrimSpace(string(text))
 	if address == "" {
@@ -40,8 +40,8 @@ func (u *storeURL) UnmarshalText(text []byte) error {
 		return nil
 	}
 	parsed, err := url.Parse(address)
-	// A sign in a password can end the host, and what follows is then parsed as
-	// a fragment, a path or a query.
+	// A character in a password may end the host; the text after it is then parsed as a
+	// fragment, a path or a query.
 	if err != nil || parsed.Fragment != "" || strings.Contains(parsed.EscapedPath(), "@") ||
 		strings.Contains(strings.Join(slices.Collect(maps.Keys(parsed.Query())), ""), "@") {
 		return fmt.Errorf("it cannot be parsed as a URL: give %s, and a password with special characters by --store-password-file", exampleStore)
@@ -63,7 +63,7 @@ func (u *storeURL) replaceDir(data *string) error {
 	return nil
 }
 
-// String returns the address without its parameters and its password.
+// String returns the address without parameters and password.
 func (u storeURL) String() string {
 	if u.url == nil {
 		return ""
@@ -76,8 +76,8 @@ func (u storeURL) String() string {
 	return shown.String()
 }
 
-// An indexURL is the address of a search index in a cluster. The zero value is
-// none. As text it has no key.
+// An indexURL is the address of a search index in a cluster. The zero value is none. Its text
+// has no key.
 type indexURL struct{ cluster *weaviate.Address }
 
 // UnmarshalText reads an address.
@@ -113,8 +113,8 @@ func (c placeConfig) String() string {
 	return c.Data
 }
 
-// address returns the address of the store with its password, which is in a
-// file, in the environment or in the address itself.
+// address returns the address of the store with its password, which comes from a file, the
+// environment or the address itself.
 func (c placeConfig) address(password string) (string, error) {
 	u := *c.Store.url
 	if own, set := u.User.Password(); set {
@@ -130,12 +130,11 @@ func (c placeConfig) address(password string) (string, error) {
 	return u.String(), nil
 }
 
-// passwordVariable holds the password of the store.
+// passwordVariable is the environment variable with the store's password.
 const passwordVariable = "IBID_STORE_PASSWORD"
 
-// openStore opens the state of a library and names on stderr the damaged
-// documents, which are left out: a later start no longer knows which rows were
-// set aside.
+// openStore opens the state of a library and lists damaged documents, which are left out, on
+// stderr: the next start no longer knows which rows were set aside.
 func openStore(ctx context.Context, c placeConfig, s surroundings) (*state.Store, error) {
 	store, err := startStore(ctx, c, s)
 	if err != nil {
@@ -151,7 +150,7 @@ func openStore(ctx context.Context, c placeConfig, s surroundings) (*state.Store
 	return store, nil
 }
 
-// startStore is openStore for callers that report the damage themselves.
+// startStore is openStore for callers that report damage themselves.
 func startStore(ctx context.Context, c placeConfig, s surroundings) (*state.Store, error) {
 	place, err := c.open(s)
 	if err != nil {
@@ -160,7 +159,7 @@ func startStore(ctx context.Context, c placeConfig, s surroundings) (*state.Stor
 	return library.OpenState(ctx, place, c.stateOptions(s))
 }
 
-// withStore calls do with the store, and closes it.
+// withStore opens the store, calls do with it, and closes it.
 func (c placeConfig) withStore(ctx context.Context, s surroundings, do func(*state.Store) error) error {
 	store, err := startStore(ctx, c, s)
 	if err != nil {
@@ -169,7 +168,7 @@ func (c placeConfig) withStore(ctx context.Context, s surroundings, do func(*sta
 	return errors.Join(do(store), store.Close())
 }
 
-// open returns where the library is, with the password of the store.
+// open returns the place of the library, with the password of its store.
 func (c placeConfig) open(s surroundings) (place library.Place, err error) {
 	place.Data = c.Data
 	switch {

@@ -66,7 +66,7 @@ func (c *summarizeCmd) Run(ctx context.Context, s surroundings) error {
 	return nil
 }
 
-// answerer returns the answerer with the model of the flags, or the one chosen on the page.
+// answerer returns the answerer with the model chosen by flags or on the page.
 func (c *summarizeCmd) answerer(ctx context.Context, s surroundings) (a *answer.Answerer, err error) {
 	m, e := c.modelConfig, c.endpointConfig
 	err = c.withStore(ctx, s, func(store *state.Store) (err error) {
@@ -101,7 +101,7 @@ func (c *summarizeCmd) printAnswer(events iter.Seq2[answer.Event, error], passag
 		return printAnswer(events, s)
 	}
 	reading := newMeter(s.stderr, "passages", passages)
-	s.stderr = reading // messages go above the bar
+	s.stderr = reading // print messages above the bar
 	return printAnswer(func(yield func(answer.Event, error) bool) {
 		defer reading.clear()
 		done := 0
@@ -121,8 +121,8 @@ func (c *summarizeCmd) printAnswer(events iter.Seq2[answer.Event, error], passag
 	}, s)
 }
 
-// An inputText is a text with all its passages in order. As an [ingest.Sink] it
-// has no documents at first, and adds those of a folder.
+// An inputText is a text with all its passages in order. As an [ingest.Sink] it starts empty,
+// and adds the documents of a folder.
 type inputText struct {
 	passages []retrieve.Passage
 	failed   bool // a file could not be read
@@ -197,7 +197,7 @@ func (w *inputText) Known(context.Context, ingest.Root) (map[string]ingest.Store
 	return nil, nil
 }
 
-// Replace adds a document, unless it is a copy of one.
+// Replace adds a document, unless it already has a copy.
 func (w *inputText) Replace(_ context.Context, doc *ingest.Document, chunks []ingest.Chunk) error {
 	if slices.ContainsFunc(w.passages, func(p retrieve.Passage) bool { return p.Digest == doc.Digest && p.Format == doc.Format }) {
 		return nil

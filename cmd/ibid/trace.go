@@ -14,25 +14,25 @@ import (
 	"ibid/retrieve"
 )
 
-// A tracer records of one question what an answer does not have.
+// A tracer records details of a question that its answer does not contain.
 type tracer struct {
-	passages []retrieve.Passage // that the searches found, best first
-	first    int                // of these, how many the first one found
-	searched string             // the question that was searched for, where it is not the one asked
+	passages []retrieve.Passage // found by all searches, best first
+	first    int                // number of passages found by the first search
+	searched string             // the question that was searched for, if it differs from the question asked
 	kept     map[string]bool    // by passage id
-	labelled []retrieve.Passage // those kept last, by their labels from 1
-	verified []check            // also without a judge
+	labelled []retrieve.Passage // passages kept by the last search, by label from 1
+	verified []check            // including checks without a judge
 }
 
 // A check is the proof of a statement.
 type check struct {
 	answer.Verified
-	step   int    // how many steps ended before it
-	hidden bool   // nothing of the reply is shown, since none of it has a source
-	source string // the passage that was found for it
+	step   int    // number of steps that ended before
+	hidden bool   // no part of the reply is shown, since no part has a source
+	source string // the passage found for it
 }
 
-// record passes the events on.
+// record records events while passing them on.
 func (t *tracer) record(events iter.Seq2[answer.Event, error]) iter.Seq2[answer.Event, error] {
 	t.kept = make(map[string]bool)
 	return func(yield func(answer.Event, error) bool) {
@@ -40,7 +40,7 @@ func (t *tracer) record(events iter.Seq2[answer.Event, error]) iter.Seq2[answer.
 		for e, err := range events {
 			switch e := e.(type) {
 			case answer.Retrieved:
-				for _, p := range e.Passages { // also of a wider look
+				for _, p := range e.Passages { // also of a wider search
 					if !slices.ContainsFunc(t.passages, func(q retrieve.Passage) bool { return q.ID == p.ID }) {
 						t.passages = append(t.passages, p)
 					}
@@ -74,8 +74,8 @@ func (t *tracer) record(events iter.Seq2[answer.Event, error]) iter.Seq2[answer.
 	}
 }
 
-// printTrace explains an answer: what the searches found, what the model read and made of it,
-// and the check of its statements.
+// printTrace explains an answer: the search results, the passages that the model read, its
+// replies, and the checks of its statements.
 func (t *tracer) printTrace(w io.Writer, a cite.Answer) error {
 	var b strings.Builder
 	b.WriteByte('\n')
@@ -88,42 +88,42 @@ func (t *tracer) printTrace(w io.Writer, a cite.Answer) error {
 	case t.first == 0:
 		b.WriteString("The search found 0 passages.\n")
 	default:
-		fmt.Fprintf(&b, "The search found %s. Before each is the chance that it is about the question, below it why.\n",
+		fmt.Fprintf(&b, "The search found %s. Each shows the probability that it is about the question, and the reason.\n",
 			countOf(t.first, "passage"))
 	}
 	unread := unreadPassages(a)
 	for i, p := range t.passages {
 		if i == t.first {
-			b.WriteString("Since the model found no answer in what it read of these, the search looked further down:\n")
+			b.WriteString("The model found no answer in these, so the search continued:\n")
 		}
 		b.WriteString(passageTrace(i+1, p, a, unread[p.ID]))
 	}
 	b.WriteString(stepsText(a))
 	if len(t.verified) > 0 {
-		b.WriteString("\nEach statement, and what code or a model as judge found before it could be shown:\n")
+		b.WriteString("\nEach statement, and its check by code or a judge model before it was shown:\n")
 	}
 	for _, v := range t.verified {
 		fmt.Fprintf(&b, "  - “%s”\n    %s\n", oneLine(v.Statement, 300), verifiedOutcome(v))
 	}
 	if a.Fallback != "" {
-		b.WriteString("\nThe model gave no answer that could be used, so sentences of the passages were quoted without it.\n")
+		b.WriteString("\nThe model gave no usable answer, so sentences of the passages were quoted instead.\n")
 	}
 	if u := a.Usage; u.Calls > 0 {
 		judged := ""
 		if u.JudgeCalls > 0 {
-			judged = fmt.Sprintf(", %d of them to judge", u.JudgeCalls)
+			judged = fmt.Sprintf(", %d of them for judging", u.JudgeCalls)
 		}
-		fmt.Fprintf(&b, "\nAll in all %s to the model%s, with %d tokens in and %d out.\n",
+		fmt.Fprintf(&b, "\nIn total: %s to the model%s, with %d tokens in and %d out.\n",
 			countOf(u.Calls, "call"), judged, u.PromptTokens, u.CompletionTokens)
 	}
 	_, err := io.WriteString(w, printable(b.String()))
 	return err
 }
 
-// unreadPassages returns the ids of passages that were kept and shown to no model.
+// unreadPassages returns the ids of passages that were kept but shown to no model.
 func unreadPassages(a cite.Answer) map[string]bool {
 	unread := map[string]bool{}
-	for _, s := range a.Steps { // a wider look may read what an earlier step left out
+	for _, s := range a.Steps { // a later step may read what an earlier step left out
 		for _, id := range s.Passages {
 			unread[id] = s.Role == ""
 		}
@@ -167,25 +167,25 @@ func passageTrace(place int, p retrieve.Passage, a cite.Answer, unread bool) str
 	return fmt.Sprintf("%2d. %-10s %5s  %s\n%s", place, state, chance, passageName(p), why)
 }
 
-// A look is at passages: those that steps have read, and the others.
-type look struct {
+// A readRound is a sequence of steps that read passages before more were searched.
+type readRound struct {
 	steps    []answer.Stepped
 	read     map[string]bool
-	left     int    // the number of the others
-	leftSays string // why they were
+	left     int    // number of unread passages
+	leftSays string // why they were not read
 }
 
-// looksOf returns the steps by their look. What has no labels was left out before the
-// look at the others began.
-func looksOf(a cite.Answer) (looks []*look) {
-	var l *look
+// readRounds groups the steps by round. A step without role and labels lists the passages left
+// out before the next round.
+func readRounds(a cite.Answer) (rounds []*readRound) {
+	var l *readRound
 	last := 0
 	for _, s := range a.Steps {
 		began := l != nil && len(l.steps) > 0
 		wider := began && s.Role != "" && s.Step <= last && slices.ContainsFunc(a.Judged, func(j answer.Judged) bool { return j.Wider })
 		if l == nil || wider || began && s.Role == "" && len(s.Labels) == 0 {
-			l = &look{read: map[string]bool{}}
-			looks = append(looks, l)
+			l = &readRound{read: map[string]bool{}}
+			rounds = append(rounds, l)
 		}
 		if s.Role == "" {
 			l.left += len(s.Passages)
@@ -197,13 +197,13 @@ func looksOf(a cite.Answer) (looks []*look) {
 			l.read[id] = true
 		}
 	}
-	return looks
+	return rounds
 }
 
 func stepsText(a cite.Answer) string {
 	var b strings.Builder
-	for i, l := range looksOf(a) {
-		b.WriteString([]string{"\nThe model read ", "Then it looked again, at "}[min(i, 1)])
+	for i, l := range readRounds(a) {
+		b.WriteString([]string{"\nThe model read ", "Then it read "}[min(i, 1)])
 		if l.left > 0 {
 			fmt.Fprintf(&b, "%d of %s; %s.\n", len(l.read), countOf(len(l.read)+l.left, "passage"), l.leftSays)
 		} else {
@@ -219,37 +219,37 @@ func stepsText(a cite.Answer) string {
 	return b.String()
 }
 
-// stepTask says what the model was asked for in a step.
+// stepTask describes the task of a model in a step.
 func stepTask(s answer.Stepped) string {
 	switch passages := countOf(len(s.Passages), "passage"); s.Role {
 	case answer.RoleRefine:
 		return "improved with " + passages
 	case answer.RoleCollapse:
-		return fmt.Sprintf("shortened, of the parts of the steps %v", s.From)
+		return fmt.Sprintf("shortened from the parts of steps %v", s.From)
 	case answer.RoleCombine:
-		return fmt.Sprintf("combined, of the parts of the steps %v", s.From)
+		return fmt.Sprintf("combined from the parts of steps %v", s.From)
 	default:
 		return "written from " + passages
 	}
 }
 
-// unread says why passages went into no step.
+// unread explains why no step read passages.
 var unread = map[string]string{
-	"deferred":        "the others are less likely, and were kept back for a second look, if these hold no answer",
-	"budget":          "the context window, or the budget, has no room for the others",
-	"calls":           "a question has no more calls for the others",
-	"answer_too_long": "the draft has grown too long for the others",
+	"deferred":        "the other passages are less relevant, and are read only if these contain no answer",
+	"budget":          "the other passages do not fit in the context window or the budget",
+	"calls":           "the question has no calls left for the other passages",
+	"answer_too_long": "the draft is too long to add the other passages",
 }
 
-// unchanged says why a step did not change the answer.
+// unchanged explains why a step did not change the answer.
 var unchanged = map[string]string{
 	"model_error": "the call failed",
 	"empty_reply": "the reply was empty",
-	"meta_remark": "it saw nothing to change",
-	"unproved":    "no statement of it is proved by a passage, so nothing of it is shown",
+	"meta_remark": "the model found nothing to change",
+	"unproved":    "the passages prove none of its statements, so it is not shown",
 	"same":        "it repeated the draft",
-	"no_answer":   "it said that they do not hold the answer",
-	"cut":         "the reply was cut off, so the draft before it stays",
+	"no_answer":   "the model found no answer in them",
+	"cut":         "the reply was cut off, so the previous draft is kept",
 }
 
 func stepOutcome(s answer.Stepped) string {
@@ -258,45 +258,45 @@ func stepOutcome(s answer.Stepped) string {
 		out = "its reply was used"
 	}
 	if len(s.Invented) > 0 {
-		out += fmt.Sprintf("; labels that no passage has were removed: %v", s.Invented)
+		out += fmt.Sprintf("; unknown labels were removed: %v", s.Invented)
 	}
 	if len(s.Lost) > 0 {
-		out += fmt.Sprintf("; labels that it no longer cites: %v", s.Lost)
+		out += fmt.Sprintf("; labels no longer cited: %v", s.Lost)
 	}
 	return out
 }
 
-// verifiedOutcome returns the result of the check of a statement.
+// verifiedOutcome returns the result of checking a statement.
 func verifiedOutcome(v check) string {
 	out, calls := "shown: ", "in "+countOf(v.Calls, "call")
 	if v.Calls == 0 {
-		calls = "when it was asked about the same statement"
+		calls = "when asked about the same statement"
 	}
 	if v.hidden {
-		out = "not shown, since nothing of this reply has a source: "
+		out = "not shown, since no part of this reply has a source: "
 	}
 	switch {
 	case v.Verdict == answer.Dropped:
-		out = "not shown: the judge decided no, " + calls
+		out = "not shown: the judge rejected it " + calls
 	case v.Verdict == answer.Marked:
-		out = "shown as doubtful: the judge decided no, " + calls
+		out = "shown as doubtful: the judge rejected it " + calls
 	case v.By == "model":
-		out += "the judge decided yes, " + calls
+		out += "the judge accepted it " + calls
 	case v.By == "unjudged":
 		out += "unchecked, since the judge gave no verdict"
 	default:
 		out += foundByCode(v)
 	}
 	if v.Found > 0 {
-		out += "; it cited nothing, so the passage that bears it out was added: " + cmp.Or(v.source, fmt.Sprint("label ", v.Found))
+		out += "; it cited nothing, so a passage that supports it was added: " + cmp.Or(v.source, fmt.Sprint("label ", v.Found))
 	}
 	if len(v.Idle) > 0 {
-		out += fmt.Sprintf("; labels whose passages add nothing to it were removed: %v", v.Idle)
+		out += fmt.Sprintf("; labels of passages that do not support it were removed: %v", v.Idle)
 	}
 	return out
 }
 
-// foundByCode says why code has cleared a statement.
+// foundByCode explains why code accepted a statement.
 func foundByCode(v check) string {
 	says := func(verdict support.Verdict) bool {
 		for _, q := range v.Quotes {
@@ -308,11 +308,11 @@ func foundByCode(v check) string {
 	}
 	switch {
 	case says(support.Quoted), !v.Plain && v.Found == 0:
-		return "a passage says it word for word"
+		return "a passage contains it verbatim"
 	case says(support.Supported), v.Found > 0:
-		return "a passage bears it out"
+		return "a passage supports it"
 	case len(v.Quotes) == 0:
-		return "it cites nothing, so it is marked; no judge was asked"
+		return "it cites nothing, so it is marked; no judge was used"
 	}
-	return "what it cites does not bear it out, so it is marked; no judge was asked"
+	return "its citations do not support it, so it is marked; no judge was used"
 }

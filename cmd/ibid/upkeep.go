@@ -18,13 +18,13 @@ import (
 	"ibid/retrieve/state"
 )
 
-// upkeepConfig has the flags that the commands that maintain a library share.
+// upkeepConfig has the flags shared by commands that maintain a library.
 type upkeepConfig struct {
 	placeConfig
 	JSON bool `help:"Print a JSON object." name:"json"`
 }
 
-// explain says what to do if nothing is stored, or it cannot be read.
+// explain says what to do if nothing is stored, or if it cannot be read.
 func (c upkeepConfig) explain(err error) error {
 	if errors.Is(err, state.ErrDamaged) {
 		return &exitError{exitDamage, err}
@@ -113,8 +113,7 @@ func (c *verifyCmd) checkIndex(ctx context.Context, s surroundings, store *state
 	return &exitError{code: exitDamage}
 }
 
-// findIndex returns where the library and its search index are, and how the index is
-// repaired.
+// findIndex returns the place of the library and its search index, and how to repair the index.
 func (c *verifyCmd) findIndex(ctx context.Context, s surroundings, store *state.Store) (place library.Place, repair string, err error) {
 	var index indexConfig
 	if err := index.Index.UnmarshalText([]byte(s.getenv("IBID_INDEX"))); err != nil {
@@ -132,8 +131,8 @@ func (c *verifyCmd) findIndex(ctx context.Context, s surroundings, store *state.
 		x.Collection(), place.Cluster), x.Close()
 }
 
-// setAside has the next ingest read damaged documents again, unless there is other
-// damage, which opening the library would repair.
+// setAside makes the next ingest read damaged documents again, unless there is other damage,
+// which opening the library would repair.
 func (c *verifyCmd) setAside(ctx context.Context, s surroundings, damaged []state.Damage) error {
 	if len(damaged) == 0 || slices.ContainsFunc(damaged, func(d state.Damage) bool { return d.Document == "" }) {
 		return nil
@@ -195,8 +194,8 @@ func (c *compactCmd) Run(ctx context.Context, s surroundings) error {
 	}{c.Data, before, after}, fmt.Sprintf("%s: %s, was %s\n", filepath.Join(c.Data, state.FileName), megabytes(after), megabytes(before)))
 }
 
-// printReport prints the outcome of a check of the library, or of a copy in file. The
-// exit code is 4 if there is damage.
+// printReport prints the result of checking the library, or its copy in file. The exit code is
+// 4 if something is damaged.
 func (c upkeepConfig) printReport(s surroundings, r state.Report, file, done string) error {
 	lines := ""
 	for _, d := range r.Damaged {
@@ -222,7 +221,7 @@ func megabytes(bytes int64) string { return fmt.Sprintf("%.1f MB", float64(bytes
 
 type forgetCmd struct {
 	Root        string `arg:"" help:"Name of the ingested folder: the first part of its documents' names."`
-	KeepAnswers bool   `help:"Keep the recorded answers that looked at its documents."`
+	KeepAnswers bool   `help:"Keep recorded answers that used its documents."`
 	storeConfig
 }
 

@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// webhookConfig names the address that is called when something has ended.
+// webhookConfig has the address that is called when an answer or a sync ends.
 type webhookConfig struct {
 	Webhook           string `help:"@webhook" placeholder:"URL" group:"Server"`
 	WebhookSecretFile string `help:"@webhook_secret" placeholder:"FILE" group:"Server"`
@@ -26,15 +26,15 @@ type webhookConfig struct {
 
 // Limits of a [webhook].
 const (
-	webhookQueue    = 1000 // calls that wait
-	webhookAttempts = 4    // of each
+	webhookQueue    = 1000 // waiting calls
+	webhookAttempts = 4    // attempts per call
 	webhookTimeout  = 10 * time.Second
-	webhookPause    = time.Second // before the second attempt; before each further one four times as long
+	webhookPause    = time.Second // before the second attempt; each later pause is four times as long
 	leastSecret     = 16          // bytes
 )
 
-// A webhook calls an address, signed as https://www.standardwebhooks.com says. Nothing
-// waits for it: calls that find the queue full are left out.
+// A webhook calls an address, signed as described at https://www.standardwebhooks.com. Callers
+// never wait for it: if the queue is full, it drops the call.
 type webhook struct {
 	url    string
 	secret []byte
@@ -43,7 +43,7 @@ type webhook struct {
 	pause  time.Duration
 }
 
-// webhook returns the one to call, nil if there is none.
+// webhook returns the configured webhook, or nil.
 func (c webhookConfig) webhook(getenv func(string) string, logger *slog.Logger) (*webhook, error) {
 	if c.Webhook == "" {
 		return nil, nil
@@ -75,7 +75,7 @@ func (w *webhook) sendEvent(kind string, members map[string]any) {
 	}
 	members["type"], members["timestamp"] = kind, time.Now().UTC().Format(time.RFC3339)
 	body, err := json.Marshal(members)
-	if err != nil { // strings and numbers
+	if err != nil { // only strings and numbers
 		panic(err)
 	}
 	select {
@@ -85,7 +85,7 @@ func (w *webhook) sendEvent(kind string, members map[string]any) {
 	}
 }
 
-// sendEnded sends how an answer or a summary ended, without its words.
+// sendEnded reports how an answer or a summary ended, without its text.
 func (w *webhook) sendEnded(run, kind, state string) {
 	w.sendEvent("run.ended", map[string]any{"run": run, "kind": kind, "state": state})
 }
@@ -107,7 +107,7 @@ func (w *webhook) run(ctx context.Context) {
 	}
 }
 
-// call sends one message, and again what may succeed later.
+// call sends one message, and repeats attempts that may succeed later.
 func (w *webhook) call(ctx context.Context, client *http.Client, id string, body []byte) error {
 	pause := w.pause
 	for attempt := 1; ; attempt++ {
@@ -145,6 +145,6 @@ func (w *webhook) post(ctx context.Context, client *http.Client, id string, body
 	if err != nil {
 		return 0, err
 	}
-	_, _ = io.CopyN(io.Discard, reply.Body, 64<<10) // so that the connection is used again
+	_, _ = io.CopyN(io.Discard, reply.Body, 64<<10) // so that the connection is reused
 	return reply.StatusCode, reply.Body.Close()
 }

@@ -1,8 +1,7 @@
 // Package datatest gives tests the evaluation sets and the size to run at.
 //
-// A test that takes long is a campaign: by default it runs a twentieth of its
-// cases, chosen by a seed that it logs, and all of them when IBID_CAMPAIGN is
-// set. It decides that itself:
+// A long test is a campaign: by default it runs a twentieth of its cases, chosen by a seed that
+// it logs, and all of them if IBID_CAMPAIGN is set:
 //
 //	mutants := datatest.Cases(t, 2000) // 100 by default, 2000 in a campaign
 //	random := datatest.Rand(t)
@@ -37,8 +36,8 @@ func Must(t testing.TB, err error) {
 // Campaign reports whether tests run at full size: whether IBID_CAMPAIGN is set.
 func Campaign() bool { return os.Getenv("IBID_CAMPAIGN") != "" }
 
-// Cases returns how many of a campaign's full number of cases to run: all of
-// them in a campaign, otherwise a twentieth, at least one.
+// Cases returns the number of cases to run: full in a campaign, otherwise a twentieth, at least
+// one.
 func Cases(t testing.TB, full int) int {
 	t.Helper()
 	if Campaign() {
@@ -49,9 +48,9 @@ func Cases(t testing.TB, full int) int {
 	return n
 }
 
-// Linear fails the test unless the processor time of do, by a clock, is in proportion to
-// the size that it is called with: four times the size must take about four times as long,
-// where a quadratic step would take sixteen.
+// Linear fails the test unless the processor time of do, measured by clock, is proportional to
+// size: four times the size must take about four times as long, whereas a quadratic step would
+// take sixteen times.
 func Linear(t testing.TB, clock func() time.Duration, name string, do func(size int)) {
 	t.Helper()
 	size := 6 << 10
@@ -73,9 +72,8 @@ func Linear(t testing.TB, clock func() time.Duration, name string, do func(size 
 	}
 }
 
-// CampaignOnly skips the test unless tests run at full size. Use it only where
-// a twentieth of the test would show nothing and another test runs the same
-// code by default.
+// CampaignOnly skips the test unless tests run at full size. Use it only if a twentieth of the
+// test would show nothing and another test runs the same code by default.
 func CampaignOnly(t testing.TB) {
 	t.Helper()
 	if !Campaign() {
@@ -83,8 +81,8 @@ func CampaignOnly(t testing.TB) {
 	}
 }
 
-// Chromium returns the path of the browser, which IBID_CHROMIUM can name. Tests in a
-// browser run in a campaign and when -run chooses tests: the gate has a step for them.
+// Chromium returns the path of the browser, which IBID_CHROMIUM can set. Browser tests run in
+// campaigns, and if -run selects tests, as a step of the gate does.
 func Chromium(t testing.TB) string {
 	t.Helper()
 	if run := flag.Lookup("test.run"); !Campaign() && run.Value.String() == "" {
@@ -122,8 +120,8 @@ func Rand(t testing.TB) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, seed))
 }
 
-// Pick returns a twentieth of the items, at least one, in their order and
-// chosen with [Rand]; in a campaign it returns all of them.
+// Pick returns a twentieth of the items, at least one, chosen with [Rand] and in their order.
+// In a campaign it returns all.
 func Pick[T any](t testing.TB, items []T) []T {
 	t.Helper()
 	if Campaign() || len(items) == 0 {
@@ -140,9 +138,9 @@ func Pick[T any](t testing.TB, items []T) []T {
 	return picked
 }
 
-// Sets returns the path of a file or folder of the evaluation sets, which are
-// in the folder IBID_DATASETS, by default ../shared/data seen from go.mod. It
-// skips the test when the path does not exist.
+// Sets returns the path of a file or folder of the evaluation sets. They are in the folder
+// IBID_DATASETS, by default ../shared/data relative to go.mod. It skips the test if the path
+// does not exist.
 func Sets(t testing.TB, elem ...string) string {
 	t.Helper()
 	base := os.Getenv("IBID_DATASETS")
@@ -156,7 +154,7 @@ func Sets(t testing.TB, elem ...string) string {
 	return path
 }
 
-// Lines returns the values of a file that has one in JSON on each line.
+// Lines returns the values of a file with one JSON value per line.
 func Lines[T any](t testing.TB, path string) (all []T) {
 	t.Helper()
 	f, err := os.Open(path)
@@ -170,9 +168,9 @@ func Lines[T any](t testing.TB, path string) (all []T) {
 	return all
 }
 
-// Rows returns the rows of a section of a text file with names of sections as in txtar.
-// The cells of a row have " ⇒ " between them, and a \ begins an escape as in Go. Lines
-// without a ⇒ are comments.
+// Rows returns the rows of a section of a text file with section names as in txtar. " ⇒ "
+// separates the cells of a row, and a \ begins an escape as in Go. Lines without ⇒ are
+// comments.
 func Rows(t testing.TB, file, section string) (rows [][]string) {
 	t.Helper()
 	archive, err := txtar.ParseFile(file)
@@ -197,8 +195,8 @@ func Rows(t testing.TB, file, section string) (rows [][]string) {
 	return rows
 }
 
-// Table returns the rows of a section as structs, with a cell for each field: text as it
-// is, texts with " ¦ " between them, and other values as in JSON.
+// Table returns the rows of a section as structs, with a cell for each field: strings as
+// written, lists of strings separated by " ¦ ", and other values in JSON.
 func Table[T any](t testing.TB, file, section string) (all []T) {
 	t.Helper()
 	for _, row := range Rows(t, file, section) {
@@ -226,9 +224,9 @@ func Table[T any](t testing.TB, file, section string) (all []T) {
 	return all
 }
 
-// Stories runs the stories in testdata/stories: lines that begin with "$ " are commands
-// of words and Go strings, and what they print is below them. story gives what runs the
-// commands of a file. With -update, which the package defines, what they print is written.
+// Stories runs the stories in testdata/stories: each line that begins with "$ " is a command of
+// words and Go strings, followed by its expected output. story returns the function that runs
+// the commands of a file. With -update, which the package defines, the output is written.
 func Stories(t *testing.T, story func(t *testing.T) (run func(args []string) string)) {
 	names, err := filepath.Glob("testdata/stories/*.txt")
 	Must(t, err)
@@ -260,7 +258,7 @@ func Stories(t *testing.T, story func(t *testing.T) (run func(args []string) str
 	}
 }
 
-// arguments splits a line at its spaces outside of Go strings.
+// arguments splits a line at spaces outside Go strings.
 func arguments(t testing.TB, line string) (out []string) {
 	t.Helper()
 	for line = strings.TrimSpace(line); line != ""; line = strings.TrimSpace(line) {
@@ -278,8 +276,7 @@ func arguments(t testing.TB, line string) (out []string) {
 	return out
 }
 
-// moduleRoot returns the folder of go.mod: tests run in the folder of their
-// package.
+// moduleRoot returns the folder of go.mod. Tests run in the folder of their package.
 func moduleRoot(t testing.TB) string {
 	t.Helper()
 	dir, err := os.Getwd()

@@ -10,14 +10,14 @@ type Figure struct {
 	Name      string  `json:"name"`
 	Unit      Unit    `json:"unit"`
 	Value     float64 `json:"value"`
-	Questions int     `json:"questions"` // from which it is computed
+	Questions int     `json:"questions"` // number of questions that count
 	Says      string  `json:"-"`         // meaning, in a few words
 }
 
-// Text is the value in its unit.
+// Text returns the value in its unit.
 func (f Figure) Text() string { return f.Unit.Write(f.Value) }
 
-// A Unit says what a figure counts and how it is written.
+// A Unit says what a figure counts and how to write it.
 type Unit string
 
 const (
@@ -26,7 +26,7 @@ const (
 	CountUnit   Unit = "count"   // a mean count
 )
 
-// Write writes a value in its unit.
+// Write returns a value in its unit.
 func (u Unit) Write(x float64) string {
 	switch {
 	case u == ShareUnit:

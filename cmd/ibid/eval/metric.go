@@ -23,10 +23,9 @@ func (g Grades) Relevant() int {
 	return n
 }
 
-// A Metric is a measure of one ranking, cut at rank K. The kinds are those that
-// BEIR reports with pytrec_eval, the Python interface of NIST's trec_eval, with
-// one difference: trec_eval sorts documents of equal score by id, here they keep
-// the order of the ranking.
+// A Metric is a measure of one ranking, cut at rank K. The kinds are those that BEIR reports
+// with pytrec_eval, the Python interface of NIST's trec_eval, with one difference: trec_eval
+// sorts documents of equal score by id, whereas a Metric keeps the order of the ranking.
 //
 //   - ndcg: discounted cumulative gain, divided by that of the best possible
 //     order (Järvelin and Kekäläinen 2002, with trec_eval's discount
@@ -45,7 +44,7 @@ type Metric struct {
 
 func (m Metric) String() string { return m.Kind + "@" + strconv.Itoa(m.K) }
 
-// Of measures a ranking of distinct document ids, best first.
+// Of returns the measure of a ranking of distinct document ids, best first.
 func (m Metric) Of(ranking []string, grades Grades) float64 {
 	top := ranking[:min(m.K, len(ranking))]
 	found := make([]int, len(top))
@@ -92,7 +91,7 @@ func Share(n, of int) float64 {
 	return float64(n) / float64(of)
 }
 
-// Mean returns the mean of the values, or 0 if there are none.
+// Mean returns the mean of the values, or 0 without values.
 func Mean(values []float64) float64 {
 	if len(values) == 0 {
 		return 0
@@ -112,8 +111,8 @@ type Comparison struct {
 	Worse      int     `json:"worse"`      // queries on which b is better
 }
 
-// drawn is the number of random sign assignments from which a p-value is
-// estimated; near p = .05 its standard error is .0007.
+// drawn is the number of random sign assignments used to estimate a p-value. Near p = .05 the
+// standard error is .0007.
 const drawn = 100_000
 
 // Compare tests whether two systems differ, by Fisher's paired randomisation
@@ -124,7 +123,7 @@ const drawn = 100_000
 // this test for retrieval. The assignments are drawn with a fixed seed, and the
 // observed one is counted among them, so P is never 0 (Phipson and Smyth 2010).
 func Compare(a, b []float64) (c Comparison) {
-	var differences []float64 // without zeros, whose sign does not matter
+	var differences []float64 // without zeros, whose signs do not matter
 	sum := 0.0
 	for i := range a {
 		d := a[i] - b[i]
@@ -141,7 +140,7 @@ func Compare(a, b []float64) (c Comparison) {
 	}
 	c.Difference = sum / float64(max(len(a), 1))
 	random := rand.New(rand.NewPCG(2007, 623))
-	count, extreme := 1, math.Abs(sum)-1e-9 // sums in another order differ in their last bits
+	count, extreme := 1, math.Abs(sum)-1e-9 // sums in another order differ in the last bits
 	for range drawn {
 		sum := 0.0
 		for chunk := range slices.Chunk(differences, 64) {
@@ -160,9 +159,9 @@ func Compare(a, b []float64) (c Comparison) {
 	return c
 }
 
-// AUROC is the area under the receiver operating characteristic: the chance
-// that a value drawn from good is larger than one drawn from bad, a tie counting
-// half. It is 1 if they are perfectly separated, and ½ if one side is empty.
+// AUROC is the area under the receiver operating characteristic: the probability that a value
+// drawn from good is larger than one drawn from bad, with ties counting half. It is 1 if they
+// are perfectly separated, and ½ if either is empty.
 func AUROC(good, bad []float64) float64 {
 	if len(good) == 0 || len(bad) == 0 {
 		return .5

@@ -15,17 +15,17 @@ import (
 	"ibid/cite/marker"
 )
 
-// A Question has an answer that can be checked. All fields except Text may be
-// empty; figures that need an empty one leave the question out.
+// A Question has an answer that can be checked. All fields except Text may be empty; figures
+// that need an empty field skip the question.
 type Question struct {
 	ID   string `json:"id"`
 	Text string `json:"question"`
-	// Kind and Worded are labels by which readers of the JSON report may count.
+	// Kind and Worded are labels by which readers of the JSON report may group.
 	Kind   string `json:"kind,omitempty"`
 	Worded string `json:"worded,omitempty"`
-	// Unanswerable means that the documents have no answer and refusing is right.
+	// Unanswerable means that the documents do not contain an answer, so refusing is right.
 	Unanswerable bool `json:"unanswerable,omitempty"`
-	// HasAnswer means that the documents have an answer, even if nothing else is known.
+	// HasAnswer means that the documents contain an answer, even if nothing else is known.
 	HasAnswer bool `json:"has_answer,omitempty"`
 	// A right answer contains at least one of Answers and all of Words.
 	Answers []string `json:"answers,omitempty"`
@@ -38,14 +38,14 @@ type Question struct {
 	Quotes []string `json:"quotes,omitempty"`
 }
 
-// Open reports whether nothing is known about the answer. Other questions are rightly
-// refused if they are Unanswerable.
+// Open reports whether nothing is known about the answer. Other questions are rightly refused
+// if they are Unanswerable.
 func (q Question) Open() bool {
 	known := len(q.Answers)+len(q.Words) > 0 || q.HasPlace() || q.HasAnswer || q.Unanswerable || q.Expected != ""
 	return !known
 }
 
-// HasPlace reports whether it is known where the answer is.
+// HasPlace reports whether the place of the answer is known.
 func (q Question) HasPlace() bool { return len(q.Documents)+len(q.Quotes) > 0 }
 
 // Holds reports whether a text contains an answer as whole words, ignoring case,
@@ -70,12 +70,12 @@ func Holds(text, answer string) bool {
 	}
 }
 
-// minProse is the length in bytes from which an answer is prose, which no text has
-// word for word.
+// minProse is the length in bytes from which an answer is prose, which texts do not repeat
+// verbatim.
 const minProse = 60
 
-// Resembles reports whether a text has more than half of the words of an answer in
-// prose, each as often.
+// Resembles reports whether a text has more than half of the words of a prose answer, each at
+// least as often.
 func Resembles(text, answer string) bool {
 	if len(answer) <= minProse {
 		return false
@@ -143,7 +143,8 @@ func ReadQuestions(fsys fs.FS, name string) (questions []Question, err error) {
 	return questions, nil
 }
 
-// A questionLine is a line of a file of questions. The pages are for readers of the file.
+// A questionLine is a line of a file of questions. Its pages are only for people who read the
+// file.
 type questionLine struct {
 	ID                                id
 	Question, Kind, Worded, Answer    string
@@ -155,7 +156,7 @@ type questionLine struct {
 func parseQuestion(line []byte) (q Question, err error) {
 	var l questionLine
 	strict := json.NewDecoder(bytes.NewReader(line))
-	strict.DisallowUnknownFields() // each may be a typing error
+	strict.DisallowUnknownFields() // an unknown field may be a typing error
 	if err := cmp.Or(decode(line, &l), strict.Decode(&l)); err != nil {
 		return q, err
 	}

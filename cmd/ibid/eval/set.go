@@ -36,8 +36,8 @@ type Set struct {
 	Judgements string
 }
 
-// JudgedQueries returns, in order, the queries that have a relevant document. The
-// others cannot be measured.
+// JudgedQueries returns, in order, the queries that have a relevant document. Other queries
+// cannot be measured.
 func (s *Set) JudgedQueries() []Query {
 	return slices.DeleteFunc(slices.Clone(s.Queries), func(q Query) bool { return s.Grades[q.ID].Relevant() == 0 })
 }
@@ -79,9 +79,9 @@ func ReadSet(fsys fs.FS, split string) (s *Set, err error) {
 	return nil, fmt.Errorf("no relevant document of %s is in %s: the ids do not match", s.Judgements, corpusFile)
 }
 
-// ReadAnswerSet reads a set like [ReadSet] whose queries say what is known of their
-// answers: "answers", a text or a list, and "answerable". Judgements may be missing
-// or empty. Queries of which nothing is known are left out.
+// ReadAnswerSet reads a set like [ReadSet] whose queries have facts about their answers:
+// "answers", a text or a list, and "answerable". Judgements may be missing or empty. Queries
+// without such facts are left out.
 func ReadAnswerSet(fsys fs.FS, split string) (s *Set, questions []Question, err error) {
 	s = new(Set)
 	if s.Documents, err = ReadCorpus(fsys); err != nil {
@@ -117,7 +117,7 @@ func ReadAnswerSet(fsys fs.FS, split string) (s *Set, questions []Question, err 
 	return s, questions, err
 }
 
-// errNoGrades is what [ReadGrades] returns where there is no file of judgements.
+// errNoGrades is returned by [ReadGrades] if there is no file of judgements.
 var errNoGrades = errors.New("no judgements found")
 
 // ReadCorpus reads corpus.jsonl.
@@ -141,13 +141,13 @@ func ReadQueries(fsys fs.FS) (queries []Query, err error) {
 	return queries, err
 }
 
-// A record is what all lines of corpus.jsonl and queries.jsonl have.
+// A record has the fields common to the lines of corpus.jsonl and queries.jsonl.
 type record struct {
 	ID          id `json:"_id"`
 	Title, Text string
 }
 
-// readRecords calls each with the lines of a file, all with ids of their own.
+// readRecords calls each for the lines of a file. Duplicate ids are an error.
 func readRecords(fsys fs.FS, name string, each func(r record, line []byte) error) error {
 	lineOf := make(map[id]int)
 	err := eachLine(fsys, name, func(n int, line []byte) error {
@@ -228,8 +228,8 @@ const maxGrade = 1_000_000
 
 const maxLine = 64 << 20 // bytes
 
-// eachLine calls each with the lines of a file that are not blank, counted from
-// 1, without line ends and byte order mark. Errors name the file and the line.
+// eachLine calls each for the lines of a file that are not blank, numbered from 1, without line
+// ends and byte order mark. Errors name the file and the line.
 func eachLine(fsys fs.FS, name string, each func(n int, line []byte) error) (err error) {
 	f, err := fsys.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
