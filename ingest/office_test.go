@@ -84,7 +84,7 @@ func TestOfficeRefusals(t *testing.T) {
 		{"a.epub", string(zipOf(t, text("mimetype", "application/epub+zip"))), false, "the package document"},
 		{"a.epub", string(zipOf(t, text("mimetype", "application/epub+zip"),
 			text("META-INF/container.xml", `<container><rootfiles><rootfile full-path="b.opf"/></rootfiles></container>`),
-			text("b.opf", `<package><spine><itemref idref="x"/></spine></package>`))), false, "all the pages"},
+			text("b.opf", `<package><spine><itemref idref="x"/></spine></package>`))), false, "all its pages"},
 	})
 }
 
