@@ -42,7 +42,7 @@ var turns = []struct {
 }
 
 // apart are folders that are counted apart from their room.
-var apart = []string{"retrieve/state", "retrieve/index", "cmd/ibid/eval", "ingest/pdf", "ingest/office"}
+var apart = []string{"retrieve/state", "retrieve/index", "cmd/ibid/eval", "ingest/pdf", "ingest/office", "answer/extract"}
 
 const turnsPer10000 = 5
 
@@ -83,6 +83,55 @@ func TestPlainEnglish(t *testing.T) {
 			shown := hits[room][:min(len(hits[room]), 40)]
 			t.Errorf("%s: %.1f phrases per 10,000 words that STYLE.md replaces; at most %d\n%s", room, rate, turnsPer10000,
 				strings.Join(shown, "\n"))
+		}
+	}
+}
+
+// riddles are turns of comments in which a reader must find the noun: of net/http, 10,000
+// words have about ten. STYLE.md has examples.
+var riddles = []*regexp.Regexp{
+	regexp.MustCompile(`(?m)(^|[.;:] )Of (a|an|the|each|these|those|all|two|several|both|some|such|\d[\d,.]*|[a-z]+s)\b[^.;:]{0,60},`),
+	regexp.MustCompile(`\b(is|are|was|were|from|with|by|than|as|to|in|and|or|of|for|be|like|on) (that|those) of\b`),
+	regexp.MustCompile(`\b(also|even) (where|when|if)\b`),
+	regexp.MustCompile(`(^|[.;:,] ?|\b(of|to|in|and|or|is|are|with|from|by|as|than|for|that) )what (is|are|was|were|it|they|a|an|the|has|have|had|can|cannot|may|must|only|no|follows|comes|remains)\b`),
+	regexp.MustCompile(`\bwhere (there|it|that|they|no|its|only|nothing|none|one|those|this)\b`),
+	regexp.MustCompile(`\bso (many|much|few|large|long|near) `),
+	regexp.MustCompile(`\bof (a|the|this|that|its|one) (name|id|kind|path|number|address|language|place|digest)\b`),
+	regexp.MustCompile(`\bthere (is|are) none\b|\b(has|have|had|gives?|finds?) (none|nothing)\b`),
+	regexp.MustCompile(`\b[Ww]ithout (one|it|them|any)\b`),
+	regexp.MustCompile(`\b(as (it is|they are|they come|it comes)|all the same|and so (is|are|do|does|has|have))\b`),
+	regexp.MustCompile(`\b(the others|the rest|those (that|with|in|whose|who))\b`),
+}
+
+const riddlesPer10000 = 40
+
+// TestPlainComments counts the riddles in the comments of Go files outside their tests.
+func TestPlainComments(t *testing.T) {
+	t.Parallel()
+	words, hits := map[string]int{}, map[string][]string{}
+	fset := token.NewFileSet()
+	forEachFile(t, fset, func(_ string, file *ast.File, name string) {
+		if strings.HasSuffix(name, "_test.go") {
+			return
+		}
+		room := englishRoom(name)
+		for _, comment := range file.Comments {
+			text := strings.ReplaceAll(comment.Text(), "\n", " ")
+			words[room] += len(strings.Fields(text))
+			for _, riddle := range riddles {
+				for _, hit := range riddle.FindAllString(text, -1) {
+					hits[room] = append(hits[room], fset.Position(comment.Pos()).String()+": "+strings.TrimSpace(hit))
+				}
+			}
+		}
+	})
+	for room, n := range words {
+		rate := float64(len(hits[room])) * 10000 / float64(n)
+		t.Logf("figure: %s: %d riddles in %d words of comments, %.1f per 10,000", room, len(hits[room]), n, rate)
+		if rate > riddlesPer10000 {
+			slices.Sort(hits[room])
+			t.Errorf("%s: %.1f riddles per 10,000 words of comments; at most %d\n%s", room, rate, riddlesPer10000,
+				strings.Join(hits[room][:min(len(hits[room]), 40)], "\n"))
 		}
 	}
 }

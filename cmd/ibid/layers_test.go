@@ -292,7 +292,7 @@ func forEachFile(t *testing.T, fset *token.FileSet, check func(pkg string, file 
 		if err != nil {
 			return err
 		}
-		file, err := parser.ParseFile(fset, p, src, parser.SkipObjectResolution)
+		file, err := parser.ParseFile(fset, p, src, parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
 			return err
 		}
