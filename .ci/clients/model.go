@@ -48,6 +48,7 @@ func main() {
 				}
 				return says("no\nabout something else")
 			}},
+			openaitest.Rule{Role: "verify", Reply: says("yes")}, // at once, also if the answer is slow
 			openaitest.Rule{Prompt: fits(`a title of two to five words`), Reply: says(`{"title": "Lanterns 🏮"}`)},
 			openaitest.Rule{Prompt: fits(`three messages that the user may send next`), Reply: says(`{"follow_ups": ["And who puts it out?"]}`)},
 			openaitest.Rule{Prompt: fits(`You choose the form`), Reply: says(`{"name": "final_result_Lighting"}`)},
