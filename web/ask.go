@@ -218,13 +218,12 @@ func unmarshal(data []byte, into any) error {
 }
 
 // unknownMemberCode returns the error code for unknown members of a type, "" if they are
-// ignored. If a misspelt filter or collection were ignored, everything would be searched.
+// ignored. If a misspelt filter were ignored, everything would be searched.
 func unknownMemberCode(t reflect.Type) (code string) {
 	switch t {
 	case reflect.TypeFor[retrieve.Filter]():
 		return "unknown_filter"
-	case reflect.TypeFor[askRequest](), reflect.TypeFor[runRequest](), reflect.TypeFor[citeRequest](), reflect.TypeFor[citePiece](),
-		reflect.TypeFor[labels]():
+	case reflect.TypeFor[citeRequest](), reflect.TypeFor[citePiece](), reflect.TypeFor[labels]():
 		return "unknown_member"
 	}
 	return ""
