@@ -75,7 +75,8 @@ func joins(gap string, before sentence, text string) bool {
 	if before.code || before.title || isItem(text) || isRow(text) {
 		return false
 	}
-	return !strings.Contains(gap, "\n") || strings.Count(gap, "\n") == 1 && !isRow(before.text)
+	return !strings.Contains(gap, "\n") ||
+		strings.Count(gap, "\n") == 1 && !isEntry(text) && !isEntry(before.text) && !isRow(before.text)
 }
 
 // indentsCode reports whether only code is indented in a passage, as the readers of marked-up
@@ -148,7 +149,7 @@ func (q *query) answersOther(title sentence, text string) bool {
 	return title.text != "" && q.needs.near(title.covers) < asksSame && verdict.MatchString(plainLine(text))
 }
 
-// isTitle reports whether a sentence is a short line before a blank one.
+// isTitle reports whether a sentence is a short line before a blank one, or in capitals.
 func isTitle(s, rest string) bool {
 	if isRow(s) {
 		return false
@@ -156,13 +157,28 @@ func isTitle(s, rest string) bool {
 	s, _ = cutBullet(s)
 	last, _ := utf8.DecodeLastRuneInString(s)
 	return len(strings.Fields(s)) <= 8 && (unicode.IsLetter(last) || unicode.IsDigit(last) || strings.ContainsRune(")?？", last)) &&
-		strings.HasPrefix(strings.TrimLeft(rest, " \t"), "\n\n")
+		(inCapitals(s) || strings.HasPrefix(strings.TrimLeft(rest, " \t"), "\n\n"))
+}
+
+// inCapitals reports whether a text has three letters or more and no small one, such as the
+// headings of printed manual pages.
+func inCapitals(s string) bool {
+	letters := 0
+	for _, r := range s {
+		if unicode.IsLower(r) {
+			return false
+		}
+		if unicode.IsUpper(r) {
+			letters++
+		}
+	}
+	return letters >= 3
 }
 
 // continues reports whether a sentence continues the one before it.
 func continues(p retrieve.Passage, before, s ingest.Span) bool {
 	text := p.Text[before.Start:before.End]
-	return s.End-before.Start <= maxListBytes && wraps(text, p.Text[before.End:]) && !inTitleCase(text)
+	return s.End-before.Start <= maxListBytes && wraps(text, p.Text[before.End:]) && !inTitleCase(text) && !inCapitals(text)
 }
 
 // inTitleCase reports whether all longer words are capitalised, without punctuation between
@@ -184,8 +200,14 @@ func wraps(s, rest string) bool {
 	line = strings.TrimLeft(line, " \t")
 	last, _ := utf8.DecodeLastRuneInString(s)
 	open := unicode.IsLetter(last) || unicode.IsDigit(last) || strings.ContainsRune(",-\u2010\u00ad", last)
-	return open && strings.Contains(s, " ") && !isItem(line) && !isRow(line)
+	return open && strings.Contains(s, " ") && !isItem(line) && !isRow(line) && !isEntry(line)
 }
+
+var entry = regexp.MustCompile(`^\d{1,5}(?:\t|  |[ \t]+[-–—=:] )`)
+
+// isEntry reports whether a line begins with a number that it explains, as in a list of exit
+// codes: "4 - no space left".
+func isEntry(line string) bool { return entry.MatchString(line) }
 
 // isHeading reports whether a sentence repeats the title or a heading of its passage.
 func isHeading(s string, p retrieve.Passage) bool {
