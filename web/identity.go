@@ -20,7 +20,7 @@ import (
 
 // A Grant says what the members of a group may do.
 type Grant struct {
-	Group    string // "*": everybody who has signed in
+	Group    string // "*": all signed-in users
 	Write    bool
 	Settings bool
 	// Collections are the collections that the grant is for; empty means all.

@@ -23,7 +23,7 @@ type holder struct {
 	key     *retrieve.Key
 	session *[sha256.Size]byte // nil for a caller that sent the key itself
 	expires time.Time          // when its key or session expires; zero: never
-	// person means that a proxy named the caller, who has no key in the keyring. writes are
+	// person is set if a proxy named the caller, who has no key in the keyring. writes are
 	// then the collections that the caller may change; nil means all.
 	person bool
 	writes []string

@@ -71,7 +71,7 @@ func (s shared) Summarize(_ context.Context, x answer.Summary) iter.Seq2[answer.
 }
 
 // answerWith sends every kind of event that contains words of the passages. If unanswered is
-// set, the last event says that there is no answer.
+// set, the last event is an [answer.Unanswered].
 func (s shared) answerWith(found []retrieve.Passage, unanswered bool, yield func(answer.Event, error) bool) {
 	if !yield(answer.Retrieved{Passages: found}, nil) || !yield(answer.Kept{Passages: found}, nil) {
 		return

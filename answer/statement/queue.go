@@ -118,7 +118,7 @@ func (q *Queue) verdict() Verdict {
 		v = Drop
 	}
 	if v == Keep && !q.kept && !u.States {
-		// Show nothing before it is certain that there is an answer.
+		// Hold the lead until a statement is kept: without one it is not shown.
 		return q.leadVerdict(func(Unit, int) bool { return true }, q.dropped)
 	}
 	return v

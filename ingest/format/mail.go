@@ -107,7 +107,7 @@ func writeMail(b *builder, m *mail.Message, number int, anchor string) string {
 	return strings.Join(partial, "; ")
 }
 
-// address matches the mail address of a person who is named.
+// address matches the end of a name and the mail address after it.
 var address = regexp.MustCompile(`([^\s,;]) *<[^<>]*>`)
 
 // recipientsSign precedes the recipients of a message in its heading.

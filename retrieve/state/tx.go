@@ -216,7 +216,7 @@ func marks(n int) string { return strings.Repeat("?, ", n-1) + "?" }
 const maxList = 512
 
 // inList returns the parameters and arguments of "IN (…)" for 1 to maxList values. It repeats the last
-// value up to a power of two, so that there are few different statements.
+// value up to a power of two, to keep the number of different statements small.
 func inList[T any](values []T) (list string, args []any) {
 	n := 1
 	for n < len(values) {
