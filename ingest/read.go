@@ -75,7 +75,7 @@ func (r *Reader) refuse(name string, size int64) error {
 
 // readerVersion is incremented when a file yields better text or chunks than before. Stored
 // documents of older versions are then read again once.
-const readerVersion = 26
+const readerVersion = 27
 
 // readerName is the value of [ReaderKey] for documents read now.
 func readerName() string { return fmt.Sprintf("go %d", readerVersion) }

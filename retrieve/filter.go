@@ -63,7 +63,7 @@ func (f Filter) Matches(d *DocumentInfo, l Labels) bool {
 		(len(f.Digests) == 0 || slices.Contains(f.Digests, d.Digest)) &&
 		(len(f.Documents) == 0 || slices.Contains(f.Documents, d.ID)) &&
 		(f.Format == "" || f.Format == d.Format) &&
-		strings.HasPrefix(norm.NFC.String(d.Path), norm.NFC.String(f.PathPrefix)) && // macOS decomposes names
+		(f.PathPrefix == "" || strings.HasPrefix(norm.NFC.String(d.Path), norm.NFC.String(f.PathPrefix))) && // macOS decomposes names
 		f.matchesLabels(l)
 }
 
