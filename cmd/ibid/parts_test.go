@@ -20,19 +20,16 @@ import (
 var samplePart = optional{
 	name: "sample", file: "sample.part", patterns: []string{"weights.bin", "*words.json"},
 	files: []string{"deep/weights.bin", "a-words.json"},
-	pkg:   archive{client: "none"}, licences: map[string]string{"LICENSE": "sample.LICENSE.txt"},
+	pkg:   release{client: "none"}, licences: map[string]string{"LICENSE": "sample.LICENSE.txt"},
 	findInstalled: func(data string) (string, error) {
 		_, err := os.Stat(filepath.Join(data, "sample.part"))
 		return "sample", err
 	},
-	make: func(to io.Writer, found map[string]string) error {
-		data, err := os.ReadFile(found["weights.bin"])
-		if err == nil && !bytes.HasPrefix(data, []byte("right")) {
-			err = errors.New("these are other weights")
+	make: func(to io.Writer, found map[string][]byte) error {
+		if !bytes.HasPrefix(found["weights.bin"], []byte("right")) {
+			return errors.New("these are other weights")
 		}
-		if err == nil {
-			_, err = to.Write(data)
-		}
+		_, err := to.Write(found["weights.bin"])
 		return err
 	},
 }
@@ -101,10 +98,11 @@ func TestInstallPart(t *testing.T) {
 			t.Errorf("%s: the file is %q, and the licence %q", c.name, made, licence)
 		}
 	}
-	bounded := finder{patterns: []string{"weights.bin"}, scratch: t.TempDir(), left: 4, found: map[string]string{}}
+	bounded := finder{patterns: []string{"weights.bin"}, limits: packageLimits(), found: map[string][]byte{}}
+	bounded.limits.Bytes = 4
 	at := filepath.Join(t.TempDir(), "p.zip")
 	must(t, os.WriteFile(at, []byte(inner), 0o600))
-	if err := bounded.findFiles(at); err == nil || !strings.Contains(err.Error(), "more than 0.0 MB") {
+	if err := bounded.findFiles(at); err == nil || !strings.Contains(err.Error(), "more than 0 MB") {
 		t.Errorf("more than may be unpacked: %v", err)
 	}
 }

@@ -1,12 +1,12 @@
 package encoder
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"path"
 	"strings"
 )
@@ -17,9 +17,9 @@ const TokenizerFile = "tokenizer.json"
 
 const weightsFile = "model.safetensors"
 
-// Make writes the model file of a part from the files of its checkpoint. Different weights or words
-// are an error.
-func (p Part) Make(to io.Writer, weights, tokenizer string) error {
+// Make writes the model file of a part from the contents of the files of its checkpoint. Different
+// weights or words are an error.
+func (p Part) Make(to io.Writer, weights, tokenizer []byte) error {
 	var words []string
 	if p.Vocabulary != "" {
 		var err error
@@ -31,38 +31,23 @@ func (p Part) Make(to io.Writer, weights, tokenizer string) error {
 			return fmt.Errorf("this is not the vocabulary of %s: its SHA-256 is %x instead of %s", p.Name, sum, p.Vocabulary)
 		}
 	}
-	from, err := os.Open(weights)
-	if err != nil {
-		return err
+	if sum := sha256.Sum256(weights); hex.EncodeToString(sum[:]) != p.Weights {
+		return fmt.Errorf("these are not the weights of %s: their SHA-256 is %x instead of %s", p.Name, sum, p.Weights)
 	}
-	defer from.Close() // it was only read
-	digest := sha256.New()
-	size, err := io.Copy(digest, io.LimitReader(from, maxFile))
-	if err != nil {
-		return fmt.Errorf("reading the weights: %w", err)
-	}
-	if got := hex.EncodeToString(digest.Sum(nil)); got != p.Weights {
-		return fmt.Errorf("these are not the weights of %s: their SHA-256 is %s instead of %s", p.Name, got, p.Weights)
-	}
-	return Convert(to, p.Facts, path.Ext(p.File), from, size, words)
+	return Convert(to, p.Facts, path.Ext(p.File), bytes.NewReader(weights), int64(len(weights)), words)
 }
 
-// maxVocabulary bounds the file with the words.
+// maxVocabulary bounds the words, in bytes.
 const maxVocabulary = 64 << 20
 
 // readWords returns the vocabulary in a tokenizer file, ordered by id.
-func readWords(tokenizer string) ([]string, error) {
-	from, err := os.Open(tokenizer)
-	if err != nil {
-		return nil, err
-	}
-	defer from.Close() // it was only read
+func readWords(tokenizer []byte) ([]string, error) {
 	var file struct {
 		Model struct {
 			Vocabulary map[string]int `json:"vocab"`
 		} `json:"model"`
 	}
-	if err := json.NewDecoder(io.LimitReader(from, maxVocabulary)).Decode(&file); err != nil {
+	if err := json.Unmarshal(tokenizer, &file); err != nil {
 		return nil, fmt.Errorf("reading %s: %w", TokenizerFile, err)
 	}
 	words := make([]string, len(file.Model.Vocabulary))
