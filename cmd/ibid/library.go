@@ -404,6 +404,10 @@ func (c modelConfig) checkModel() error {
 	if c.ContextTokens < 0 || c.StepTokens < 0 || c.BudgetTokens < 0 {
 		return usageError("--context-tokens, --step-tokens and --budget-tokens count tokens: give 0 or more")
 	}
+	if c.ContextTokens > 0 && c.ContextTokens < answer.LeastBudget {
+		return usageError("--context-tokens %d has no room for a question and a passage: give the model's context window, %d or more",
+			c.ContextTokens, answer.LeastBudget)
+	}
 	if c.BudgetTokens > 0 && c.BudgetTokens < answer.LeastBudget {
 		return usageError("--budget-tokens %d has no room for a question and a passage: give %d or more, or 0 for no limit",
 			c.BudgetTokens, answer.LeastBudget)
