@@ -87,7 +87,7 @@ func (a *answering) beginRun(c echo.Context, t task, background bool, cancel con
 		return nil, fmt.Errorf("encoding a request: %w", err)
 	}
 	ctx := c.Request().Context()
-	if err := a.records.live.outcomes.wait(ctx, maxWaiting); err != nil {
+	if err := a.records.live.waitStored(ctx, maxUnstored); err != nil {
 		return nil, fmt.Errorf("waiting for the store: %w", err)
 	}
 	l := &liveAnswer{Record: retrieve.Record{Kind: t.kind, By: callerID(c), Spec: request, Started: time.Now()},

@@ -136,7 +136,7 @@ func (s *recordStore) fullRecord(ctx context.Context, id string) (*answerRecord,
 // list returns all records of a caller, newest first and without events. It waits for the
 // records of answers that have just ended.
 func (s *recordStore) list(ctx context.Context, by string) iter.Seq2[retrieve.Record, error] {
-	if err := s.live.waitStored(ctx); err != nil {
+	if err := s.live.waitStored(ctx, 0); err != nil {
 		return func(yield func(retrieve.Record, error) bool) {
 			yield(retrieve.Record{}, fmt.Errorf("waiting for records: %w", err))
 		}

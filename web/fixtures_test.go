@@ -206,7 +206,7 @@ func newOptions() Options {
 		Addr: "127.0.0.1:8080", Version: "0.0.0-test", KeyRate: 1_000_000, Metrics: NewMetrics(), Answers: new(Answers),
 		Summarizer: digest{new(answer.Summary)}, Ledger: newLedger(), Settings: &panel{}, Drawer: noDrawer{}, Originals: files{},
 		Upstream: noUpstream{}, Model: func(context.Context) string { return "" },
-		Indexing: func() (int, int, bool) { return 0, 0, true }, Reachable: func(context.Context) error { return nil },
+		Indexing: func() Indexing { return Indexing{0, 0, true} }, Reachable: func(context.Context) error { return nil },
 		Figures: func(context.Context) (StoreFigures, error) { return StoreFigures{}, nil },
 		Encoded: func() (int, int) { return 0, 0 }, SelfTest: func(context.Context) string { return "" },
 		Troubles: func() []ingest.Change {
@@ -230,7 +230,7 @@ func newHandler(t testing.TB, change func(*Options)) *echo.Echo {
 	// Wait for the ledger before ServeHTTP returns, since tests read it next.
 	e.Pre(func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
-			defer func() { _ = o.Answers.waitStored(context.WithoutCancel(c.Request().Context())) }()
+			defer func() { _ = o.Answers.waitStored(context.WithoutCancel(c.Request().Context()), 0) }()
 			return next(c)
 		}
 	})

@@ -52,14 +52,21 @@ type liveAnswer struct {
 	stoppedByClient bool             // the client wanted no more text, so the answer is never resumed
 	cancel          context.CancelCauseFunc
 	answers         *Answers
+	settled         chan struct{} // closed when the outcome is final
 
 	mu        sync.Mutex // guards the fields below
 	log       []event
 	bytes     int
 	documents map[string]bool // quoted in the events
 	resumable bool
-	settled   bool          // the outcome is final
 	changed   chan struct{} // nil if nobody is waiting
+
+	// The fields below are used only by the goroutine that stores the outcome.
+	ctx      context.Context // the answer's, without its cancellation
+	err      error           // that ended it
+	ended    bool            // its run cannot be resumed
+	lost     bool            // another server has taken it over
+	recorded bool            // or one of its documents was deleted
 }
 
 func (l *liveAnswer) addEvent(kind string, v any) (event, error) {
@@ -144,40 +151,29 @@ func (l *liveAnswer) markEnded(ctx context.Context, err error) event {
 }
 
 func (l *liveAnswer) waitSettled(ctx context.Context) error {
-	return waitFor(ctx, func() (bool, <-chan struct{}) {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		return l.settled, l.nextChange()
-	})
-}
-
-// waitFor waits until state reports done, checking it after each change.
-func waitFor(ctx context.Context, state func() (done bool, changed <-chan struct{})) error {
-	for {
-		done, changed := state()
-		if done {
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+	select {
+	case <-l.settled:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 
-// markSettled makes the outcome known to waiting callers. If inMemory is set, the answer
-// stays in memory for its readers for [patience].
-func (l *liveAnswer) markSettled(resumable, inMemory bool) {
+// markSettled makes the outcome known to waiting callers. An answer in the background that is
+// neither recorded nor on another server stays in memory for its readers for [patience].
+func (l *liveAnswer) markSettled() {
 	l.mu.Lock()
-	l.resumable, l.settled = resumable, true
-	l.notify()
+	l.resumable = !l.ended
 	l.mu.Unlock()
-	if inMemory {
+	l.answers.mu.Lock()
+	l.answers.unstored = slices.Delete(l.answers.unstored, 0, 1) // they are stored in order
+	l.answers.mu.Unlock()
+	if l.background && !l.lost && !l.recorded {
 		time.AfterFunc(patience, func() { l.answers.remove(l) })
 	} else {
 		l.answers.remove(l)
 	}
+	close(l.settled)
 }
 
 func (l *liveAnswer) storedRecord(p *packer, keep time.Duration) retrieve.Record {
@@ -201,18 +197,19 @@ func (l *liveAnswer) snapshot() *answerRecord {
 // Answers are the answers in progress on one server. The zero value is ready to use.
 type Answers struct {
 	background sync.WaitGroup // answers in the background
+	packer     packer         // used by the goroutine that stores outcomes
 
-	mu     sync.Mutex // guards the fields below; locked before the mu of an answer
-	live   map[string]*liveAnswer
-	closed bool
-
-	outcomes outcomeQueue
+	mu       sync.Mutex // guards the fields below; locked before the mu of an answer
+	live     map[string]*liveAnswer
+	closed   bool
+	unstored []*liveAnswer // have ended and are not recorded yet, oldest first
+	storing  bool          // a goroutine is storing them; it ends when there are none
 }
 
 // Shutdown starts no more answers in the background, and waits for those in progress. When
 // ctx is done it stops them. It returns when all answers that have ended are recorded.
 func (a *Answers) Shutdown(ctx context.Context) {
-	defer func() { _ = a.waitStored(context.WithoutCancel(ctx)) }()
+	defer func() { _ = a.waitStored(context.WithoutCancel(ctx), 0) }()
 	a.mu.Lock()
 	a.closed = true
 	a.mu.Unlock()
@@ -239,7 +236,7 @@ func (a *Answers) Shutdown(ctx context.Context) {
 // add adds an answer, if it has an id. An answer in the background must call background.Done
 // at its end.
 func (a *Answers) add(l *liveAnswer) error {
-	l.answers, l.State, l.documents = a, stateRunning, map[string]bool{}
+	l.answers, l.State, l.documents, l.settled = a, stateRunning, map[string]bool{}, make(chan struct{})
 	if l.ID == "" {
 		return nil
 	}
@@ -249,10 +246,9 @@ func (a *Answers) add(l *liveAnswer) error {
 		return problem(http.StatusServiceUnavailable, "canceled", "the server shuts down: ask again in a moment")
 	}
 	if old := a.live[l.ID]; old != nil {
-		old.mu.Lock()
-		running := !old.settled
-		old.mu.Unlock()
-		if running {
+		select {
+		case <-old.settled:
+		default:
 			return runUnderWay(l.ID)
 		}
 	}
@@ -288,137 +284,105 @@ func (a *Answers) remove(l *liveAnswer) {
 	}
 }
 
-// Limits of an [outcomeQueue].
+// A reply does not wait for the store: its outcome is queued. A new answer waits if too many
+// are not recorded.
 const (
-	maxWaiting = 1024 // maximum number of waiting answers when a new answer begins
-	maxBatch   = 64   // answers in one transaction
+	maxUnstored = 1024 // maximum number of unrecorded answers when a new answer begins
+	maxBatch    = 64   // answers in one transaction
 	// storeTime is the time limit for storing a batch, which is slow on an overloaded
 	// machine.
 	storeTime = time.Minute
 )
 
-// An endedAnswer is the outcome of an answer that is not stored yet.
-type endedAnswer struct {
-	ctx context.Context // the answer's, without its cancellation
-	l   *liveAnswer
-	err error
-
-	ended bool // its run cannot be resumed
-	lost  bool // another server has taken it over
-	gone  bool // it is recorded, another server has taken it over, or one of its documents was deleted
-}
-
-// An outcomeQueue holds answers that have ended and are not recorded yet. A reply does not
-// wait for the store. A new answer waits if too many are not recorded. The zero value is
-// ready to use.
-type outcomeQueue struct {
-	mu      sync.Mutex
-	waiting []*endedAnswer
-	writing bool          // a goroutine is writing; it ends when the queue is empty
-	changed chan struct{} // closed after the next batch
-
-	packer packer // used by the writing goroutine
-}
-
 // storeLater queues the outcome of an answer for the store.
 func (a *answering) storeLater(ctx context.Context, l *liveAnswer, err error) {
-	q := &a.records.live.outcomes
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.waiting = append(q.waiting, &endedAnswer{ctx: context.WithoutCancel(ctx), l: l, err: err})
-	if !q.writing {
-		q.writing, q.changed = true, make(chan struct{})
+	l.ctx, l.err = context.WithoutCancel(ctx), err
+	live := a.records.live
+	live.mu.Lock()
+	defer live.mu.Unlock()
+	live.unstored = append(live.unstored, l)
+	if !live.storing {
+		live.storing = true
 		go func() {
-			for batch := q.nextBatch(); batch != nil; batch = q.nextBatch() {
+			for batch := live.nextBatch(); len(batch) > 0; batch = live.nextBatch() {
 				a.storeOutcomes(batch)
 			}
 		}()
 	}
 }
 
-// nextBatch returns the next batch, or nil if the queue is empty; the writer then ends.
-func (q *outcomeQueue) nextBatch() []*endedAnswer {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	n := min(len(q.waiting), maxBatch)
-	batch := slices.Clone(q.waiting[:n])
-	q.waiting = slices.Delete(q.waiting, 0, n)
-	close(q.changed)
-	q.changed = make(chan struct{})
-	q.writing = n > 0
-	if n == 0 {
-		return nil
-	}
+// nextBatch returns the next answers to store. If there are none, the caller must end.
+func (a *Answers) nextBatch() []*liveAnswer {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	batch := slices.Clone(a.unstored[:min(len(a.unstored), maxBatch)])
+	a.storing = len(batch) > 0
 	return batch
 }
 
-// wait waits until at most most answers are queued and, if most is 0, none is being written.
-func (q *outcomeQueue) wait(ctx context.Context, most int) error {
-	return waitFor(ctx, func() (bool, <-chan struct{}) {
-		q.mu.Lock()
-		defer q.mu.Unlock()
-		return len(q.waiting) <= most && (most > 0 || !q.writing), q.changed
-	})
+// waitStored waits until at most most of the answers that have ended are not recorded.
+func (a *Answers) waitStored(ctx context.Context, most int) error {
+	a.mu.Lock()
+	last := len(a.unstored) - most - 1
+	if last < 0 {
+		a.mu.Unlock()
+		return nil
+	}
+	l := a.unstored[last]
+	a.mu.Unlock()
+	return l.waitSettled(ctx)
 }
-
-// waitStored waits until all answers that have ended are recorded.
-func (a *Answers) waitStored(ctx context.Context) error { return a.outcomes.wait(ctx, 0) }
 
 // storeOutcomes stores the records of answers and deletes their runs, except runs that can be
 // resumed, in one transaction, so that other servers always find one or the other. If that
 // fails, it stores each answer separately; an answer that still fails can be resumed. It
 // stores nothing of an answer that another server has taken over.
-func (a *answering) storeOutcomes(batch []*endedAnswer) {
+func (a *answering) storeOutcomes(batch []*liveAnswer) {
 	ctx, cancel := context.WithTimeout(batch[0].ctx, storeTime)
 	defer cancel()
-	for _, o := range batch {
-		o.lost = o.l.recorder.HasLostJob(ctx)
-		o.ended = o.l.recorder.Conclude(ctx, o.err, o.l.stoppedByClient)
+	for _, l := range batch {
+		l.ended = l.recorder.Conclude(ctx, l.err, l.stoppedByClient)
 	}
 	if a.finish(ctx, batch) != nil {
-		for i, o := range batch {
+		for i, l := range batch {
 			if err := a.finish(ctx, batch[i:i+1]); err != nil { // the reader has the answer already
-				o.ended = o.l.recorder == nil
-				a.logger.WarnContext(ctx, "the record of an answer could not be stored", "run", o.l.ID, "error", err)
+				l.ended, l.recorded = l.recorder == nil, false
+				a.logger.WarnContext(ctx, "the record of an answer could not be stored", "run", l.ID, "error", err)
 			}
 		}
 	}
-	for _, o := range batch {
-		if !o.ended {
-			if err := o.l.recorder.Release(ctx); err != nil {
+	for _, l := range batch {
+		if !l.ended {
+			if err := l.recorder.Release(ctx); err != nil {
 				a.logger.WarnContext(ctx, "a run could not be released in the store: it can be resumed when its claim has expired",
-					"run", o.l.ID, "error", err)
+					"run", l.ID, "error", err)
 			}
 		}
-		o.l.recorder.StopProlonging()
-		o.l.markSettled(!o.ended, !o.gone && o.l.background)
-		if a.runEnded != nil && o.l.ID != "" && !o.lost {
-			r := o.l.snapshot()
+		l.recorder.StopProlonging()
+		l.markSettled()
+		if a.runEnded != nil && l.ID != "" && !l.lost {
+			r := l.snapshot()
 			a.runEnded(r.ID, r.Kind, r.State)
 		}
 	}
 }
 
 // finish deletes the runs that have ended, and stores the records of answers.
-func (a *answering) finish(ctx context.Context, batch []*endedAnswer) error {
+func (a *answering) finish(ctx context.Context, batch []*liveAnswer) error {
 	var records []retrieve.Record
-	var recorded []*endedAnswer
 	var jobs []string
-	for _, o := range batch {
-		o.gone = o.l.recorder.HasLostJob(ctx)
-		if o.l.keep && o.l.ID != "" && a.records.keep > 0 && !o.gone {
-			records, recorded = append(records, o.l.storedRecord(&a.records.live.outcomes.packer, a.records.keep)), append(recorded, o)
+	for _, l := range batch {
+		l.lost = l.recorder.HasLostJob(ctx)
+		if l.recorded = l.keep && l.ID != "" && a.records.keep > 0 && !l.lost; l.recorded {
+			records = append(records, l.storedRecord(&a.records.live.packer, a.records.keep))
 		}
-		if o.ended && o.l.recorder != nil {
-			jobs = append(jobs, o.l.ID)
+		if l.ended && l.recorder != nil {
+			jobs = append(jobs, l.ID)
 		}
 	}
 	if len(records)+len(jobs) == 0 {
 		return nil
 	}
 	_, err := a.records.ledger.Finish(ctx, records, jobs)
-	for _, o := range recorded {
-		o.gone = err == nil // true if a document was deleted meanwhile, too
-	}
 	return err
 }
