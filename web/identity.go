@@ -133,39 +133,24 @@ func (p *people) grantedHolder(name string, groups []string) *holder {
 	for i := range groups {
 		groups[i] = strings.TrimSpace(groups[i])
 	}
-	var reads, writes collectionUnion
-	key := retrieve.Key{ID: "user:" + name, Name: name}
-	for _, g := range p.Grants {
-		if g.Group != "*" && !slices.Contains(groups, g.Group) {
-			continue
-		}
-		reads.add(g.Collections)
-		if g.Write {
-			writes.add(g.Collections)
-		}
-		key.Settings = key.Settings || g.Settings
-	}
-	if !reads.nonempty {
+	mine := slices.DeleteFunc(slices.Clone(p.Grants), func(g Grant) bool { return g.Group != "*" && !slices.Contains(groups, g.Group) })
+	if len(mine) == 0 {
 		return nil
 	}
-	key.Write, key.Collections = writes.nonempty, reads.collections
-	return &holder{key: &key, person: true, writes: writes.collections}
+	key := retrieve.Key{ID: "user:" + name, Name: name, Collections: unionOf(mine),
+		Settings: slices.ContainsFunc(mine, func(g Grant) bool { return g.Settings })}
+	writing := slices.DeleteFunc(mine, func(g Grant) bool { return !g.Write })
+	key.Write = len(writing) > 0
+	return &holder{key: &key, person: true, writes: unionOf(writing)}
 }
 
-// collectionUnion is the union of the collections of grants; if nonempty is set, no
-// collections mean all.
-type collectionUnion struct {
-	nonempty    bool
-	collections []string
-}
-
-func (r *collectionUnion) add(collections []string) {
-	switch all := r.nonempty && len(r.collections) == 0; {
-	case all:
-	case len(collections) == 0:
-		r.collections = nil
-	default:
-		r.collections = append(r.collections, collections...)
+// unionOf returns the collections of grants; nil means all.
+func unionOf(grants []Grant) (collections []string) {
+	for _, g := range grants {
+		if len(g.Collections) == 0 {
+			return nil
+		}
+		collections = append(collections, g.Collections...)
 	}
-	r.nonempty = true
+	return collections
 }
