@@ -213,18 +213,12 @@ func mostSimilar(text, words string) (start, end int) {
 
 // wordsOf returns the ranges of the words in a text.
 func wordsOf(text string) (words []rewrite.Span) {
-	start := -1
-	for i, r := range text {
-		switch part := unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsMark(r); {
-		case part && start < 0:
-			start = i
-		case !part && start >= 0:
-			words = append(words, rewrite.Span{Start: start, End: i})
-			start = -1
-		}
-	}
-	if start >= 0 {
-		words = append(words, rewrite.Span{Start: start, End: len(text)})
+	end := 0
+	separates := func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) && !unicode.IsMark(r) }
+	for word := range strings.FieldsFuncSeq(text, separates) {
+		start := end + strings.Index(text[end:], word) // only separators precede it
+		end = start + len(word)
+		words = append(words, rewrite.Span{Start: start, End: end})
 	}
 	return words
 }
@@ -292,8 +286,13 @@ func (l *renames) setStates(ctx context.Context, a *cite.Answer) error {
 		digests[c.Document] = c.Digest
 	}
 	for i := range a.Sources {
-		if err := l.setState(ctx, &a.Sources[i], digests[a.Sources[i].Document]); err != nil {
+		s := &a.Sources[i]
+		doc, state, err := l.findCited(ctx, s.Document, digests[s.Document], func(doc *ingest.Document) quoteState { return stateIn(doc, s) })
+		if err != nil && !errors.Is(err, retrieve.ErrNotFound) {
 			return err
+		}
+		if s.State = string(state); doc != nil && doc.ID != s.Document {
+			s.Now = doc.ID
 		}
 	}
 	return nil
@@ -321,17 +320,6 @@ func (l *renames) findCited(ctx context.Context, id, digest string, stateOf func
 		return nil, quoteGone, err
 	}
 	return doc, worse(stateOf(doc), quoteMoved), nil
-}
-
-func (l *renames) setState(ctx context.Context, s *cite.Source, digest string) error {
-	doc, state, err := l.findCited(ctx, s.Document, digest, func(doc *ingest.Document) quoteState { return stateIn(doc, s) })
-	if err != nil && !errors.Is(err, retrieve.ErrNotFound) {
-		return err
-	}
-	if s.State = string(state); doc != nil && doc.ID != s.Document {
-		s.Now = doc.ID
-	}
-	return nil
 }
 
 // stateIn returns the worst state of a source's quotes in a document.
