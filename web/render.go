@@ -233,18 +233,6 @@ func (n tableLimit) Transform(node *ast.Paragraph, reader text.Reader, pc parser
 	n.ParagraphTransformer.Transform(node, reader, pc)
 }
 
-var kindCitation = ast.NewNodeKind("Citation")
-
-// A citation is the number of a source.
-type citation struct {
-	ast.BaseInline
-	number, at int
-}
-
-func (*citation) Kind() ast.NodeKind { return kindCitation }
-
-func (c *citation) Dump(source []byte, level int) { ast.DumpHelper(c, source, level, nil, nil) }
-
 // citations parses the numbers of sources: [n] at the place of a number. The model's own
 // brackets, as in "x = [1]", remain text.
 type citations struct{}
@@ -272,7 +260,9 @@ func (citations) Parse(_ ast.Node, block text.Reader, pc parser.Context) ast.Nod
 		return nil
 	}
 	block.Advance(end + 1)
-	return &citation{number: n, at: at}
+	link := ast.NewString(fmt.Appendf(nil, `<a class="cite" data-number="%d" data-at="%d">%d</a>`, n, at, n))
+	link.SetCode(true) // it is HTML already
+	return link
 }
 
 var kindFormula = ast.NewNodeKind("Formula")
@@ -373,21 +363,12 @@ func (p piece) firstDoubt(start, end int) (int, int) {
 type nodeRenderer struct{}
 
 func (nodeRenderer) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
-	r.Register(kindCitation, renderCitation)
 	r.Register(kindFormula, func(util.BufWriter, []byte, ast.Node, bool) (ast.WalkStatus, error) { return ast.WalkContinue, nil })
 	r.Register(ast.KindText, renderText)
 	r.Register(ast.KindHeading, renderHeading)
 	r.Register(ast.KindCodeBlock, renderCode)
 	r.Register(ast.KindFencedCodeBlock, renderCode)
 	r.Register(extast.KindTable, renderTable)
-}
-
-func renderCitation(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
-	if entering {
-		c := n.(*citation)
-		fmt.Fprintf(w, `<a class="cite" data-number="%d" data-at="%d">%d</a>`, c.number, c.at, c.number)
-	}
-	return ast.WalkContinue, nil
 }
 
 // renderText puts doubtful words into spans.
