@@ -37,22 +37,11 @@ const (
 	administrators
 )
 
-// An accessTable maps a route, by method and pattern, to the callers that may use it. HEAD is
-// looked up as GET.
+// An accessTable maps a route, by method and pattern, to the callers that may use it.
 type accessTable map[string]access
 
-// lookup returns the access of a route; ok is false for an unknown one.
-func (t accessTable) lookup(method, pattern string) (a access, ok bool) {
-	if method == http.MethodHead {
-		method = http.MethodGet
-	}
-	a, ok = t[method+" "+pattern]
-	return a, ok
-}
-
-func (t accessTable) lookupRequest(c echo.Context) (a access, ok bool) {
-	return t.lookup(c.Request().Method, c.Path())
-}
+// routeOf returns the key of a request's route in an accessTable.
+func routeOf(c echo.Context) string { return c.Request().Method + " " + c.Path() }
 
 // A keyGuard identifies callers by their keys.
 type keyGuard struct {
@@ -69,7 +58,7 @@ type keyGuard struct {
 // An admitted request is canceled when its key is revoked or expires.
 func (g *keyGuard) admit(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		a, listed := g.access.lookupRequest(c)
+		a, listed := g.access[routeOf(c)]
 		if !listed && c.Get(echo.ContextKeyHeaderAllow) == nil { // the header is set if only the method is wrong
 			return echo.ErrNotFound
 		}

@@ -32,10 +32,14 @@ func accesses() accessTable {
 	return t
 }
 
+func accessOf(r *echo.Route) access {
+	return accesses()[strings.Replace(r.Method, "HEAD", "GET", 1)+" "+r.Path]
+}
+
 // TestAccess checks that the table has all routes, and that openapi.json agrees.
 func TestAccess(t *testing.T) {
 	for _, r := range newHandler(t, everyRoute).Routes() {
-		if _, ok := accesses().lookup(r.Method, r.Path); !ok {
+		if accessOf(r) == 0 {
 			t.Errorf("the route %s %s is not in the table of routes", r.Method, r.Path)
 		}
 	}

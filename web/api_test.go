@@ -111,7 +111,7 @@ func TestReadiness(t *testing.T) {
 	ready, away := false, error(nil)
 	var logged bytes.Buffer
 	e := newHandler(t, func(o *Options) {
-		o.Indexing = func() (int, int, bool) { return 3, 20, ready }
+		o.Indexing = func() Indexing { return Indexing{3, 20, ready} }
 		o.Logger = slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelInfo}))
 		o.Reachable = func(ctx context.Context) error {
 			if limit, ok := ctx.Deadline(); !ok || time.Until(limit) > storeTimeout {

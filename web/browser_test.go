@@ -161,7 +161,7 @@ func TestBrowser(t *testing.T) {
 		"narrow": {script: "asked", names: at("360", "dark")}, "wide": {script: "asked", names: at("1440", "light")},
 		"aswritten": {}, "moments": {}, "sheet": {},
 		"answers":  {change: func(o *Options) { o.Model = func(context.Context) string { return "m" } }},
-		"indexing": {change: func(o *Options) { o.Indexing = func() (int, int, bool) { return 12, 40, false } }},
+		"indexing": {change: func(o *Options) { o.Indexing = func() Indexing { return Indexing{12, 40, false} } }},
 		"nothing":  {change: func(o *Options) { o.Library = shelf{} }},
 		"notebook": {change: func(o *Options) {
 			library := &growing{}

@@ -18,9 +18,9 @@ import (
 
 // Indexing is the progress of the sync, as replies have it.
 type Indexing struct {
-	Done  int  `json:"done"`
-	Total int  `json:"total"`
-	Ready bool `json:"ready"`
+	Done  int  `json:"done"`  // files
+	Total int  `json:"total"` // files seen so far
+	Ready bool `json:"ready"` // the first sync has ended
 }
 
 // health reports the server's state to monitors and load balancers.

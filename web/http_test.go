@@ -183,7 +183,7 @@ func TestStories(t *testing.T) {
 		"original-elsewhere": func(o *Options) { o.Originals = files{"club/guide.pdf": "elsewhere"} },
 		"v1-without-links":   func(o *Options) { o.NoLinks = true },
 		"v1-useless-schemas": func(o *Options) { o.Upstream, _ = upstream(t) },
-		"indexing":           func(o *Options) { o.Indexing = func() (int, int, bool) { return 3, 20, false } },
+		"indexing":           func(o *Options) { o.Indexing = func() Indexing { return Indexing{3, 20, false} } },
 		"empty-library":      func(o *Options) { o.Library = shelf{} },
 		"filters": func(o *Options) {
 			o.Library = shelf{{ID: "club/a.md", Root: "club", Path: "a.md", Format: "markdown",

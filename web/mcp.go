@@ -41,7 +41,7 @@ type mcpServer struct {
 // Without a public URL there are no links.
 func ServeMCP(ctx context.Context, o Options, collections []string, in io.ReadCloser, out io.WriteCloser) error {
 	o.Keys, o.Metrics = nil, NewMetrics()
-	o.Indexing = func() (int, int, bool) { return 0, 0, true }
+	o.Indexing = func() Indexing { return Indexing{Ready: true} }
 	o.setDefaults()
 	if len(collections) > 0 {
 		o.restrictToKeys()

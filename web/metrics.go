@@ -91,7 +91,7 @@ func measure(m *Metrics, routes accessTable) echo.MiddlewareFunc {
 			start := time.Now()
 			err := next(c)
 			route, method := "other", "other"
-			if _, ok := routes.lookupRequest(c); ok {
+			if routes[routeOf(c)] != 0 {
 				route, method = c.Path(), c.Request().Method
 			}
 			m.requests.WithLabelValues(route, method).Observe(time.Since(start).Seconds())

@@ -45,7 +45,7 @@ func TestMetrics(t *testing.T) {
 		o.Figures = func(context.Context) (StoreFigures, error) {
 			return StoreFigures{Documents: 4, Chunks: 9, Bytes: 1 << 20, Lag: 6, ReaderDeaths: 2}, nil
 		}
-		o.Indexing = func() (int, int, bool) { return 3, 5, true }
+		o.Indexing = func() Indexing { return Indexing{3, 5, true} }
 		o.Encoded = func() (int, int) { return 8, 9 }
 	})
 	call(e, "POST", "/api/ask", `{"question":"What is the mooring fee?"}`)

@@ -526,7 +526,7 @@ func TestOpenAPIReplies(t *testing.T) {
 		ask(method, path, body, "Content-Type", jsonReply, "Accept", accept)
 	}
 	ask("GET", "/documents/none", "", "Accept", pageType)
-	waiting := newHandler(t, func(o *Options) { o.Indexing = func() (int, int, bool) { return 1, 2, false } })
+	waiting := newHandler(t, func(o *Options) { o.Indexing = func() Indexing { return Indexing{1, 2, false} } })
 	checker.check(t, waiting, "GET", "/readyz", call(waiting, "GET", "/readyz", ""))
 	k := newKeyed(t, nil)
 	for _, r := range [][3]string{{"GET", resourceMetadata, ""},

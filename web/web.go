@@ -101,9 +101,8 @@ type Options struct {
 	// viewer.
 	Citing cite.Options
 
-	// Indexing reports the progress of the sync: files done, files seen so far,
-	// and whether the first sync has ended.
-	Indexing func() (done, total int, ready bool)
+	// Indexing reports the progress of the sync.
+	Indexing func() Indexing
 	// RunEnded is called when an answer or summary that has an id ends. kind is "ask" or
 	// "summarize". It may be nil, and must not block.
 	RunEnded func(run, kind, state string)
@@ -194,16 +193,12 @@ func (o *Options) setDefaults() {
 
 // newAsking returns the parts that all routes for questions share.
 func (o *Options) newAsking(a address) *asking {
-	indexing := func() Indexing {
-		done, total, ready := o.Indexing()
-		return Indexing{Done: done, Total: total, Ready: ready}
-	}
-	c := &catalog{Library: o.Library, Searcher: o.Searcher, indexing: indexing, troubles: o.Troubles}
+	c := &catalog{Library: o.Library, Searcher: o.Searcher, indexing: o.Indexing, troubles: o.Troubles}
 	if c.folders = o.UploadFolders; c.folders != nil {
 		c.uploads = o.UploadCollection
 	}
 	return &asking{catalog: c, asker: o.Asker, summarizer: o.Summarizer, answering: &answering{
-		address: a, citations: o.Citing, indexing: indexing, markdown: newMarkdown(), metrics: o.Metrics, logger: o.Logger,
+		address: a, citations: o.Citing, indexing: o.Indexing, markdown: newMarkdown(), metrics: o.Metrics, logger: o.Logger,
 		records: &recordStore{c, o.Answers, o.Ledger, o.KeepAnswers}, runEnded: o.RunEnded}}
 }
 
@@ -289,6 +284,7 @@ func (h *handlers) newRouter(o *Options, guard *keyGuard, pages *pages) (*echo.E
 		guard.access[r.method+" "+r.path] = r.access
 		e.Add(r.method, r.path, r.handler)
 		if r.method == http.MethodGet {
+			guard.access["HEAD "+r.path] = r.access
 			e.Add(http.MethodHead, r.path, r.handler)
 		}
 	}

@@ -174,13 +174,14 @@ type folderProgress struct {
 	trouble     []ingest.Change // the files that were skipped or failed
 }
 
-func (p *syncProgress) indexing() (done, total int, ready bool) {
+func (p *syncProgress) indexing() web.Indexing {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	i := web.Indexing{Ready: p.ready}
 	for _, f := range p.folders {
-		done, total = done+f.done, total+f.total
+		i.Done, i.Total = i.Done+f.done, i.Total+f.total
 	}
-	return done, total, p.ready
+	return i
 }
 
 func (p *syncProgress) listFailures() (all []ingest.Change) {
