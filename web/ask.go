@@ -303,7 +303,9 @@ func jsonProblem(err error) *Problem {
 	case wrong.Field == "":
 		return invalid("bad_json", "the request body is a JSON %s and should be an object", wrong.Value)
 	}
-	field := strings.TrimPrefix(wrong.Field, "askRequest.") // the embedded struct
+	// The path also has the names of embedded structs, which have capitals.
+	path := slices.DeleteFunc(strings.Split(wrong.Field, "."), func(name string) bool { return name != strings.ToLower(name) })
+	field := strings.Join(path, ".")
 	return invalidField(field, "wrong_type", "%s cannot be a JSON %s: /openapi.json describes it", field, wrong.Value)
 }
 
