@@ -201,24 +201,21 @@ func (o *openAI) chat(c echo.Context) error {
 		return err
 	}
 	collection, itself, err := o.library.collectionOf(c, r.Model)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if itself {
+	case itself:
 		return o.upstream.relay(c, body)
 	}
-	encoder := &chatEncoder{includeUsage: r.StreamOptions.IncludeUsage}
-	if t, about := taskOf(r.Messages); t != nil {
-		return o.doTask(c, &v1Ask{model: r.Model, stream: r.Stream}, encoder, t, about)
-	}
-	a, err := r.ask()
-	if err != nil {
+	if err := r.check(); err != nil {
 		return err
 	}
-	if a.question.Collection, err = o.library.storeOf(c, r.Tools, collection); err != nil {
-		return err
+	a := v1Ask{v1Request: r.v1Request, messages: r.Messages, format: r.ResponseFormat, formatParam: "response_format",
+		limits: map[string]*integer{"max_tokens": r.MaxTokens, "max_completion_tokens": r.MaxCompletionTokens}}
+	if a.clientListsSources = a.Stream && isOpenWebUI(r.Tools); a.clientListsSources {
+		a.clientSources = ownSources(r.Messages)
 	}
-	return o.answer(c, &a, encoder)
+	return o.converse(c, &a, collection, &chatEncoder{includeUsage: r.StreamOptions.IncludeUsage})
 }
 
 // completionRequest is the body of POST /v1/completions. Other members are ignored.
@@ -256,7 +253,7 @@ func (o *openAI) completions(c echo.Context) error {
 	case len(r.Prompt) != 1 || strings.TrimSpace(r.Prompt[0]) == "":
 		return badValue("prompt", "prompt has %d texts: it is the question, a text or a list with one text", len(r.Prompt))
 	}
-	a := v1Ask{model: r.Model, question: askRequest{Question: r.Prompt[0], Collection: collection}, stream: r.Stream}
+	a := v1Ask{v1Request: v1Request{Model: r.Model, Stream: r.Stream}, question: askRequest{Question: r.Prompt[0], Collection: collection}}
 	if a.maxTokens, err = minTokens(map[string]*integer{"max_tokens": r.MaxTokens}); err != nil {
 		return err
 	}

@@ -17,22 +17,17 @@ import (
 // chatRequest is the body of POST /v1/chat/completions. Other members are ignored, so clients
 // cannot change the model's parameters, such as the temperature.
 type chatRequest struct {
-	Model               string             `json:"model"`
+	v1Request
 	Messages            []chatMessage      `json:"messages"`
-	Stream              bool               `json:"stream"`
 	StreamOptions       chatStreamOptions  `json:"stream_options"`
 	N                   *integer           `json:"n"`
 	MaxTokens           *integer           `json:"max_tokens"`
 	MaxCompletionTokens *integer           `json:"max_completion_tokens"`
 	Logprobs            bool               `json:"logprobs"`
-	Tools               []v1Tool           `json:"tools"`
-	ToolChoice          json.RawMessage    `json:"tool_choice"`
 	Functions           []json.RawMessage  `json:"functions"`
 	FunctionCall        json.RawMessage    `json:"function_call"`
 	Modalities          []string           `json:"modalities"`
 	ResponseFormat      chatResponseFormat `json:"response_format"`
-	// If Store is false, no record of the answer is kept.
-	Store *bool `json:"store"`
 }
 
 type chatStreamOptions struct {
@@ -175,38 +170,23 @@ func ownSources(messages []chatMessage) (n int) {
 	return n
 }
 
-// ask checks a request. It rejects unsupported members that would change the meaning.
-func (r *chatRequest) ask() (a v1Ask, err error) {
+// check rejects unsupported members that would change the meaning.
+func (r *chatRequest) check() error {
 	switch {
 	case r.N != nil && *r.N != 1:
-		return a, unsupported("n", "n is %d, and a question has one answer here: leave it out", *r.N)
+		return unsupported("n", "n is %d, and a question has one answer here: leave it out", *r.N)
 	case r.Logprobs:
-		return a, unsupported("logprobs", "the probabilities of tokens are not known here: leave logprobs out")
+		return unsupported("logprobs", "the probabilities of tokens are not known here: leave logprobs out")
 	case len(r.Functions) > 0 && bytes.HasPrefix(r.FunctionCall, []byte("{")):
-		return a, unsupported("function_call", `answers here come from documents, and call no functions: leave function_call out, or use `+
+		return unsupported("function_call", `answers here come from documents, and call no functions: leave function_call out, or use `+
 			`response_format`)
 	}
 	for _, m := range r.Modalities {
 		if m != "text" {
-			return a, unsupported("modalities", "answers here are text, and no %.40q: leave modalities out", m)
+			return unsupported("modalities", "answers here are text, and no %.40q: leave modalities out", m)
 		}
 	}
-	a = v1Ask{model: r.Model, stream: r.Stream}
-	a.maxTokens, err = minTokens(map[string]*integer{"max_tokens": r.MaxTokens, "max_completion_tokens": r.MaxCompletionTokens})
-	if err != nil {
-		return a, err
-	}
-	if a.output, err = outputOf(r.ResponseFormat, "response_format", r.Tools, r.ToolChoice); err != nil {
-		return a, err
-	}
-	if a.question, err = conversation(a.stripFeedback(r.Messages)); err != nil {
-		return a, err
-	}
-	a.question.Record = r.Store
-	if a.clientListsSources = a.stream && isOpenWebUI(r.Tools); a.clientListsSources {
-		a.clientSources = ownSources(r.Messages)
-	}
-	return a, nil
+	return nil
 }
 
 // isOpenWebUI reports whether a request comes from the page of Open WebUI, which always
@@ -342,7 +322,7 @@ func (e *chatEncoder) head(r *v1Reply, object string) chatCompletion {
 	case r.out != nil:
 		object += ".chunk"
 	}
-	return chatCompletion{ID: id + r.requestID, Object: object, Created: r.created.Unix(), Model: r.asked.model}
+	return chatCompletion{ID: id + r.requestID, Object: object, Created: r.created.Unix(), Model: r.asked.Model}
 }
 
 func (e *chatEncoder) sendPiece(r *v1Reply, text string) error {
@@ -363,7 +343,7 @@ func (e *chatEncoder) send(r *v1Reply, choice chatChoice, more func(*chatComplet
 	if more != nil {
 		more(&chunk)
 	}
-	return r.send("", chunk)
+	return r.out.writeEvent("", chunk)
 }
 
 func (e *chatEncoder) wholeReply(r *v1Reply) any {
@@ -423,7 +403,7 @@ func (e *chatEncoder) sendEnd(r *v1Reply) error {
 	if e.includeUsage {
 		chunk := e.head(r, "chat.completion")
 		chunk.Choices, chunk.Usage = []chatChoice{}, &r.usage
-		if err := r.send("", chunk); err != nil {
+		if err := r.out.writeEvent("", chunk); err != nil {
 			return err
 		}
 	}

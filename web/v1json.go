@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"ibid/answer"
 	"ibid/answer/openai"
 	"ibid/cite"
 )
@@ -258,11 +259,7 @@ func (o *jsonOutput) check(said string) (string, error) {
 	return said, o.schema.Validate(v)
 }
 
-// A chatTurn is a message to the model.
-type chatTurn struct {
-	Role    string `json:"role"`
-	Content string `json:"content"`
-}
+func turn(role, content string) answer.Turn { return answer.Turn{Role: role, Content: content} }
 
 // fillJSON replaces an answer by JSON that the model writes from it. Every citation then
 // covers the whole. The model sees the answer, but not the documents. An unanswered question
@@ -272,7 +269,7 @@ func (m upstreamModel) fillJSON(ctx context.Context, r *v1Reply, a cite.Answer) 
 		r.refused, r.annotations = true, nil
 		return nil
 	}
-	said := chatTurn{"user", "The question:\n" + r.asked.question.Question + "\n\nThe answer:\n" + a.Text}
+	said := turn("user", "The question:\n"+r.asked.question.Question+"\n\nThe answer:\n"+a.Text)
 	if style := r.asked.question.Style; style != "" { // clients describe the keys there
 		said.Content = "The instructions for the form of the JSON, which add nothing to what the answer says:\n" + style + "\n\n" + said.Content
 	}
@@ -280,9 +277,9 @@ func (m upstreamModel) fillJSON(ctx context.Context, r *v1Reply, a cite.Answer) 
 	if err != nil {
 		return err
 	}
-	turns := []chatTurn{{"system", "You turn an answer into JSON by a JSON schema. Use only what the answer says: " +
-		"add nothing of your own, and leave empty or null what it does not say. Leave out the numbers in square brackets, which are " +
-		"citations. Reply with the JSON alone.\n\nThe schema:\n" + string(out.raw)}, said}
+	turns := []answer.Turn{turn("system", "You turn an answer into JSON by a JSON schema. Use only what the answer says: "+
+		"add nothing of your own, and leave empty or null what it does not say. Leave out the numbers in square brackets, which are "+
+		"citations. Reply with the JSON alone.\n\nThe schema:\n"+string(out.raw)), said}
 	whole, err := m.writeJSON(ctx, append(turns, r.asked.feedback...), out, &r.usage)
 	if err != nil {
 		return err
@@ -305,7 +302,7 @@ func (a *v1Ask) stripFeedback(messages []chatMessage) []chatMessage {
 			break
 		}
 		if len(a.feedback) == 0 { // the last reply includes earlier corrections
-			a.feedback = []chatTurn{{"assistant", said.Content.text}, {"user", wrong.Content.text}}
+			a.feedback = []answer.Turn{turn("assistant", said.Content.text), turn("user", wrong.Content.text)}
 		}
 		messages = messages[:n-2]
 	}
@@ -313,7 +310,7 @@ func (a *v1Ask) stripFeedback(messages []chatMessage) []chatMessage {
 }
 
 // chooseTool lets the model choose one of the tools for an answer.
-func (m upstreamModel) chooseTool(ctx context.Context, out *jsonOutput, said chatTurn, usage *chatUsage) (*jsonOutput, error) {
+func (m upstreamModel) chooseTool(ctx context.Context, out *jsonOutput, said answer.Turn, usage *chatUsage) (*jsonOutput, error) {
 	if out.choices == nil {
 		return out, nil
 	}
@@ -328,8 +325,8 @@ func (m upstreamModel) chooseTool(ctx context.Context, out *jsonOutput, said cha
 	if err != nil {
 		return nil, err
 	}
-	whole, err := m.writeJSON(ctx, []chatTurn{{"system", "You choose the form that an answer fits best, by the JSON schemas of the forms. " +
-		"Reply with its name, as JSON alone: {\"name\": \"...\"}\n\nThe forms:" + forms.String()}, said}, choice, usage)
+	whole, err := m.writeJSON(ctx, []answer.Turn{turn("system", "You choose the form that an answer fits best, by the JSON schemas of the "+
+		"forms. Reply with its name, as JSON alone: {\"name\": \"...\"}\n\nThe forms:"+forms.String()), said}, choice, usage)
 	if err != nil {
 		return nil, err
 	}
@@ -338,7 +335,7 @@ func (m upstreamModel) chooseTool(ctx context.Context, out *jsonOutput, said cha
 }
 
 // writeJSON lets the model write JSON. The model may repair invalid JSON once.
-func (m upstreamModel) writeJSON(ctx context.Context, turns []chatTurn, out *jsonOutput, usage *chatUsage) (string, error) {
+func (m upstreamModel) writeJSON(ctx context.Context, turns []answer.Turn, out *jsonOutput, usage *chatUsage) (string, error) {
 	constrained, repaired := true, false
 	for {
 		said, err := m.complete(ctx, turns, out, constrained, usage)
@@ -358,8 +355,8 @@ func (m upstreamModel) writeJSON(ctx context.Context, turns []chatTurn, out *jso
 				"the model did not write JSON that fits the schema, and could not repair it: ask again, or with a simpler schema").withCause(wrong)
 		}
 		repaired = true
-		turns = append(turns, chatTurn{"assistant", said}, chatTurn{"user", fmt.Sprintf("That does not fit the schema: %v\n\nReply with the "+
-			"corrected JSON alone.", wrong)})
+		turns = append(turns, turn("assistant", said), turn("user", fmt.Sprintf("That does not fit the schema: %v\n\nReply with the "+
+			"corrected JSON alone.", wrong)))
 	}
 }
 
@@ -378,7 +375,7 @@ func (r *v1Reply) setJSON(whole string) {
 }
 
 // complete calls the model, and adds to usage.
-func (m upstreamModel) complete(ctx context.Context, turns []chatTurn, out *jsonOutput, constrained bool,
+func (m upstreamModel) complete(ctx context.Context, turns []answer.Turn, out *jsonOutput, constrained bool,
 	usage *chatUsage) (string, error) {
 	request := map[string]any{"model": m.Model(), "messages": turns}
 	if constrained {

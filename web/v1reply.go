@@ -18,16 +18,30 @@ import (
 	"ibid/ingest"
 )
 
-// A v1Ask is a checked request of the OpenAI API, from any route.
+// A v1Request has the members that requests for answers share.
+type v1Request struct {
+	Model      string          `json:"model"`
+	Stream     bool            `json:"stream"`
+	Tools      []v1Tool        `json:"tools"`
+	ToolChoice json.RawMessage `json:"tool_choice"`
+	// If Store is false, no record of the answer is kept.
+	Store *bool `json:"store"`
+}
+
+// A v1Ask is a request of the OpenAI API for an answer, from any route.
 type v1Ask struct {
-	model              string
-	question           askRequest
-	stream             bool
-	maxTokens          int         // 0 for any number
-	output             *jsonOutput // nil: the answer is text
-	feedback           []chatTurn  // of the client on the last invalid JSON, with that JSON
-	clientListsSources bool        // the client lists the sources itself
-	clientSources      int         // number of the client's sources, which it lists first
+	v1Request
+	messages    []chatMessage
+	format      chatResponseFormat
+	formatParam string              // request parameter with the format
+	limits      map[string]*integer // of tokens, by parameter
+
+	question           askRequest    // the last message
+	maxTokens          int           // 0 for any number
+	output             *jsonOutput   // nil: the answer is text
+	feedback           []answer.Turn // of the client on the last invalid JSON, with that JSON
+	clientListsSources bool          // the client lists the sources itself
+	clientSources      int           // number of the client's sources, which it lists first
 }
 
 // A v1Encoder writes an answer in the form of one route.
@@ -81,7 +95,28 @@ func (l *v1Library) collectionOf(c echo.Context, model string) (collection strin
 	return "", false, modelNotFound(model)
 }
 
-// answer replies with the answer to a request in the form of an encoder.
+// converse does the task in a conversation, or answers its last message.
+func (o *openAI) converse(c echo.Context, a *v1Ask, collection string, encoder v1Encoder) (err error) {
+	if t, about := taskOf(a.messages); t != nil {
+		return o.doTask(c, a, encoder, t, about)
+	}
+	if a.maxTokens, err = minTokens(a.limits); err != nil {
+		return err
+	}
+	if a.output, err = outputOf(a.format, a.formatParam, a.Tools, a.ToolChoice); err != nil {
+		return err
+	}
+	if a.question, err = conversation(a.stripFeedback(a.messages)); err != nil {
+		return err
+	}
+	a.question.Record = a.Store
+	if a.question.Collection, err = o.library.storeOf(c, a.Tools, collection); err != nil {
+		return err
+	}
+	return o.answer(c, a, encoder)
+}
+
+// answer replies with the answer to a question in the form of an encoder.
 func (o *openAI) answer(c echo.Context, a *v1Ask, encoder v1Encoder) error {
 	if a.output != nil && o.upstream.Model() == "" {
 		return unsupported(a.output.param, "this server has no model (--model), which would write the JSON: leave %s out", a.output.param)
@@ -107,7 +142,7 @@ func (o *openAI) answer(c echo.Context, a *v1Ask, encoder v1Encoder) error {
 	if a.output != nil {
 		r.text.maxTokens = 0 // JSON cannot be cut
 	}
-	if a.stream {
+	if a.Stream {
 		r.out = newEventStream(c.Response(), cancel)
 		defer r.out.close()
 	}
@@ -177,15 +212,6 @@ func (r *v1Reply) write(piece string) error {
 		return nil
 	}
 	return r.encoder.sendPiece(r, piece)
-}
-
-// send sends an object as an event. kind may be empty.
-func (r *v1Reply) send(kind string, v any) error {
-	data, err := json.Marshal(v)
-	if err != nil {
-		return fmt.Errorf("encoding a chunk: %w", err)
-	}
-	return r.out.writeOne(event{kind: kind, data: data})
 }
 
 // close ends the text: it sends the pending text, the reason if the answer is incomplete, and

@@ -14,7 +14,7 @@ import (
 
 // responseRequest is the body of POST /v1/responses. Other members are ignored.
 type responseRequest struct {
-	Model string `json:"model"`
+	v1Request
 	// Input is the question, or a conversation whose last user message is the question.
 	Input        responseInput `json:"input"`
 	Instructions string        `json:"instructions"`
@@ -24,13 +24,8 @@ type responseRequest struct {
 	Conversation json.RawMessage    `json:"conversation"`
 	Prompt       json.RawMessage    `json:"prompt"`
 	Background   bool               `json:"background"`
-	Stream       bool               `json:"stream"`
 	MaxTokens    *integer           `json:"max_output_tokens"`
-	Tools        []v1Tool           `json:"tools"`
-	ToolChoice   json.RawMessage    `json:"tool_choice"`
 	Text         responseTextFormat `json:"text"`
-	// If Store is false, no record of the answer is kept.
-	Store *bool `json:"store"`
 	// Metadata is repeated in the response.
 	Metadata map[string]string `json:"metadata"`
 }
@@ -82,24 +77,9 @@ func (o *openAI) responses(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	a, encoder := v1Ask{model: r.Model, stream: r.Stream}, &responseEncoder{request: &r}
-	if t, about := taskOf(messages); t != nil {
-		return o.doTask(c, &a, encoder, t, about)
-	}
-	if a.output, err = outputOf(r.Text.Format, "text", r.Tools, r.ToolChoice); err != nil {
-		return err
-	}
-	if a.question, err = conversation(a.stripFeedback(messages)); err != nil {
-		return renameField("input", err)
-	}
-	a.question.Record = r.Store
-	if a.question.Collection, err = o.library.storeOf(c, r.Tools, collection); err != nil {
-		return err
-	}
-	if a.maxTokens, err = minTokens(map[string]*integer{"max_output_tokens": r.MaxTokens}); err != nil {
-		return err
-	}
-	return renameField("input", o.answer(c, &a, encoder))
+	a := v1Ask{v1Request: r.v1Request, messages: messages, format: r.Text.Format, formatParam: "text",
+		limits: map[string]*integer{"max_output_tokens": r.MaxTokens}}
+	return renameField("input", o.converse(c, &a, collection, &responseEncoder{request: &r}))
 }
 
 // messagesOf returns the conversation: the instructions, the conversation up to the previous
@@ -179,9 +159,10 @@ func (o *openAI) showResponse(c echo.Context) error {
 	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
-	r := &v1Reply{asked: &v1Ask{model: everything}, runID: record.ID, created: record.Started, links: o.links, fellBack: whole.Fallback != ""}
+	r := &v1Reply{asked: new(v1Ask), runID: record.ID, created: record.Started, links: o.links, fellBack: whole.Fallback != ""}
+	r.asked.Model = everything
 	if asked.Collection != "" {
-		r.asked.model += "/" + asked.Collection
+		r.asked.Model += "/" + asked.Collection
 	}
 	if whole.Incomplete {
 		r.reason = whole.Reason
@@ -308,7 +289,7 @@ type responseEncoder struct {
 }
 
 func (e *responseEncoder) head(r *v1Reply, status string) *response {
-	out := &response{ID: "resp_" + r.name(), Object: "response", CreatedAt: r.created.Unix(), Status: status, Model: r.asked.model,
+	out := &response{ID: "resp_" + r.name(), Object: "response", CreatedAt: r.created.Unix(), Status: status, Model: r.asked.Model,
 		MaxTokens: e.request.MaxTokens, ToolChoice: e.request.ToolChoice, Text: e.request.Text, Tools: []v1Tool{},
 		Store: r.runID != "", Output: []responseOutput{}, Metadata: e.request.Metadata}
 	if out.Metadata == nil {
@@ -404,7 +385,7 @@ func (e *responseEncoder) addNotes(r *v1Reply) []responseAnnotation {
 func (e *responseEncoder) send(r *v1Reply, ev responseEvent) error {
 	ev.Sequence = e.sequence
 	e.sequence++
-	return r.send(ev.Type, ev)
+	return r.out.writeEvent(ev.Type, ev)
 }
 
 // sendAll sends events about the only item of the response, and its only part.
