@@ -293,7 +293,7 @@ func (r *asking) quoteInstead(ctx context.Context, found []retrieve.Passage, why
 // model's answers are not trusted.
 func (r *asking) distrustModel() {
 	why := "the model did not pass its self-test (" + r.trust.Distrust + "), so sentences of the documents are quoted: " +
-		"select another --model, or believe this one with --no-self-test"
+		"select another --model, or trust this one with --no-self-test"
 	r.emit(Fallback{Reason: "model_untrusted", Err: errors.New(why)})
 	r.warn("%s", why)
 	r.Model, r.GateModel, r.Gate, r.strategy = nil, nil, GateScore, &extracting

@@ -50,7 +50,7 @@ func ReadDocuments(data []byte, key string) ([]Document, error) {
 	return documents, nil
 }
 
-var errPlace = errors.New("a document's id must be its place in the list, by which the text cites it; " +
+var errPlace = errors.New("a document's id must be its position in the list, by which the text cites it; " +
 	"reorder the list, or leave all ids out")
 
 func (l listed) document(key string) Document {

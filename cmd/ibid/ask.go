@@ -152,7 +152,7 @@ func showSources(stdout, stderr io.Writer, a cite.Answer) error {
 	if a.Usage.Looked == 0 {
 		return nil
 	}
-	_, err := fmt.Fprintf(stderr, "looked at %s, used %d\n", countOf(a.Usage.Looked, "passage"), a.Usage.Used)
+	_, err := fmt.Fprintf(stderr, "considered %s, used %d\n", countOf(a.Usage.Looked, "passage"), a.Usage.Used)
 	return err
 }
 

@@ -16,7 +16,7 @@ import (
 type citeCmd struct {
 	Documents string `help:"JSON file with the list of the documents that the text may cite." placeholder:"FILE"`
 	SourceKey string `help:"Key of the documents' metadata that holds the source." placeholder:"KEY"`
-	Exclude   []int  `help:"Numbers of documents in the list that must not be cited, such as 2,5." placeholder:"N"`
+	Exclude   []int  `help:"Numbers of documents in the list that the text must not cite, such as 2,5." placeholder:"N"`
 	Style     string `help:"@cite_style" enum:"text,markdown,footnote,html,empty" default:"markdown" placeholder:"NAME"`
 	Inline    string `help:"Template of a citation, such as '({number})'; also {title}, {source}, {link}." placeholder:"TEXT"`
 	Entry     string `help:"Template of a line of the list, such as '{number}. {title}: {link}'." placeholder:"TEXT"`
@@ -27,13 +27,13 @@ type citeCmd struct {
 
 // Help is the text of 'ibid cite --help' before the flags.
 func (citeCmd) Help() string {
-	return `The list has the documents in the order in which the model got them:
+	return `List the documents in the order in which the model received them:
 
     [{"source": "about.html", "title": "About us"}, {"source": "tea.html", "title": "Tea"}]
 
-It may also have documents of LangChain (page_content, metadata) and nodes of LlamaIndex; their metadata is passed on to the sources.
+It may also contain LangChain documents (page_content, metadata) and LlamaIndex nodes; the sources keep their metadata.
 
-A document's position in the list is its id: the text cites the first as [1] and the second as [2], or as [1](id=2) with any number in the brackets. An entry may have an id ("id": 1), but only its position. The output is numbered by first use and ends in the list of sources:
+A document's position in the list is its id: the text cites the first as [1] and the second as [2], or as [1](id=2) with any number in the brackets. An entry may have an id ("id": 1) if it equals the position. The output is numbered by first use and ends with the list of sources:
 
     $ echo 'Served at four [2].' | ibid cite --documents docs.json --style text
     Served at four [1].
@@ -69,7 +69,7 @@ func (c *citeCmd) Run(ctx context.Context, s surroundings) error {
 	}
 	for _, id := range c.Exclude {
 		if id < 1 || id > len(documents) {
-			return usageError("--exclude %d: the documents in %s are counted from 1 to %d", id, c.Documents, len(documents))
+			return usageError("--exclude %d: the documents in %s are numbered from 1 to %d", id, c.Documents, len(documents))
 		}
 	}
 	style.Exclude = func(d rewrite.Document) bool { return slices.Contains(c.Exclude, d.ID) }
@@ -85,7 +85,7 @@ func (c *citeCmd) Run(ctx context.Context, s surroundings) error {
 		return err
 	}
 	if len(r.Sources()) == 0 && len(documents) > 0 {
-		fmt.Fprintf(s.stderr, "ibid: the text cites none of %s in %s: a document is cited by its place in the list, the first as [1]\n",
+		fmt.Fprintf(s.stderr, "ibid: the text cites none of %s in %s: cite a document by its position in the list, the first as [1]\n",
 			countOf(len(documents), "document"), c.Documents)
 	}
 	return nil

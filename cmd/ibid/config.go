@@ -98,7 +98,7 @@ type endpointConfig struct {
 	BaseURL    string `help:"OpenAI-compatible endpoint." default:"https://api.openai.com/v1" placeholder:"URL" group:"Model"`
 	APIKeyFile string `help:"File with the endpoint's key; default: $OPENAI_API_KEY." name:"api-key-file" placeholder:"FILE" group:"Model"`
 
-	FirstTokenTimeout time.Duration `help:"Time limit for the first token and vectors." default:"${first}" placeholder:"TIME" group:"Model"`
+	FirstTokenTimeout time.Duration `help:"Time limit for the first token or vectors." default:"${first}" placeholder:"TIME" group:"Model"`
 	IdleTimeout       time.Duration `help:"Time limit for each further token." default:"${idle}" placeholder:"TIME" group:"Model"`
 	ModelTimeout      time.Duration `help:"Time limit for a reply, retries included." default:"${total}" placeholder:"TIME" group:"Model"`
 
@@ -142,7 +142,7 @@ type modelConfig struct {
 	NoSelfTest    bool          `help:"Trust the model without first testing it on a few questions." group:"Model"`
 	ContextTokens int           `help:"The model's context window: prompt and reply together." default:"4096" placeholder:"N" group:"Model"`
 	BudgetTokens  int           `help:"@budget" default:"8000" placeholder:"N" group:"Model"`
-	StepTokens    int           `help:"Tokens of evidence per step; 0: as many as fit." default:"0" placeholder:"N" group:"Model"`
+	StepTokens    int           `help:"Tokens of passages per step; 0: as many as fit." default:"0" placeholder:"N" group:"Model"`
 	Prompts       string        `help:"Folder with prompt templates that replace the built-in ones." placeholder:"DIR" group:"Model"`
 
 	AnswerLanguage string `help:"Language of the model's answers, such as German; default: the question's." placeholder:"NAME" group:"Model"`
@@ -152,13 +152,13 @@ type modelConfig struct {
 type rerankConfig struct {
 	RerankModel   string `help:"Model of a /rerank endpoint to reorder the best 50 passages; default: none." placeholder:"NAME" group:"Model"`
 	RerankBaseURL string `help:"Endpoint of the reranker; default: --base-url." placeholder:"URL" group:"Model"`
-	Exact         bool   `help:"Compare the question with every chunk, even with more than two million; slower." group:"Store"`
+	Exact         bool   `help:"Compare the question with every chunk, even if there are more than two million; slower." group:"Store"`
 }
 
 type citeConfig struct {
 	Source string `help:"What counts as one source: ${enum}." enum:"document,page,section,url" default:"document" placeholder:"KIND"`
 	// Not by default, since a document can name any address.
-	LinkDocuments bool `help:"Link sources to the address that a document declares as its own, except for uploads."`
+	LinkDocuments bool `help:"Link sources to the address that a document declares for itself, except for uploads."`
 }
 
 func (c citeConfig) options() cite.Options {
@@ -174,7 +174,7 @@ type scopeConfig struct {
 	Author     string               `help:"Only documents whose metadata names this author; part of the name is enough." placeholder:"NAME"`
 	Language   retrieve.LanguageTag `help:"Only documents whose metadata names this language: en, de-AT and so on." placeholder:"CODE"`
 	Since      retrieve.Date        `help:"Only documents dated on or after this day, month or year." placeholder:"DATE"`
-	Until      retrieve.Date        `help:"Only documents dated on or before it." placeholder:"DATE"`
+	Until      retrieve.Date        `help:"Only documents dated on or before this day, month or year." placeholder:"DATE"`
 	TopK       int                  `help:"Passages to read first; more if they contain no answer." default:"12" placeholder:"N"`
 }
 
@@ -207,7 +207,7 @@ type authConfig struct {
 	Auth       string   `help:"@auth" enum:"auto,on,off" default:"auto" placeholder:"KIND" group:"Server"`
 	NoAuth     bool     `help:"Same as --auth off: everyone who reaches the server can read every document." group:"Server"`
 	Rate       int      `help:"Questions and searches per minute for each key, or each address." default:"600" placeholder:"N" group:"Server"`
-	UserRate   int      `help:"The same for each user of a key or address." default:"60" placeholder:"N" group:"Server"`
+	UserRate   int      `help:"Questions and searches per minute for each user." default:"60" placeholder:"N" group:"Server"`
 	TrustProxy []string `help:"Address or network of a proxy whose X-Forwarded-For is trusted; repeatable." placeholder:"CIDR" group:"Server"`
 
 	AuthHeader       string   `help:"@auth_header" placeholder:"NAME" group:"Server"`
@@ -238,14 +238,14 @@ func (c authConfig) checkSignIn() error {
 	case c.AuthHeader == "" && len(c.AuthGroup) == 0:
 		return nil
 	case c.AuthHeader == "":
-		return usageError("--auth-group needs --auth-header: the header in which a proxy names who signed in")
+		return usageError("--auth-group needs --auth-header: the header in which a proxy names the signed-in user")
 	case len(c.TrustProxy) == 0:
 		return usageError("--auth-header without --trust-proxy would let everybody claim any name: give the address of the proxy")
 	case c.NoAuth || c.Auth == "off":
 		return usageError("--auth-header and --no-auth contradict each other: give one of them")
 	case len(c.AuthGroup) == 0:
-		return usageError("--auth-header without --auth-group lets nobody in: give --auth-group staff=read:handbook, or '*=read:*' for all " +
-			"who signed in")
+		return usageError("--auth-header without --auth-group admits nobody: give --auth-group staff=read:handbook, or '*=read:*' for all " +
+			"who sign in")
 	}
 	_, err := c.signIn()
 	return err

@@ -18,7 +18,7 @@ import (
 
 type copyCmd struct {
 	From storeURL `help:"Library to copy: a data directory, or ${stores}." required:"" placeholder:"STORE" noenv:"" group:"Store"`
-	To   storeURL `help:"Target, without a library: a folder, or a database." required:"" placeholder:"STORE" noenv:"" group:"Store"`
+	To   storeURL `help:"Target: a folder or database that has no library yet." required:"" placeholder:"STORE" noenv:"" group:"Store"`
 	JSON bool     `help:"Print a JSON object." name:"json"`
 
 	FromPasswordFile string `help:"File with the password of --from; default: $IBID_FROM_PASSWORD." placeholder:"FILE" noenv:"" group:"Store"`

@@ -137,12 +137,12 @@ func (c *doctorCmd) checkEncoder() finding {
 	m, err := c.encoder()
 	switch {
 	case c.EmbedModel != "":
-		return ok(check, "none is used with --embed-model")
+		return ok(check, "unused, because --embed-model is set")
 	case err != nil:
 		if m != nil {
 			err = errors.Join(err, m.Close())
 		}
-		return warning(check, err.Error(), "run 'ibid setup' for the part that is named, or delete the file")
+		return warning(check, err.Error(), "run 'ibid setup' for that part, or delete the file")
 	case m != nil:
 		f := ok(check, "%s orders the best passages of each search", m.Name)
 		c.encoded = retrieve.EncodedSpace(m)
@@ -174,10 +174,10 @@ func (c *doctorCmd) checkParts() finding {
 	}
 	f := ok("parts", "%s", cmp.Or(strings.Join(here, ", "), "none"))
 	if len(missing) > 0 {
-		f.Next = "'ibid setup NAME' gets more: " + strings.Join(missing, "; ")
+		f.Next = "'ibid setup NAME' installs more: " + strings.Join(missing, "; ")
 	}
 	if len(damaged) > 0 {
-		f.State, f.Detail, f.Next = stateWarning, strings.Join(damaged, "; "), "run 'ibid setup' for the part that is named, or delete the file"
+		f.State, f.Detail, f.Next = stateWarning, strings.Join(damaged, "; "), "run 'ibid setup' for that part, or delete the file"
 	}
 	return f
 }
@@ -189,8 +189,8 @@ func (c *doctorCmd) checkStore(ctx context.Context, s surroundings, up *checkup,
 	check, unreachable := "data", "check the folder's permissions and what else uses it, or name another one with --data"
 	if c.remote() {
 		check = "store"
-		unreachable = "check that the server runs and can be reached from here, and that its password is in the file of --store-password-file " +
-			"or in $IBID_STORE_PASSWORD"
+		unreachable = "check that the server is running and reachable from here, and that its password is in the file named by " +
+			"--store-password-file or in $IBID_STORE_PASSWORD"
 		var cancel func()
 		ctx, cancel = context.WithTimeout(ctx, 30*time.Second)
 		defer cancel()
@@ -210,7 +210,7 @@ func (c *doctorCmd) checkStore(ctx context.Context, s surroundings, up *checkup,
 	c.modelConfig, c.endpointConfig, err = s.chooseFrom(ctx, store, c.Data, c.modelConfig, c.endpointConfig)
 	if err = errors.Join(err, c.checkLibrary(ctx, store, up, embedder, check), store.Close()); err != nil {
 		up.add(failed(check, fmt.Errorf("%s: %w", c.placeConfig, err),
-			"check that the server is still running; of a folder, keep a copy, and ingest the documents into another one with --data"))
+			"check that the server is still running; if this is a data directory, copy it, and ingest the documents into a new one with --data"))
 	}
 }
 
@@ -221,7 +221,7 @@ func (c *doctorCmd) checkIndex(ctx context.Context, s surroundings, up *checkup,
 	}
 	if err := library.CheckWritable(ctx, place, store); err != nil {
 		up.add(warning("index", "the search index cannot be written: "+err.Error(),
-			"make its folder writable: until then every start reads the rest of the library again"))
+			"make its folder writable; until then, every start indexes the missing documents again"))
 	}
 	if c.Index.cluster == nil {
 		return
@@ -237,13 +237,13 @@ func (c *doctorCmd) checkIndex(ctx context.Context, s surroundings, up *checkup,
 	building := (*retrieve.BuildingError)(nil)
 	switch {
 	case errors.As(err, &building):
-		up.add(warning("index", fmt.Sprintf("%s: %v", c.Index, err), "a running server builds it, as long as all replicas can be reached"))
+		up.add(warning("index", fmt.Sprintf("%s: %v", c.Index, err), "a running server builds it while all replicas are reachable"))
 	case err != nil:
-		up.add(failed("index", err, "check that the cluster runs and can be reached from here, and that its key is in "+
-			"the file of --index-key-file or in $IBID_INDEX_KEY; documents are stored meanwhile"))
+		up.add(failed("index", err, "check that the cluster is running and reachable from here, and that its key is in "+
+			"the file named by --index-key-file or in $IBID_INDEX_KEY; documents are still stored"))
 	case lag > 0:
 		up.add(warning("index", fmt.Sprintf("%s lacks the last %s of the library", c.Index, countOf(int(lag), "change")),
-			"a running server brings it up to date, as long as all replicas can be reached"))
+			"a running server updates it while all replicas are reachable"))
 	default:
 		up.add(ok("index", "%s has all changes of the library", c.Index))
 	}
@@ -280,9 +280,9 @@ func (c *doctorCmd) checkLibrary(ctx context.Context, store *state.Store, up *ch
 		return err
 	}
 	if embedder != nil && space != "" {
-		f := ok("space", "the stored vectors are of %s", space)
+		f := ok("space", "the stored vectors were made by %s", space)
 		if space != embedder.Space() {
-			f = failed("space", fmt.Errorf("the stored vectors are of %s, and %s is in use", space, embedder.Space()),
+			f = failed("space", fmt.Errorf("the stored vectors were made by %s, but %s is in use", space, embedder.Space()),
 				"run 'ibid reembed', or select the embedding model of the stored vectors")
 		}
 		up.add(f)
@@ -322,7 +322,7 @@ func (c *doctorCmd) checkEncoded(ctx context.Context, store *state.Store, up *ch
 	}
 	f := ok("encoded", "%d of %s encoded", done, countOf(total, "chunk"))
 	if done < total {
-		f.Next = "a running server encodes the rest; 'ibid ingest --encode FOLDER' does so at once"
+		f.Next = "a running server encodes the rest; 'ibid ingest --encode FOLDER' encodes them now"
 	}
 	up.add(f)
 	return nil
@@ -347,7 +347,7 @@ func checkCallers(ctx context.Context, store *state.Store, up *checkup) error {
 	}
 	if answers > 0 {
 		up.add(advice("answers", fmt.Sprintf("%s stored, %d of them with sources that have changed since", countOf(answers, "answer"), changed),
-			"the page shows which, under History, and asks again"))
+			"the page lists them under History, where you can ask again"))
 	}
 	return nil
 }
@@ -375,14 +375,14 @@ func (c *doctorCmd) checkPDF(ctx context.Context) finding {
 	}
 	if err != nil {
 		return failed(check, fmt.Errorf("reading a sample in a child process: %w", err),
-			"allow this program to start itself again, with limits on memory and time")
+			"allow this program to start child processes of itself with memory and time limits")
 	}
-	f := ok(check, "Ibid's own: a sample was read in a child process")
+	f := ok(check, "built in: a sample was read in a child process")
 	switch from, trouble := r.PDFium(); {
 	case trouble != "":
 		f.State, f.Detail, f.Next = stateWarning, f.Detail+"; "+trouble, getPDFium
 	case from == "":
-		f.Next = "PDFium draws pages, also those of scans for tesseract: " + getPDFium
+		f.Next = "PDFium draws pages, which tesseract needs to read scans: " + getPDFium
 	default:
 		f.Detail += "; PDFium (" + from + ") draws pages"
 	}

@@ -23,7 +23,7 @@ func (c *doctorCmd) checkModels(ctx context.Context, s surroundings, up *checkup
 		return err
 	}
 	if err != nil {
-		up.add(failed("model", err, "correct the flag or the file it names"))
+		up.add(failed("model", err, "correct the flag, or the file that it names"))
 		return nil
 	}
 	a.NoFallback = true
@@ -69,7 +69,7 @@ func (c *doctorCmd) checkList(ctx context.Context, s surroundings) (f finding, r
 		return failed(check, e, "start the server, or correct --base-url or the key"), false
 	}
 	if err != nil {
-		return warning(check, "no list of models: "+err.Error(), "ignore this if the checks below pass"), true
+		return warning(check, "the server has no list of models: "+err.Error(), "ignore this if the checks below pass"), true
 	}
 	var missing []string
 	for _, name := range []string{c.Model, c.GateModel, c.RefineModel} {
@@ -96,7 +96,7 @@ func checkChat(ctx context.Context, check, name string, m answer.Model) (f findi
 		MaxTokens: 400, // room for reasoning
 	}) {
 		if err != nil {
-			return failed(check, err, "this model cannot answer questions until it replies"), false
+			return failed(check, err, "correct this, or select another model: this one cannot answer questions"), false
 		}
 		if p.Text != "" {
 			if pieces++; pieces == 1 {
@@ -109,18 +109,18 @@ func checkChat(ctx context.Context, check, name string, m answer.Model) (f findi
 	took := time.Since(start)
 	switch {
 	case strings.TrimSpace(text.String()) == "":
-		return failed(check, errors.New(name+" replied without text"),
+		return failed(check, errors.New(name+" replied with no text"),
 			"a model that only reasons needs a higher token limit in the server: raise it, or select another model"), false
 	case pieces == 1 && text.Len() > 20:
-		return warning(check, fmt.Sprintf("%s replies, but not as a stream: all of it arrived after %s", name, shortDuration(took)),
-			"turn on streaming in the server or its proxy; without it an answer appears only when it is complete"), true
+		return warning(check, fmt.Sprintf("%s replied in one piece after %s instead of streaming", name, shortDuration(took)),
+			"turn on streaming in the server or its proxy; without it, an answer appears only when it is complete"), true
 	}
 	f = ok(check, "%s: first words after %s, all %d tokens after %s", name, shortDuration(first), last.Usage.Completion, shortDuration(took))
 	if last.Usage.Reasoning > 0 {
 		f.Detail += fmt.Sprintf(", %d of them reasoning", last.Usage.Reasoning)
 	}
 	if !last.Usage.Reported {
-		f.Detail += "; the server reports no usage, so Ibid counts tokens itself"
+		f.Detail += "; the server reports no token usage, so Ibid counts the tokens"
 	}
 	return f, true
 }
@@ -155,7 +155,7 @@ func checkWindow(ctx context.Context, m answer.Model, window int) finding {
 	took := shortDuration(time.Since(start))
 	if !last.Usage.Reported {
 		return warning(check,
-			fmt.Sprintf("a prompt of about %d tokens was accepted in %s, but the server does not report how much of it it read", sent, took),
+			fmt.Sprintf("a prompt of about %d tokens was accepted in %s, but the server does not report how many of them it read", sent, took),
 			fmt.Sprintf("make sure that the server's context length is at least %d", window))
 	}
 	if read := last.Usage.Prompt; float64(read) < readShare*float64(sent) {
@@ -181,11 +181,11 @@ func (c *doctorCmd) checkTrial(ctx context.Context, s surroundings, a *answer.An
 	judge := ok("judge", "it tells right statements from wrong ones with AUROC %.2f (%d verdicts, %.0f %% of them yes, position bias %.2f)",
 		j.AUROC, j.Verdicts, 100*j.Yes, j.Bias)
 	if j.Verdicts < trial.LeastVerdicts {
-		judge.Next = "there were too few verdicts to tell, so it is believed: run 'ibid doctor' again when its server is less busy"
+		judge.Next = "there were too few verdicts for a result, so the judge is trusted: run 'ibid doctor' again when its server is less busy"
 	}
 	if r.Trust().NoJudge {
 		judge.State = stateWarning
-		judge.Next = "it is not asked to judge: select another --gate-model, or ask it all the same with --no-self-test"
+		judge.Next = "it is not used as a judge: select another --gate-model, or use it anyway with --no-self-test"
 	}
 	kept := ok("self-test", "%d tokens", r.Tokens)
 	if c.remote() || c.exists() {
@@ -197,7 +197,7 @@ func (c *doctorCmd) checkTrial(ctx context.Context, s surroundings, a *answer.An
 			return errs
 		})
 		if err != nil {
-			kept = warning("self-test", "its result could not be stored: "+err.Error(), "a server tries the model again")
+			kept = warning("self-test", "its result could not be stored: "+err.Error(), "a server tests the model again")
 		}
 	}
 	up.add(judge, writerFinding(r), kept)
@@ -206,15 +206,15 @@ func (c *doctorCmd) checkTrial(ctx context.Context, s surroundings, a *answer.An
 // writerFinding returns the result of a self-test of the model that writes.
 func writerFinding(r trial.Result) finding {
 	w := r.Writer
-	writer := ok("writer", "%d of %d answers are right, and %d of these cite their passage; "+
-		"%d of %d questions without an answer were refused; %d of %d answers follow a passage against what is commonly known",
+	writer := ok("writer", "%d of %d answers are right, and %d of them cite their passage; "+
+		"%d of %d questions without an answer were refused; %d of %d answers follow a passage that contradicts common knowledge",
 		w.Right, w.Answerable, w.Cited, w.Refused, w.Unanswerable, w.Stayed, w.Contrary)
 	switch {
 	case r.Trust().Distrust != "":
 		writer.State = stateWarning
-		writer.Next = "sentences are quoted instead of its answers: select another --model, or believe it with --no-self-test"
+		writer.Next = "sentences are quoted instead of its answers: select another --model, or trust it with --no-self-test"
 	case w.Cited < w.Right:
-		writer.Next = "Ibid cites the passage that bears a statement out where the model cites none"
+		writer.Next = "where the model cites nothing, Ibid cites the passage that supports the statement"
 	}
 	return writer
 }

@@ -19,9 +19,9 @@ import (
 )
 
 type evalCmd struct {
-	Retrieval evalRetrievalCmd `cmd:"" help:"Measure search on a set in BEIR's format: BM25 alone, vectors alone, and both."`
-	Answers   evalAnswersCmd   `cmd:"" help:"Measure answers on a set in BEIR's format whose queries have right answers."`
-	Report    evalReportCmd    `cmd:"" help:"Ask your own folder your own questions: figures for every stage, a trace for every failure."`
+	Retrieval evalRetrievalCmd `cmd:"" help:"Measure search on a dataset in BEIR format: BM25 alone, vectors alone, and both."`
+	Answers   evalAnswersCmd   `cmd:"" help:"Measure answers on a dataset in BEIR format whose queries have right answers."`
+	Report    evalReportCmd    `cmd:"" help:"Ask your own questions about a folder: figures for every stage, a trace for every failure."`
 }
 
 // sample draws n of the items and keeps their order. It returns all if n is 0 or at least their
@@ -120,7 +120,7 @@ func thresholdValue(text string) (value float64, err error) {
 		value, err = d.Seconds(), nil
 	}
 	if err != nil || math.IsNaN(value) || math.IsInf(value, 0) {
-		return 0, fmt.Errorf("%q is not a value: give a number, a share like 80%% or a time like 3s", text)
+		return 0, fmt.Errorf("%q is not a value: give a number, a percentage such as 80%% or a time such as 3s", text)
 	}
 	return value, nil
 }
@@ -139,7 +139,7 @@ func (all thresholds) describeMissed(figures []eval.Figure) []string {
 	for _, t := range all {
 		at := slices.IndexFunc(figures, func(f eval.Figure) bool { return f.Name == t.figure })
 		if at < 0 {
-			missed = append(missed, t.figure+" could not be measured: no question counts for it")
+			missed = append(missed, t.figure+" could not be measured: no question has the facts that it needs")
 			continue
 		}
 		f := figures[at]

@@ -202,7 +202,7 @@ func (c *corpus) match(ctx context.Context, questions []eval.Question, file stri
 		case 1:
 			c.stored[name] = found[0]
 		default:
-			return fmt.Errorf("%s names %q, which may be any of %s: use a document id", file, name, strings.Join(found, ", "))
+			return fmt.Errorf("%s names %q, which matches several documents (%s): use a document id", file, name, strings.Join(found, ", "))
 		}
 	}
 	if len(missing) > 0 {

@@ -79,21 +79,21 @@ func perQuestion(*outcome) float64 { return 1 }
 const recallRank = 5
 
 func measures() []reportMeasure {
-	p50 := ratioOf("p50", "time to the end of the answer, at most, for half of the questions", eval.SecondsUnit,
+	p50 := ratioOf("p50", "median time to the end of the answer", eval.SecondsUnit,
 		(*outcome).asked, func(o *outcome) float64 { return o.Seconds }, perQuestion)
 	p95 := p50
 	p50.quantile, p95.quantile = .50, .95
-	p95.Name, p95.Says = "p95", "the same for 95 % of the questions"
+	p95.Name, p95.Says = "p95", "95th percentile of the time to the end of the answer"
 	return slices.Concat([]reportMeasure{
-		shareOf("passed", "questions with nothing known to be wrong", (*outcome).isKnown,
+		shareOf("passed", "questions without a known fault", (*outcome).isKnown,
 			func(o *outcome) bool { return o.Status == passedStatus }),
-		ratioOf(fmt.Sprintf("recall@%d", recallRank), fmt.Sprintf("right documents among the first %d", recallRank), eval.ShareUnit,
+		ratioOf(fmt.Sprintf("recall@%d", recallRank), fmt.Sprintf("right documents among the first %d retrieved", recallRank), eval.ShareUnit,
 			(*outcome).hasDocuments, (*outcome).recall, perQuestion),
-		shareOf("right_found", "questions with a right passage among those retrieved", (*outcome).hasPlace,
+		shareOf("right_found", "questions for which a right passage was retrieved", (*outcome).hasPlace,
 			func(o *outcome) bool {
 				return slices.ContainsFunc(o.Retrieved, func(p tracedPassage) bool { return p.Right })
 			}),
-		shareOf("gate_lost", "questions whose right passages were all skipped",
+		shareOf("gate_lost", "questions for which the gate skipped every right passage",
 			func(o *outcome) bool { return slices.ContainsFunc(o.Retrieved, tracedPassage.judgedRight) },
 			func(o *outcome) bool {
 				return !slices.ContainsFunc(o.Retrieved, func(p tracedPassage) bool { return p.judgedRight() && p.Kept })
@@ -104,11 +104,11 @@ func measures() []reportMeasure {
 			func(o *outcome) bool { return o.foundBest(1) }),
 		shareOf(fmt.Sprintf("best@%d", bestSentences), "one of the best sentences with the right words", (*outcome).hasConfidence,
 			func(o *outcome) bool { return o.foundBest(bestSentences) }),
-		shareOf("false_refusals", "refused, of the questions with an answer", (*outcome).answerable,
+		shareOf("false_refusals", "questions with an answer that were refused", (*outcome).answerable,
 			func(o *outcome) bool { return !o.Answered }),
-		shareOf("closest", "shown only the closest passages, of the questions with an answer", (*outcome).answerable,
+		shareOf("closest", "questions with an answer that got only the closest passages", (*outcome).answerable,
 			func(o *outcome) bool { return len(o.Closest) > 0 }),
-		shareOf("false_answers", "answered, of the questions without an answer",
+		shareOf("false_answers", "questions without an answer that were answered",
 			func(o *outcome) bool { return o.Question.Unanswerable && o.Error == "" }, (*outcome).answered),
 	}, citationMeasures(), []reportMeasure{
 		p50, p95,
@@ -133,7 +133,7 @@ func citationMeasures() []reportMeasure {
 				}
 				return n
 			}, func(o *outcome) float64 { return float64(len(o.Citations)) }),
-		ratioOf("unsupported", "statements that nothing cited supports", eval.ShareUnit, (*outcome).answered,
+		ratioOf("unsupported", "statements that no cited passage supports", eval.ShareUnit, (*outcome).answered,
 			func(o *outcome) float64 { return float64(len(o.Unsupported)) }, (*outcome).statements),
 		shareOf("right_cited", "answers that cite a right document",
 			func(o *outcome) bool { return o.Answered && len(o.Question.Documents) > 0 },
@@ -158,7 +158,7 @@ func auroc(outcomes []outcome) eval.Figure {
 			with = append(with, *o.Confidence)
 		}
 	}
-	f := eval.Figure{Name: "auroc", Unit: eval.ShareUnit, Says: "chance that a question with an answer has the higher confidence"}
+	f := eval.Figure{Name: "auroc", Unit: eval.ShareUnit, Says: "chance that the confidence is higher with an answer than without"}
 	if len(with) > 0 && len(without) > 0 {
 		f.Questions, f.Value = len(with)+len(without), eval.AUROC(with, without)
 	}

@@ -138,11 +138,11 @@ func (o *outcome) faults() (all []string) {
 	case o.Error != "":
 		return []string{o.Error}
 	case q.Unanswerable && o.Answered:
-		return []string{"answered, although there is no answer"}
+		return []string{"answered, but there is no answer"}
 	case q.Unanswerable, !o.Answered && q.Open():
 		return nil
 	case !o.Answered:
-		all = []string{fmt.Sprintf("refused (%s), although there is an answer", o.Reason)}
+		all = []string{fmt.Sprintf("refused (%s), but there is an answer", o.Reason)}
 	default:
 		all = o.answerFaults()
 	}
@@ -173,7 +173,7 @@ func (o *outcome) answerFaults() (all []string) {
 	for _, s := range o.Unsupported {
 		why := "no citation for “%s”"
 		if s.Reason == string(support.Weak) {
-			why = "nothing cited supports “%s”"
+			why = "no cited passage supports “%s”"
 		}
 		all = append(all, fmt.Sprintf(why, oneLine(o.Text[s.TextStart:s.TextEnd], 160)))
 	}

@@ -80,7 +80,7 @@ func (r *evalReport) text() string {
 	}
 	fmt.Fprintf(&b, "passed %d, failed %d", r.Passed, r.Failed)
 	if r.Open > 0 {
-		fmt.Fprintf(&b, "; open %d: no right answer is known", r.Open)
+		fmt.Fprintf(&b, "; open %d, without a known right answer", r.Open)
 	}
 	fmt.Fprintf(&b, "\n\n%-18s %8s %9s\n", "figure", "value", "questions")
 	for _, f := range r.Figures {

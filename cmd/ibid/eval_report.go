@@ -30,7 +30,7 @@ type reportConfig struct {
 	HTML     string `help:"File to write the report to as a page, with traces of the failures." name:"html" placeholder:"FILE"`
 	JSON     bool   `help:"Print the report as one JSON object." name:"json"`
 	Sample   int    `help:"Ask only N of the questions, drawn with a fixed seed; 0: all." default:"0" placeholder:"N"`
-	Parallel int    `help:"Questions asked at a time; with more than one they slow each other down." default:"1" placeholder:"N"`
+	Parallel int    `help:"Concurrent questions; more than one slow each other down." default:"1" placeholder:"N"`
 	thresholdConfig
 
 	Strategy string `help:"How passages become an answer: ${strategies}." default:"auto" placeholder:"NAME"`

@@ -275,7 +275,7 @@ func (c *evalRetrievalCmd) compare(searches []measuredSearch, queries []eval.Que
 		for q, query := range queries {
 			figures, ok := earlier[query.ID]
 			if !ok || len(earlier) != len(queries) {
-				return nil, fmt.Errorf("%s (--against) has other queries: %d, and this run has %d, one of them %s",
+				return nil, fmt.Errorf("%s (--against) has %d queries, which differ from the %d of this run, such as %s",
 					c.Against, len(earlier), len(queries), query.ID)
 			}
 			then[q] = figures[x.name]

@@ -26,7 +26,7 @@ const stalled = time.Minute
 func fetchable(address string) (*url.URL, error) {
 	u, err := url.Parse(address)
 	if err == nil && (u.Host == "" || u.Scheme != "https" && !(u.Scheme == "http" && isLoopback(u.Hostname()))) {
-		err = fmt.Errorf("%s is fetched by https alone, or by http from this machine", u.Redacted())
+		err = fmt.Errorf("%s: only https addresses are supported, and http addresses of this machine", u.Redacted())
 	}
 	return u, err
 }
@@ -40,11 +40,11 @@ func fetchFile(ctx context.Context, address, folder string, progress func(done, 
 	}
 	name := path.Base(from.Path)
 	if !filepath.IsLocal(name) || name == "." {
-		return fmt.Errorf("%s names no file", from.Redacted())
+		return fmt.Errorf("%s does not name a file", from.Redacted())
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	timer := time.AfterFunc(stalled, func() { cancel(fmt.Errorf("nothing came for %s", stalled)) })
+	timer := time.AfterFunc(stalled, func() { cancel(fmt.Errorf("no data arrived for %s", stalled)) })
 	defer timer.Stop()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, from.String(), http.NoBody)
 	if err != nil {
@@ -52,7 +52,7 @@ func fetchFile(ctx context.Context, address, folder string, progress func(done, 
 	}
 	client := http.Client{CheckRedirect: func(to *http.Request, via []*http.Request) error {
 		if len(via) > 9 {
-			return errors.New("it leads from one address to another")
+			return errors.New("too many redirects")
 		}
 		_, err := fetchable(to.URL.String())
 		return err
@@ -63,7 +63,7 @@ func fetchFile(ctx context.Context, address, folder string, progress func(done, 
 		if reply.StatusCode != http.StatusOK {
 			err = errors.New(reply.Status)
 		} else if reply.ContentLength > maxDownload {
-			err = fmt.Errorf("it has %s, and the limit is %s", megabytes(reply.ContentLength), megabytes(maxDownload))
+			err = fmt.Errorf("it has %s; the limit is %s", megabytes(reply.ContentLength), megabytes(maxDownload))
 		}
 	}
 	if err == nil {

@@ -74,12 +74,12 @@ func (c crawlConfig) checkFolders(folders []string, data string) ([]string, erro
 		case errors.Is(err, fs.ErrNotExist):
 			return nil, usageError("there is no folder %s", f)
 		case err == nil && !info.IsDir():
-			return nil, usageError("%s is a file, not a folder: give the folder that holds it", f)
+			return nil, usageError("%s is a file, not a folder: give the folder that contains it", f)
 		case err == nil:
 			path, err = filepath.Abs(f)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("looking at the folder %s: %w", f, err)
+			return nil, fmt.Errorf("checking the folder %s: %w", f, err)
 		}
 		paths = append(paths, path)
 	}
@@ -108,7 +108,7 @@ func (f *folder) sync(ctx context.Context, each func(c ingest.Change, isNew bool
 	}
 	defer func() {
 		if cause := context.Cause(ctx); retrieve.IsLost(cause) {
-			err = fmt.Errorf("another process took over reading %s, because this one was suspended for too long: %w", root.Name, cause)
+			err = fmt.Errorf("another process took over the sync of %s, because this one was suspended for too long: %w", root.Name, cause)
 		}
 		release()
 	}()
@@ -244,7 +244,7 @@ func (p *syncProgress) syncFolder(ctx context.Context, f *folder, logger *slog.L
 	}()
 	start := time.Now()
 	f.onWait = func(root, worker string, since time.Time) {
-		logger.Info("another process is reading the folder: its changes appear as they are stored",
+		logger.Info("another process is reading the folder; its changes appear as they are stored",
 			"root", root, "by", retrieve.DescribeWorker(worker), "since", since)
 	}
 	err = f.sync(ctx, func(ch ingest.Change, isNew bool) error {
@@ -258,7 +258,7 @@ func (p *syncProgress) syncFolder(ctx context.Context, f *folder, logger *slog.L
 			trouble = append(trouble, ch)
 		}
 		if ch.Action == ingest.Failed && isNew {
-			logger.Warn("document not read", "document", ch.Document, "reason", ch.Reason)
+			logger.Warn("a document could not be read", "document", ch.Document, "reason", ch.Reason)
 		}
 		if first {
 			p.set(f.path, folderProgress{ch.Done, ch.Total, slices.Clip(trouble)})
@@ -274,7 +274,7 @@ func (p *syncProgress) syncFolder(ctx context.Context, f *folder, logger *slog.L
 	}
 	if err = cmp.Or(ctx.Err(), err); err != nil {
 		if ctx.Err() == nil {
-			logger.Error("folder not read", "folder", f.path, "error", err)
+			logger.Error("a folder could not be read", "folder", f.path, "error", err)
 		}
 		return all, err
 	}

@@ -18,7 +18,7 @@ import (
 type ingestCmd struct {
 	Folders []string `arg:"" name:"folder" help:"Folders to read, with their subfolders, and addresses of web sites and pages."`
 	Force   bool     `help:"Read every file again, even if it has not changed."`
-	Encode  bool     `help:"Then encode all chunks, instead of leaving this to the server." noenv:""`
+	Encode  bool     `help:"After reading, encode all chunks instead of leaving this to the server." noenv:""`
 	JSON    bool     `help:"Print a JSON object per file, then one with the totals." name:"json"`
 	syncConfig
 	crawlConfig
@@ -29,7 +29,7 @@ type ingestCmd struct {
 
 // Help is what 'ibid ingest --help' says in addition to the flags.
 func (ingestCmd) Help() string {
-	return "Ibid reads " + ingest.Formats() + ". It silently leaves out " + ingest.LeftOut +
+	return "Ibid reads " + ingest.Formats() + ". It silently ignores " + ingest.LeftOut +
 		". Every other file is listed as skipped or failed, with the reason; --json prints a line for each file or page."
 }
 
@@ -50,7 +50,7 @@ func (c *ingestCmd) Run(ctx context.Context, s surroundings) (err error) {
 	defer func() { err = errors.Join(err, lib.close()) }()
 	lib.reader = reader
 	if c.Encode && lib.Encoder() == nil {
-		return usageError("--encode: there is no encoder for it in the data directory: run 'ibid setup english' first")
+		return usageError("--encode: there is no encoder in the data directory: run 'ibid setup english' first")
 	}
 
 	folders := c.folders(lib, paths, c.crawlConfig, false)
@@ -63,7 +63,7 @@ func (c *ingestCmd) Run(ctx context.Context, s surroundings) (err error) {
 		return err
 	}
 	if total.Skipped > 0 && !c.JSON {
-		s.printMessage("the reason is next to each skipped file; 'ibid ingest --help' lists the formats")
+		s.printMessage("the reason follows the name of each skipped file; 'ibid ingest --help' lists the formats")
 	}
 	if c.Encode {
 		work := retrieve.Encoding{Workers: c.workers(), Progress: newProgress(s.stderr, "chunks encoded")}
@@ -108,12 +108,12 @@ func (c *ingestCmd) readOnce(ctx context.Context, folders []*folder, report *ing
 		}
 		if err != nil {
 			if errors.Is(err, context.Canceled) {
-				s.printMessage("stopped after %s: the next run resumes there", countOf(total.Seen, "file"))
+				s.printMessage("stopped after %s; the next run resumes there", countOf(total.Seen, "file"))
 			}
 			return total, err
 		}
 		if total.Seen == before {
-			fmt.Fprintf(s.stderr, "ibid: there is no file to read in %s: Ibid reads %s, and leaves out %s\n",
+			fmt.Fprintf(s.stderr, "ibid: there is no file to read in %s: Ibid reads %s, and ignores %s\n",
 				f.path, ingest.Formats(), ingest.LeftOut)
 		}
 	}

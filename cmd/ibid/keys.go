@@ -22,7 +22,7 @@ import (
 type keysCmd struct {
 	Make   keysMakeCmd   `cmd:"" help:"Make a key and print it, once."`
 	List   keysListCmd   `cmd:"" help:"List the keys: names, permissions, last use."`
-	Log    keysLogCmd    `cmd:"" help:"List the requests made with a key, newest first, without the questions."`
+	Log    keysLogCmd    `cmd:"" help:"List the requests made with a key, newest first. Questions are not recorded."`
 	Revoke keysRevokeCmd `cmd:"" help:"Revoke a key. Running servers refuse it at once and end its requests."`
 }
 
@@ -74,7 +74,7 @@ func (c *keysMakeCmd) Run(ctx context.Context, s surroundings) error {
 		return usageError("--scope settings and --collection contradict each other: the settings apply to all collections")
 	}
 	if c.Scope == "public" && len(c.Collection) != 1 {
-		return usageError("--scope public is for one collection, which everybody may then ask: name it with --collection")
+		return usageError("--scope public needs a collection, which everybody may then ask: name it with --collection")
 	}
 	key, digest := web.NewKey()
 	k := retrieve.Key{ID: strings.ToLower(rand.Text()[:8]), Name: c.Name, Digest: digest,

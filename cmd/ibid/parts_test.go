@@ -141,13 +141,13 @@ func TestFetchPart(t *testing.T) {
 		server.URL + "/folder/":                 "",
 		"repository " + server.URL + "/folder/": "",
 		server.URL + "/moved":                   "there is no weights.bin", // its name is no archive's
-		server.URL + "/away":                    "https alone",
+		server.URL + "/away":                    "only https",
 		server.URL + "/missing.tgz":             "404 Not Found",
 		server.URL + "/other/":                  "these are other weights",
 		server.URL + "/large.tgz":               "the limit is",
 		server.URL + "/short.tgz":               "unexpected EOF",
-		server.URL:                              "names no file",
-		"http://192.0.2.1/p.tgz":                "https alone",
+		server.URL:                              "does not name a file",
+		"http://192.0.2.1/p.tgz":                "only https",
 		"https://u:secret@:1/p.tgz":             "u:xxxxx@",
 	} {
 		data := t.TempDir()

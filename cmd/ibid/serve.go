@@ -26,9 +26,9 @@ type serveCmd struct {
 	Folders []string `arg:"" optional:"" name:"folder" help:"Folders to sync and watch; folders ingested before are not read again."`
 
 	Addr      string `help:"Address to listen on; port 0 picks a free one." default:"127.0.0.1:8080" placeholder:"HOST:PORT" group:"Server"`
-	PublicURL string `help:"Address at which people reach the server, if not its own." name:"public-url" placeholder:"URL" group:"Server"`
+	PublicURL string `help:"Address at which people reach the server, if not --addr." name:"public-url" placeholder:"URL" group:"Server"`
 
-	AllowHost  []string `help:"Additional host name to answer to; repeatable." placeholder:"NAME" group:"Server"`
+	AllowHost  []string `help:"Additional host name that the server accepts; repeatable." placeholder:"NAME" group:"Server"`
 	JSON       bool     `help:"Log a JSON object per line to standard error." name:"json" group:"Server"`
 	Watch      bool     `help:"Watch the folders and re-read files that change." default:"true" negatable:""`
 	Uploads    string   `help:"@uploads" enum:"auto,on,off" default:"auto" placeholder:"KIND" group:"Server"`
@@ -197,7 +197,7 @@ func (srv *server) uploadsRoot(ctx context.Context) (*ingest.Root, error) {
 		return nil, nil
 	}
 	if srv.Data == "" {
-		return nil, usageError("there is no home folder for uploads: name a folder with --data, or use --uploads off")
+		return nil, usageError("the home folder for uploads is unknown: name a folder with --data, or use --uploads off")
 	}
 	root, err := srv.lib.AddRoot(ctx, "", srv.Collection)
 	if errors.Is(err, syscall.ENOSPC) { // each upload is refused with this reason
@@ -316,10 +316,11 @@ func (srv *server) startBackground(addr string) {
 		for _, u := range srv.shelves.all() {
 			removed, err := u.Sync(ctx)
 			if err != nil && ctx.Err() == nil {
-				srv.logger.Error("uploads not read", "root", u.Root.Name, "error", err)
+				srv.logger.Error("the uploads could not be read", "root", u.Root.Name, "error", err)
 			}
 			if removed > 0 {
-				srv.logger.Warn("documents were removed: their files are no longer among the uploads", "root", u.Root.Name, "documents", removed)
+				srv.logger.Warn("documents were removed because their files are no longer among the uploads",
+					"root", u.Root.Name, "documents", removed)
 			}
 		}
 	})
@@ -347,7 +348,7 @@ func (srv *server) drain(ctx context.Context, server *web.HTTPServer, cut func()
 		runs.Wait() // so that their followers get all events
 		cut()
 		if err := server.End(endTime); err != nil {
-			srv.logger.Warn("some clients did not read the end of their replies", "error", err)
+			srv.logger.Warn("some clients did not read their replies to the end", "error", err)
 		}
 	}
 	runs.Wait()
@@ -375,7 +376,7 @@ func (c *serveCmd) requiredKeys(ctx context.Context, keyring retrieve.Keyring) (
 	}
 	ring, err := keyring.Ring(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("looking for keys: %w", err)
+		return nil, fmt.Errorf("reading the keys: %w", err)
 	}
 	if slices.ContainsFunc(ring.Keys, func(k retrieve.Key) bool { return !isExpired(k) }) {
 		return keyring, nil

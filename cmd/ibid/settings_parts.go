@@ -92,9 +92,9 @@ func (p *partsPanel) begin(name string) error {
 	case err != nil:
 		return web.BadSetting("part", "%v", err)
 	case p.getting != "":
-		return web.UnavailablePart("%s is being got: wait until it is here", p.getting)
+		return web.UnavailablePart("%s is being installed: wait until it is ready", p.getting)
 	case p.srv.EmbedModel != "" && name != pdfiumPart:
-		return web.UnavailablePart("no encoder is used with --embed-model")
+		return web.UnavailablePart("encoders are unused because --embed-model is set")
 	case known.useless != "":
 		return web.UnavailablePart("%s", known.useless)
 	case p.srv.Data == "":
@@ -115,7 +115,7 @@ func (p *partsPanel) install(ctx context.Context, known optional) {
 	}}
 	err := c.install(ctx, known, surroundings{getenv: p.srv.getenv, stdin: strings.NewReader(""), stdout: new(bytes.Buffer), stderr: &said})
 	if err == nil {
-		p.srv.logger.Info("part got", "part", known.name)
+		p.srv.logger.Info("part installed", "part", known.name)
 		p.srv.changeEncoder(ctx)
 	}
 	p.mu.Lock()
@@ -126,7 +126,7 @@ func (p *partsPanel) install(ctx context.Context, known optional) {
 	}
 	p.failed[known.name] = lastLine(said.String(), err)
 	if !errors.Is(err, context.Canceled) {
-		p.srv.logger.Warn("part not got", "part", known.name, "error", err)
+		p.srv.logger.Warn("part not installed", "part", known.name, "error", err)
 	}
 }
 

@@ -95,7 +95,7 @@ func (srv *server) currentModels(ctx context.Context) *models {
 			}
 		}
 		if err != nil && ctx.Err() == nil {
-			srv.logger.Warn("the settings were not read: the earlier ones are used", "error", err)
+			srv.logger.Warn("the settings could not be read: the earlier ones are used", "error", err)
 		}
 	}
 	return srv.modelsInUse.Load()
@@ -121,7 +121,7 @@ func (u upstream) Model() string { return u.srv.modelsInUse.Load().model.Model }
 func (u upstream) Chat(ctx context.Context, body []byte) (*openai.Relayed, error) {
 	m := u.srv.currentModels(ctx)
 	if m.relay == nil {
-		return nil, errors.New("there is no model: it was deselected under Settings")
+		return nil, errors.New("no model is selected: choose one under Settings")
 	}
 	return m.relay.Chat(ctx, body)
 }
@@ -179,7 +179,7 @@ func (p *settingsPanel) Show(ctx context.Context) (web.ShownSettings, error) {
 		shown.SelfTest = new(pageFinding(writerFinding(r)))
 	} else if why := m.test.brokenError(); why != nil {
 		shown.SelfTest = new(pageFinding(warning("self-test", "not finished: "+why.Error(),
-			"the model is believed until it has been tried: after the next question, or when the server is started again")))
+			"the model is trusted until the test has run: after the next question, or after a restart of the server")))
 	} else {
 		shown.SelfTest = new(pageFinding(ok("self-test", "%s", unmeasured)))
 	}
@@ -291,8 +291,8 @@ func (p *settingsPanel) Test(ctx context.Context, next web.Choices, key *string)
 var pageWords = strings.NewReplacer(
 	"correct --base-url", "correct the endpoint",
 	"--base-url ", "the endpoint ", ", --model ", ", the model ",
-	"select another --gate-model, or ask it all the same with --no-self-test", "choose another model if it should",
-	"select another --model, or believe it with --no-self-test", "choose another model",
+	"select another --gate-model, or use it anyway with --no-self-test", "choose another model to have a judge",
+	"select another --model, or trust it with --no-self-test", "choose another model",
 	"check --api-key-file", "check the file of the key")
 
 // pageFinding returns a finding of 'ibid doctor' in words about the page.
@@ -313,13 +313,13 @@ func (srv *server) newSettings() (web.Settings, string) {
 	p := &settingsPanel{server: srv, parts: &partsPanel{srv: srv, failed: map[string]string{}}}
 	needed := srv.Gate == "model" || srv.Gate == "both" || srv.GateModel+srv.RefineModel != ""
 	if srv.currentModels(context.Background()).model.Model == "" && needed {
-		fmt.Fprintln(srv.stderr, "ibid: there is no model for --gate, --gate-model and --refine-model yet: "+
+		fmt.Fprintln(srv.stderr, "ibid: --gate, --gate-model and --refine-model have no effect without a model: "+
 			"give --model, or choose one under Settings on the page")
 	}
 	if srv.keys != nil {
 		return p, ""
 	}
 	code := rand.Text()[:10]
-	fmt.Fprintf(srv.stderr, "ibid: to choose a model on another machine on the page, give it the code %s\n", code)
+	fmt.Fprintf(srv.stderr, "ibid: to choose a model on another machine, enter this code on the page: %s\n", code)
 	return p, code
 }

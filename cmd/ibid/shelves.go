@@ -110,7 +110,7 @@ func (srv *server) openShelves(ctx context.Context) error {
 	}
 	for _, root := range append([]ingest.Root{*srv.uploads}, roots...) {
 		if _, err := srv.openShelf(ctx, root); err != nil {
-			srv.logger.Warn("a folder of uploads cannot be opened: its documents remain", "root", root.Name, "error", err)
+			srv.logger.Warn("a folder of uploads could not be opened; its documents remain", "root", root.Name, "error", err)
 		}
 	}
 	return nil
@@ -138,7 +138,7 @@ func (srv *server) openShelf(ctx context.Context, root ingest.Root) (*ingest.Upl
 		}
 	}
 	if err := os.MkdirAll(filepath.Dir(folder), 0o700); err != nil {
-		return nil, fmt.Errorf("making the folder of the uploads: %w", err)
+		return nil, fmt.Errorf("creating the folder of the uploads: %w", err)
 	}
 	dir, err := ingest.OpenUploads(folder)
 	if err != nil {
@@ -223,14 +223,14 @@ func (r readFolder) Reread(ctx context.Context, name string, meta map[string]str
 	case meta != nil:
 		return c, ingest.ErrNotUploaded
 	case ingest.IsAddress(r.root.Path):
-		return c, &ingest.UnreadableError{Reason: "a web site is read again each day: to read it now, add its address again"}
+		return c, &ingest.UnreadableError{Reason: "a web site is read once a day: to read it now, add its address again"}
 	case !slices.Contains(r.srv.paths, r.root.Path):
-		return c, &ingest.UnreadableError{Reason: "this server only answers, and does not read the folder of this document: " +
-			"the one that does reads the file again when it changes, or run 'ibid ingest' with the folder"}
+		return c, &ingest.UnreadableError{Reason: "this server does not read the folder of this document: " +
+			"the server that reads it reads the file again when it changes; or run 'ibid ingest' on the folder"}
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	busy := &ingest.UnreadableError{Reason: "its folder is being read just now, and this file with it: its turn comes"}
+	busy := &ingest.UnreadableError{Reason: "its folder is being read, including this file: wait until that ends"}
 	late := time.AfterFunc(busyFolder, func() { cancel(busy) })
 	f := r.srv.folder(r.srv.lib, r.root.Path, r.srv.crawlConfig)
 	claimed, release, err := claimRoot(ctx, r.srv.lib.State.Ledger(), r.root.Name, f.onWait)

@@ -29,7 +29,7 @@ const (
 
 func (c crawlConfig) check() error {
 	if c.MaxPages < 1 || c.MaxDepth < 1 {
-		return usageError("--max-pages and --max-depth are limits: give 1 or more")
+		return usageError("--max-pages and --max-depth must be 1 or more")
 	}
 	return nil
 }
@@ -37,7 +37,7 @@ func (c crawlConfig) check() error {
 // address returns the canonical address of a site.
 func (c crawlConfig) address(address, data string) (string, error) {
 	if data == "" {
-		return "", usageError("there is no home folder for web pages: name a folder with --data")
+		return "", usageError("the home folder for web pages is unknown: name a folder with --data")
 	}
 	address, err := site.Address(&site.Fetcher{Private: c.FetchPrivate}, address)
 	if err != nil {
@@ -77,10 +77,10 @@ func (f *folder) fetch(ctx context.Context, s *site.Site, root ingest.Root) erro
 	report, err := s.Crawl(ctx, f.syncer.Force, f.onPage)
 	if report.Disallowed > 0 {
 		f.onNotice(site.Notice{Code: "disallowed", N: report.Disallowed,
-			Detail: fmt.Sprintf("%s of it left out, as its robots.txt asks", countOf(report.Disallowed, "page"))})
+			Detail: fmt.Sprintf("its robots.txt excludes %s", countOf(report.Disallowed, "page"))})
 	}
 	for _, limit := range report.Limits {
-		limit.Detail = "not all of it was read: " + limit.Detail
+		limit.Detail = "the site was not read completely: " + limit.Detail
 		f.onNotice(limit)
 	}
 	if err == nil || ctx.Err() != nil {
@@ -171,14 +171,14 @@ func (srv *server) AddSite(ctx context.Context, address, collection string) (ing
 func (srv *server) followSites(ctx context.Context, given []string) {
 	for _, address := range given {
 		if _, err := srv.lib.AddRoot(ctx, address, srv.Collection); err != nil {
-			srv.logger.Error("site not added", "site", address, "error", err)
+			srv.logger.Error("a site could not be added", "site", address, "error", err)
 			continue
 		}
 		srv.followSite(address)
 	}
 	roots, err := srv.lib.Roots(ctx)
 	if err != nil && ctx.Err() == nil {
-		srv.logger.Error("sites not listed", "error", err)
+		srv.logger.Error("the sites could not be listed", "error", err)
 	}
 	for _, r := range roots {
 		if ingest.IsAddress(r.Path) && srv.Watch && srv.Data != "" {
@@ -219,7 +219,7 @@ func (p *syncProgress) followSite(ctx context.Context, f *folder, logger *slog.L
 	for first := true; ; first = false {
 		gone, err := f.waitForSite(ctx)
 		if err != nil && ctx.Err() == nil {
-			logger.Error("site no longer read", "site", f.path, "error", err)
+			logger.Error("a site is no longer read", "site", f.path, "error", err)
 		}
 		if gone || err != nil {
 			return

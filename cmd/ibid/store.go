@@ -44,13 +44,14 @@ func (u *storeURL) UnmarshalText(text []byte) error {
 	// fragment, a path or a query.
 	if err != nil || parsed.Fragment != "" || strings.Contains(parsed.EscapedPath(), "@") ||
 		strings.Contains(strings.Join(slices.Collect(maps.Keys(parsed.Query())), ""), "@") {
-		return fmt.Errorf("it cannot be parsed as a URL: give %s, and a password with special characters by --store-password-file", exampleStore)
+		return fmt.Errorf("it cannot be parsed as a URL: give %s, and put a password with special characters into --store-password-file",
+			exampleStore)
 	}
 	if parsed.Scheme != "postgres" && parsed.Scheme != "postgresql" {
 		return fmt.Errorf("%.40q is not a known kind of store: give %s", parsed.Scheme, exampleStore)
 	}
 	if parsed.Hostname() == "" && parsed.Query().Get("host") == "" {
-		return fmt.Errorf("it names no host: give %s", exampleStore)
+		return fmt.Errorf("it has no host: give %s", exampleStore)
 	}
 	*u = storeURL{url: parsed}
 	return nil
@@ -193,7 +194,7 @@ func (c placeConfig) stateOptions(s surroundings) state.Options {
 }
 
 func errNoData() error {
-	return usageError("there is no home folder for the data directory: name a folder with --data or $IBID_DATA")
+	return usageError("the home folder for the data directory is unknown: name a folder with --data or $IBID_DATA")
 }
 
 func damageLine(d state.Damage) string { return strings.TrimPrefix(d.Document+": "+d.Reason, ": ") }

@@ -144,7 +144,7 @@ func (c *summarizeCmd) readInput(ctx context.Context, s surroundings) (*inputTex
 			err = w.readBytes(ctx, reader, "standard input", "", data)
 		}
 	case missing != nil:
-		return nil, fmt.Errorf("looking at what to summarize: %w", missing)
+		return nil, fmt.Errorf("opening the text to summarize: %w", missing)
 	case info.IsDir():
 		err = w.readFolder(ctx, reader, input, s)
 	case !info.Mode().IsRegular():
@@ -207,7 +207,7 @@ func (w *inputText) Replace(_ context.Context, doc *ingest.Document, chunks []in
 }
 
 func (w *inputText) Rename(_ context.Context, from string, _ *ingest.Document) error {
-	return fmt.Errorf("renaming %s: it is not known", from)
+	return fmt.Errorf("renaming %s: there is no such document", from)
 }
 
 func (w *inputText) Delete(context.Context, string) error { return nil }

@@ -80,13 +80,13 @@ func (t *tracer) printTrace(w io.Writer, a cite.Answer) error {
 	var b strings.Builder
 	b.WriteByte('\n')
 	if t.searched != "" {
-		fmt.Fprintf(&b, "The question was searched for as “%s”.\n", oneLine(t.searched, 300))
+		fmt.Fprintf(&b, "The question was rephrased for the search: “%s”.\n", oneLine(t.searched, 300))
 	}
 	switch {
 	case a.Reason == "small_talk":
-		b.WriteString("This asks nothing about the documents, so nothing was searched.\n")
+		b.WriteString("This is no question about the documents, so nothing was searched.\n")
 	case t.first == 0:
-		b.WriteString("The search found 0 passages.\n")
+		b.WriteString("The search found no passages.\n")
 	default:
 		fmt.Fprintf(&b, "The search found %s. Each shows the probability that it is about the question, and the reason.\n",
 			countOf(t.first, "passage"))
@@ -113,7 +113,7 @@ func (t *tracer) printTrace(w io.Writer, a cite.Answer) error {
 		if u.JudgeCalls > 0 {
 			judged = fmt.Sprintf(", %d of them for judging", u.JudgeCalls)
 		}
-		fmt.Fprintf(&b, "\nIn total: %s to the model%s, with %d tokens in and %d out.\n",
+		fmt.Fprintf(&b, "\nIn total: %s to the model%s, with %d input tokens and %d output tokens.\n",
 			countOf(u.Calls, "call"), judged, u.PromptTokens, u.CompletionTokens)
 	}
 	_, err := io.WriteString(w, printable(b.String()))
@@ -235,10 +235,10 @@ func stepTask(s answer.Stepped) string {
 
 // unread explains why no step read passages.
 var unread = map[string]string{
-	"deferred":        "the other passages are less relevant, and are read only if these contain no answer",
+	"deferred":        "the other passages are less relevant and are read only if these contain no answer",
 	"budget":          "the other passages do not fit in the context window or the budget",
-	"calls":           "the question has no calls left for the other passages",
-	"answer_too_long": "the draft is too long to add the other passages",
+	"calls":           "the question has used all its calls, so the other passages are not read",
+	"answer_too_long": "the draft is too long to add the other passages to it",
 }
 
 // unchanged explains why a step did not change the answer.

@@ -48,7 +48,7 @@ func (c upkeepConfig) location(s surroundings) (string, error) {
 }
 
 type verifyCmd struct {
-	Index bool `help:"Compare the search index with the library instead: that of $IBID_INDEX, if set." noenv:""`
+	Index bool `help:"Compare the search index with the library instead: the index of $IBID_INDEX, if set." noenv:""`
 	upkeepConfig
 }
 
@@ -97,7 +97,7 @@ func (c *verifyCmd) checkIndex(ctx context.Context, s surroundings, store *state
 		fmt.Fprintf(&b, "differs  %s: %s\n", d.Document, d.Reason)
 	}
 	if r.Extra > 0 {
-		fmt.Fprintf(&b, "differs  it has %s that the library does not have\n", countOf(r.Extra, "chunk"))
+		fmt.Fprintf(&b, "differs  it has %s that the library lacks\n", countOf(r.Extra, "chunk"))
 	}
 	differs := len(r.Differing) > 0 || r.Extra > 0
 	if differs {
@@ -121,13 +121,13 @@ func (c *verifyCmd) findIndex(ctx context.Context, s surroundings, store *state.
 	}
 	if place, err = c.indexedBy(index).open(s); err != nil || place.Cluster == nil {
 		return place, "remove the folder 'index' from the data directory ('index-…' of a library on a server): " +
-			"the next search builds the index again", err
+			"the next search rebuilds the index", err
 	}
 	x, err := library.Cluster(ctx, place, store)
 	if err != nil {
 		return place, "", err
 	}
-	return place, fmt.Sprintf("delete the collection %s from %s: a server builds it again, and searches get 503 until then",
+	return place, fmt.Sprintf("delete the collection %s from %s: a server rebuilds it; until then, searches get 503",
 		x.Collection(), place.Cluster), x.Close()
 }
 
@@ -171,15 +171,15 @@ type compactCmd struct {
 // Run reclaims the disk space of deleted documents.
 func (c *compactCmd) Run(ctx context.Context, s surroundings) error {
 	if c.remote() {
-		return usageError("'ibid compact' is for data directories, and the library is in %s: "+
-			"autovacuum makes room for new rows there, and VACUUM FULL returns it to the disk", c)
+		return usageError("'ibid compact' is for data directories, but the library is in %s: "+
+			"there, autovacuum frees space for new rows, and VACUUM FULL returns it to the disk", c)
 	}
 	if c.Data == "" {
 		return errNoData()
 	}
 	before, after, err := state.Compact(ctx, c.Data, state.Options{})
 	if errors.Is(err, state.ErrDamaged) {
-		err = fmt.Errorf("%w; 'ibid doctor' repairs it, as other commands do, and keeps the damaged file", err)
+		err = fmt.Errorf("%w; 'ibid doctor' repairs it and keeps the damaged file", err)
 	}
 	if err == nil {
 		err = c.indexedBy(c.indexConfig).purgeIndex(ctx, s)

@@ -59,7 +59,7 @@ func (c webhookConfig) webhook(getenv func(string) string, logger *slog.Logger) 
 	key := []byte(secret)
 	if coded, ok := strings.CutPrefix(secret, "whsec_"); ok {
 		if key, err = base64.StdEncoding.DecodeString(coded); err != nil {
-			return nil, usageError("the secret of the webhook begins with whsec_, and the rest is not base64")
+			return nil, usageError("the secret of the webhook begins with whsec_, but the rest of it is not base64")
 		}
 	}
 	if len(key) < leastSecret {
@@ -81,7 +81,7 @@ func (w *webhook) sendEvent(kind string, members map[string]any) {
 	select {
 	case w.queue <- body:
 	default:
-		w.logger.Warn("a call of the webhook is left out: too many are waiting", "type", kind)
+		w.logger.Warn("a webhook call was dropped because too many are waiting", "type", kind)
 	}
 }
 
@@ -116,7 +116,7 @@ func (w *webhook) call(ctx context.Context, client *http.Client, id string, body
 			return nil
 		}
 		if err == nil {
-			err = fmt.Errorf("the reply is %d %s", status, http.StatusText(status))
+			err = fmt.Errorf("the reply was %d %s", status, http.StatusText(status))
 		}
 		final := status >= 300 && status < 500 && status != http.StatusTooManyRequests
 		if final || attempt == webhookAttempts {
