@@ -272,6 +272,8 @@ type (
 	chatSources struct {
 		Citations []string   `json:"citations,omitzero"`
 		Sources   []uiSource `json:"sources,omitzero"`
+
+		Unsupported []unsupportedSentence `json:"unsupported,omitempty"`
 	}
 	uiSource struct {
 		Source   uiSourceName     `json:"source"`
@@ -356,7 +358,7 @@ func (e *chatEncoder) wholeReply(r *v1Reply) any {
 		choice.Message = &chatReply{Role: "assistant", Annotations: append([]chatAnnotation{}, r.annotations...)}
 		choice.Message.Content, choice.Message.Refusal, choice.Message.ToolCalls = r.messageParts()
 	}
-	out.Choices, out.Usage, out.chatSources = []chatChoice{choice}, &usage, sourcesOf(r.shown, r.sources)
+	out.Choices, out.Usage, out.chatSources = []chatChoice{choice}, &usage, r.chatSources()
 	return out
 }
 
@@ -381,7 +383,7 @@ func (e *chatEncoder) sendEnd(r *v1Reply) error {
 			return err
 		}
 	}
-	sources := sourcesOf(r.shown, r.sources)
+	sources := r.chatSources()
 	last := chatChoice{Finish: &r.finishReason}
 	if e.plain {
 		last.Text = new(string)
@@ -416,13 +418,13 @@ func titleOf(c cite.Cited) string {
 	return cmp.Or(oneLine(c.Title), rewrite.VisibleName(c.Document))
 }
 
-// sourcesOf returns the shown sources in the forms of other clients.
-func sourcesOf(shown []cite.Cited, all []cite.Source) chatSources {
-	out := chatSources{Citations: []string{}, Sources: []uiSource{}}
-	for _, c := range shown {
+// chatSources returns the shown sources in the forms of other clients.
+func (r *v1Reply) chatSources() chatSources {
+	out := chatSources{Citations: []string{}, Sources: []uiSource{}, Unsupported: r.unsupported}
+	for _, c := range r.shown {
 		out.Citations = append(out.Citations, c.Link)
 		u := uiSource{Source: uiSourceName{ID: c.Link, Name: titleOf(c), URL: c.Link}}
-		for _, s := range all {
+		for _, s := range r.sources {
 			if s.Number != c.Number {
 				continue
 			}

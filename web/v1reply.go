@@ -75,7 +75,15 @@ type v1Reply struct {
 	annotations  []chatAnnotation
 	shown        []cite.Cited
 	sources      []cite.Source
+	unsupported  []unsupportedSentence
 	usage        chatUsage
+}
+
+// An unsupportedSentence is a sentence of the answer whose claim no citation supports, before
+// it was escaped and linked. It is a member of Ibid alone.
+type unsupportedSentence struct {
+	Text   string `json:"text"`
+	Reason string `json:"reason"` // see cite.Unsupported
 }
 
 // collectionOf returns the collection that a model answers from, or "" for all; itself is
@@ -218,6 +226,9 @@ func (r *v1Reply) write(piece string) error {
 // the list of sources.
 func (r *v1Reply) close(q askRequest, a cite.Answer) error {
 	r.finishReason, r.sources = "stop", a.Sources
+	for _, s := range a.Unsupported {
+		r.unsupported = append(r.unsupported, unsupportedSentence{a.Text[s.TextStart:s.TextEnd], s.Reason})
+	}
 	err := r.text.close()
 	switch {
 	case errors.Is(err, errEnough):

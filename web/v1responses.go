@@ -205,7 +205,9 @@ type (
 		Parallel bool              `json:"parallel_tool_calls"`
 		Metadata map[string]string `json:"metadata"`
 		Output   []responseOutput  `json:"output"`
-		Usage    *responseUsage    `json:"usage"`
+
+		Unsupported []unsupportedSentence `json:"unsupported,omitempty"`
+		Usage       *responseUsage        `json:"usage"`
 	}
 	responseFault struct {
 		Code    string `json:"code"`
@@ -338,7 +340,7 @@ func (e *responseEncoder) endedResponse(r *v1Reply) *response {
 	if u.Details != nil {
 		out.Usage.OutputDetails = *u.Details
 	}
-	out.Output = []responseOutput{e.output(r, status)}
+	out.Output, out.Unsupported = []responseOutput{e.output(r, status)}, r.unsupported
 	return out
 }
 
