@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -191,11 +192,8 @@ func (g *keyGuard) verify(c echo.Context, secret string, cookie bool) (*holder, 
 	if err := g.keys.refresh(ctx, freshFor); err != nil {
 		return nil, err
 	}
-	find := g.keys.byKey
-	if cookie {
-		find = g.keys.bySession
-	}
-	found, err := find(secret)
+	digest := sha256.Sum256([]byte(secret))
+	found, err := g.keys.find(digest, cookie)
 	if found == nil {
 		if wait := g.failed.take(from, MaxTries, now); wait > 0 {
 			return nil, tooMany("too_many_tries", wait, "%d wrong keys came from this address: wait for as long as Retry-After says", MaxTries)
@@ -204,7 +202,7 @@ func (g *keyGuard) verify(c echo.Context, secret string, cookie bool) (*holder, 
 		if err := g.keys.refresh(ctx, 0); err != nil {
 			return nil, err
 		}
-		if found, err = find(secret); found != nil {
+		if found, err = g.keys.find(digest, cookie); found != nil {
 			g.failed.giveBack(from, MaxTries, now)
 		}
 	}

@@ -103,16 +103,6 @@ func (p *people) proxyIdentity(c echo.Context) (name, in string, _ error) {
 	return name, r.Header.Get(p.Groups), nil
 }
 
-// identify returns the holder for the name and groups that a trusted proxy sent.
-func (p *people) identify(name, groups string) (*holder, error) {
-	h := p.grantedHolder(name, strings.Split(groups, ","))
-	if h == nil {
-		return nil, problem(http.StatusForbidden, "no_group",
-			"%q is signed in, but is in no group that may use this server: ask its operator", name)
-	}
-	return h, nil
-}
-
 // maxPersonName is the longest name of a person, in bytes.
 const maxPersonName = 200
 
@@ -127,21 +117,23 @@ func (p *people) trusts(remote string) bool {
 	return err == nil && slices.ContainsFunc(p.proxies, func(n netip.Prefix) bool { return n.Contains(a) })
 }
 
-// grantedHolder returns the holder for a name in groups, or nil if the groups have no grants.
-// A group that may only read does not extend the write access of another group.
-func (p *people) grantedHolder(name string, groups []string) *holder {
+// identify returns the holder for the name and groups that a trusted proxy sent. A group that
+// may only read does not extend the write access of another group.
+func (p *people) identify(name, in string) (*holder, error) {
+	groups := strings.Split(in, ",")
 	for i := range groups {
 		groups[i] = strings.TrimSpace(groups[i])
 	}
 	mine := slices.DeleteFunc(slices.Clone(p.Grants), func(g Grant) bool { return g.Group != "*" && !slices.Contains(groups, g.Group) })
 	if len(mine) == 0 {
-		return nil
+		return nil, problem(http.StatusForbidden, "no_group",
+			"%q is signed in, but is in no group that may use this server: ask its operator", name)
 	}
 	key := retrieve.Key{ID: "user:" + name, Name: name, Collections: unionOf(mine),
 		Settings: slices.ContainsFunc(mine, func(g Grant) bool { return g.Settings })}
 	writing := slices.DeleteFunc(mine, func(g Grant) bool { return !g.Write })
 	key.Write = len(writing) > 0
-	return &holder{key: &key, person: true, writes: unionOf(writing)}
+	return &holder{key: &key, person: true, writes: unionOf(writing)}, nil
 }
 
 // unionOf returns the collections of grants; nil means all.

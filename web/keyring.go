@@ -21,8 +21,9 @@ import (
 // A holder is the caller of a request to a server with keys.
 type holder struct {
 	key     *retrieve.Key
-	session *[sha256.Size]byte // nil for a caller that sent the key itself
-	expires time.Time          // when its key or session expires; zero: never
+	digest  [sha256.Size]byte // of the key or, if session is set, of a session's token
+	session bool
+	expires time.Time // when its key or session expires; zero: never
 	// person is set if a proxy named the caller, who has no key in the keyring. writes are
 	// then the collections that the caller may change; nil means all.
 	person bool
@@ -123,72 +124,34 @@ func (k *keyring) load(ctx context.Context, at time.Time) error {
 	return nil
 }
 
-// byKey returns the holder of a key, or nil if the key is unknown. If the key has expired, it
-// returns the holder and an error.
-func (k *keyring) byKey(key string) (*holder, error) {
-	digest := sha256.Sum256([]byte(key))
+// find returns the holder of a key or of a session's token, or nil if it is unknown. If it has
+// expired, find returns the holder and an error.
+func (k *keyring) find(digest [sha256.Size]byte, session bool) (*holder, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	var found *retrieve.Key
-	for _, held := range k.keys {
-		if subtle.ConstantTimeCompare(held.Digest[:], digest[:]) == 1 {
-			found = held
+	h := &holder{digest: digest, session: session}
+	if session {
+		// A map lookup leaks no useful timing, since callers cannot choose the bytes of a digest.
+		s := k.sessions[digest]
+		h.key, h.expires = k.keys[s.Key], s.Started.Add(retrieve.MaxSessionAge)
+	} else {
+		for _, held := range k.keys {
+			if subtle.ConstantTimeCompare(held.Digest[:], digest[:]) == 1 {
+				h.key, h.expires = held, held.Expires
+			}
 		}
 	}
-	if found == nil {
+	if h.key == nil {
 		return nil, nil
 	}
-	c := &holder{key: found, expires: found.Expires}
-	return c, c.expired(time.Now())
-}
-
-// bySession returns the holder of a session's token, or nil if the session is unknown.
-func (k *keyring) bySession(token string) (*holder, error) {
-	digest := sha256.Sum256([]byte(token))
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	// A map lookup leaks no useful timing, since callers cannot choose the bytes of a digest.
-	s, ok := k.sessions[digest]
-	held := k.keys[s.Key]
-	if !ok || held == nil {
-		return nil, nil
+	if session && !h.key.Expires.IsZero() && h.key.Expires.Before(h.expires) {
+		h.expires = h.key.Expires
 	}
-	c := &holder{key: held, session: &digest, expires: s.Started.Add(retrieve.MaxSessionAge)}
-	if !held.Expires.IsZero() && held.Expires.Before(c.expires) {
-		c.expires = held.Expires
+	if !h.expires.IsZero() && !time.Now().Before(h.expires) {
+		return h, unauthorized("key_expired", "the key %q, or the session begun with it, has expired: make another with 'ibid keys make', or "+
+			"enter the key again", h.key.Name)
 	}
-	return c, c.expired(time.Now())
-}
-
-func (h *holder) expired(now time.Time) error {
-	if h.expires.IsZero() || now.Before(h.expires) {
-		return nil
-	}
-	return keyExpired(h.key.Name)
-}
-
-func keyExpired(name string) *Problem {
-	return unauthorized("key_expired", "the key %q, or the session begun with it, has expired: make another with 'ibid keys make', or "+
-		"enter the key again", name)
-}
-
-// checkHolder returns an error if a holder's key or session is no longer valid.
-func (k *keyring) checkHolder(h *holder, now time.Time) error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	held := k.keys[h.key.ID]
-	gone := held == nil || held.Digest != h.key.Digest
-	if h.session != nil && !gone {
-		_, found := k.sessions[*h.session]
-		gone = !found
-	}
-	if gone {
-		return unauthorized("key_revoked", "the key was revoked, or the session ended, during the request")
-	}
-	if !held.Expires.IsZero() && !now.Before(held.Expires) {
-		return keyExpired(held.Name)
-	}
-	return h.expired(now)
+	return h, nil
 }
 
 func unauthorized(code, format string, args ...any) *Problem {
@@ -209,9 +172,14 @@ func (k *keyring) withRevocation(ctx context.Context) (context.Context, context.
 		if ctx.Err() != nil {
 			return
 		}
-		if err := k.refresh(ctx, freshFor); err != nil {
-			cancel(err)
-		} else if err := k.checkHolder(by, time.Now()); err != nil {
+		err := k.refresh(ctx, freshFor)
+		if err == nil {
+			var still *holder
+			if still, err = k.find(by.digest, by.session); still == nil {
+				err = unauthorized("key_revoked", "the key was revoked, or the session ended, during the request")
+			}
+		}
+		if err != nil {
 			cancel(err)
 		} else {
 			time.AfterFunc(checkEvery, check)
