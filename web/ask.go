@@ -53,12 +53,13 @@ type askRequest struct {
 // askKind is the kind of a run that answers a question.
 const askKind = "POST /api/ask"
 
-// searchRequest is the body of POST /api/search.
+// searchRequest is the body of POST /api/search, and the arguments of the MCP tool search.
 type searchRequest struct {
-	Question   string          `json:"question"`
-	TopK       integer         `json:"top_k"`
-	Collection string          `json:"collection"`
-	Filter     retrieve.Filter `json:"filter"`
+	Question   string  `json:"question" jsonschema:"what to look for: a question or some words"`
+	Collection string  `json:"collection,omitempty" jsonschema:"the collection of documents to search; leave it out for all"`
+	TopK       integer `json:"top_k,omitempty" jsonschema:"how many passages to return, 1 to 100; 12 if left out"`
+
+	Filter retrieve.Filter `json:"filter,omitzero" jsonschema:"which documents to search; leave it out for all"`
 }
 
 // answered is the whole reply: the answer, and how much of the library had been read.

@@ -176,12 +176,8 @@ func (m *mcpServer) toolError(ctx context.Context, err error) *mcp.CallToolResul
 	return result
 }
 
-func textResult(texts ...string) *mcp.CallToolResult {
-	result := &mcp.CallToolResult{}
-	for _, text := range texts {
-		result.Content = append(result.Content, &mcp.TextContent{Text: text})
-	}
-	return result
+func textResult(text string) *mcp.CallToolResult {
+	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}
 }
 
 // mcpQuestion are the arguments of the tool ask.
@@ -252,32 +248,30 @@ func (m *mcpServer) answer(ctx context.Context, req *mcp.CallToolRequest, kind s
 	}
 	out := &mcpAnswer{Answered: a.Answered, Incomplete: a.Incomplete, Reason: a.Reason, Text: a.Text, Sources: []mcpSource{},
 		Citations: a.Citations, Nearest: []mcpPassage{}, Closest: []mcpClosest{}, Warnings: a.Warnings, Indexing: m.catalog.indexing()}
-	var links []mcp.Content
+	result := textResult(asMarkdown(a, false))
 	for _, source := range a.Sources {
 		out.Sources = append(out.Sources, mcpSource{source, resourceOf(source.Document)})
-		links = append(links, resourceLink(source.Document, source.Title))
+		addLink(result, source.Document, source.Title)
 	}
-	for i, c := range a.Closest {
+	for _, c := range a.Closest {
 		out.Closest = append(out.Closest, mcpClosest{c, resourceOf(c.Document)})
-		if !slices.ContainsFunc(a.Closest[:i], func(before answer.Closest) bool { return before.Document == c.Document }) {
-			links = append(links, resourceLink(c.Document, c.Title))
-		}
+		addLink(result, c.Document, c.Title)
 	}
 	for _, p := range a.Nearest {
 		out.Nearest = append(out.Nearest, passageFor(ctx, p))
 	}
-	texts := []string{asMarkdown(a, false)}
 	if list := sourcesText(out); list != "" {
-		texts = append(texts, list)
+		result.Content = slices.Insert(result.Content, 1, mcp.Content(&mcp.TextContent{Text: list}))
 	}
-	result := textResult(texts...)
-	result.Content = append(result.Content, links...)
 	return result, out, nil
 }
 
-// resourceLink returns a link to the resource of a document.
-func resourceLink(document, title string) *mcp.ResourceLink {
-	return &mcp.ResourceLink{URI: resourceOf(document), Name: document, Title: oneLine(title), MIMEType: "text/plain"}
+// addLink adds a link to the resource of a document, unless there is one.
+func addLink(to *mcp.CallToolResult, document, title string) {
+	link := &mcp.ResourceLink{URI: resourceOf(document), Name: document, Title: oneLine(title), MIMEType: "text/plain"}
+	if !slices.ContainsFunc(to.Content, func(c mcp.Content) bool { l, ok := c.(*mcp.ResourceLink); return ok && l.URI == link.URI }) {
+		to.Content = append(to.Content, link)
+	}
 }
 
 func (m *mcpServer) askEvents(ctx context.Context, in mcpQuestion) (iter.Seq2[answer.Event, error], error) {
@@ -359,15 +353,6 @@ func reportProgress(ctx context.Context, req *mcp.CallToolRequest) func(answer.E
 	}
 }
 
-// mcpQuery are the arguments of the tool search.
-type mcpQuery struct {
-	Question   string `json:"question" jsonschema:"what to look for: a question or some words"`
-	Collection string `json:"collection,omitempty" jsonschema:"the collection of documents to search; leave it out for all"`
-	TopK       int    `json:"top_k,omitempty" jsonschema:"how many passages to return, 1 to 100; 12 if left out"`
-
-	Filter retrieve.Filter `json:"filter,omitzero" jsonschema:"which documents to search; leave it out for all"`
-}
-
 // mcpSearchResult is the result of the tool search.
 type mcpSearchResult struct {
 	Passages []mcpPassage `json:"passages"`
@@ -400,15 +385,15 @@ func passageFor(ctx context.Context, p retrieve.Passage) mcpPassage {
 	return out
 }
 
-func (m *mcpServer) search(ctx context.Context, _ *mcp.CallToolRequest, in mcpQuery) (*mcp.CallToolResult, *mcpSearchResult, error) {
+func (m *mcpServer) search(ctx context.Context, _ *mcp.CallToolRequest, in searchRequest) (*mcp.CallToolResult, *mcpSearchResult, error) {
 	// An invalid question is an error even if the library is empty.
-	err := checkQuestion(&in.Question, in.TopK)
+	err := checkQuestion(&in.Question, int(in.TopK))
 	if err == nil {
 		err = m.catalog.requireDocuments(ctx)
 	}
 	var found searchResult
 	if err == nil {
-		found, err = m.catalog.findPassages(ctx, searchRequest{in.Question, integer(in.TopK), in.Collection, in.Filter})
+		found, err = m.catalog.findPassages(ctx, in)
 	}
 	if err != nil {
 		return m.toolError(ctx, err), nil, nil
@@ -428,12 +413,8 @@ func (m *mcpServer) search(ctx context.Context, _ *mcp.CallToolRequest, in mcpQu
 		b.WriteString("Nothing was found.")
 	}
 	result := textResult(strings.TrimSpace(b.String()))
-	linked := map[string]bool{}
 	for _, p := range out.Passages {
-		if !linked[p.Document] {
-			linked[p.Document] = true
-			result.Content = append(result.Content, resourceLink(p.Document, p.Title))
-		}
+		addLink(result, p.Document, p.Title)
 	}
 	return result, out, nil
 }
