@@ -13,6 +13,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"ibid/answer"
@@ -51,22 +52,19 @@ type StoreFigures struct {
 func NewMetrics() *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry()}
 	quick := []float64{.0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120}
-	histogram := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
-		h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "ibid", Name: name, Help: help, Buckets: buckets}, labels)
-		m.registry.MustRegister(h)
-		return h
+	with := promauto.With(m.registry)
+	histogram := func(name, help string, labels ...string) *prometheus.HistogramVec {
+		return with.NewHistogramVec(prometheus.HistogramOpts{Namespace: "ibid", Name: name, Help: help, Buckets: quick}, labels)
 	}
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		c := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "ibid", Name: name, Help: help}, labels)
-		m.registry.MustRegister(c)
-		return c
+		return with.NewCounterVec(prometheus.CounterOpts{Namespace: "ibid", Name: name, Help: help}, labels)
 	}
-	m.requests = histogram("http_request_duration_seconds", "Time to the end of a reply, by route.", quick, "route", "method")
+	m.requests = histogram("http_request_duration_seconds", "Time to the end of a reply, by route.", "route", "method")
 	m.replies = counter("http_requests_total", "Requests, by route and status.", "route", "method", "status")
 	m.problems = counter("problems_total", "Errors that clients got, by their code: too_fast and too_many_questions are rejections for "+
 		"load, no_key and bad_key for lack of a key.", "code")
 	m.answers = counter("answers_total", "Answers and summaries, by how they ended.", "kind", "outcome")
-	m.calls = histogram("model_call_duration_seconds", "Time of a call to a model, by purpose.", quick, "role")
+	m.calls = histogram("model_call_duration_seconds", "Time of a call to a model, by purpose.", "role")
 	m.failures = counter("model_call_failures_total", "Calls to a model that failed, by kind.", "role", "kind")
 	m.tokens = counter("model_tokens_total", "Tokens of calls to models: prompt, completion, and reasoning, which is part of "+
 		"completion.", "role", "direction")

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
 	"errors"
@@ -49,15 +50,11 @@ func (g *keyGuard) cookieName() string {
 
 // setCookie sets the session's cookie, or removes it if age is 0.
 func (g *keyGuard) setCookie(c echo.Context, token string, age time.Duration) {
-	path := g.address.prefix()
-	if path == "" {
-		path = "/"
-	}
 	seconds := int(age.Seconds())
 	if seconds <= 0 {
 		seconds = -1 // removes it
 	}
-	c.SetCookie(&http.Cookie{Name: g.cookieName(), Value: token, Path: path, MaxAge: seconds,
+	c.SetCookie(&http.Cookie{Name: g.cookieName(), Value: token, Path: cmp.Or(g.address.prefix(), "/"), MaxAge: seconds,
 		HttpOnly: true, Secure: g.address.secure(), SameSite: http.SameSiteStrictMode})
 }
 

@@ -285,8 +285,6 @@ type responseEncoder struct {
 	sequence  int
 	sentNotes int // number of the text's annotations already sent
 	notes     []responseAnnotation
-	begun     bool // the first events were sent
-
 	announced bool // the events that begin a message were sent
 }
 
@@ -327,20 +325,16 @@ func (e *responseEncoder) wholeReply(r *v1Reply) any {
 
 // endedResponse returns the complete response.
 func (e *responseEncoder) endedResponse(r *v1Reply) *response {
-	status := "completed"
+	out := e.head(r, "completed")
 	if r.finishReason == "length" {
-		status = "incomplete"
-	}
-	out := e.head(r, status)
-	if r.finishReason == "length" {
-		out.Missing = &responseIncomplete{"max_output_tokens"}
+		out.Status, out.Missing = "incomplete", &responseIncomplete{"max_output_tokens"}
 	}
 	u := r.usage
 	out.Usage = &responseUsage{Input: u.Prompt, Output: u.Completion, Total: u.Total}
 	if u.Details != nil {
 		out.Usage.OutputDetails = *u.Details
 	}
-	out.Output, out.Unsupported = []responseOutput{e.output(r, status)}, r.unsupported
+	out.Output, out.Unsupported = []responseOutput{e.output(r, out.Status)}, r.unsupported
 	return out
 }
 
@@ -409,10 +403,9 @@ func (e *responseEncoder) sendAll(r *v1Reply, item responseOutput, events ...res
 
 // begin sends the events that precede the text.
 func (e *responseEncoder) begin(r *v1Reply) error {
-	if e.begun {
+	if e.sequence > 0 {
 		return nil
 	}
-	e.begun = true
 	for _, kind := range []string{"response.created", "response.in_progress"} {
 		if err := e.send(r, responseEvent{Type: kind, Response: e.head(r, "in_progress")}); err != nil {
 			return err

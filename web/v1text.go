@@ -122,9 +122,7 @@ func (t *linkedText) sendTo(to int, last bool) error {
 		if t.before > 0 {
 			number = fmt.Sprintf("[%d]", t.before+n.Number)
 		}
-		if t.links && c.Link != "" {
-			number = fmt.Sprintf("[%s](%s)", number, linkTarget(c.Link))
-		}
+		number = linkOf(t.links, number, c.Link)
 		var at int
 		out, at = t.escaper.AppendNumber(t.escaper.Append(out, t.text[t.sent:n.Start]), []byte(number))
 		start := t.runes + utf8.RuneCount(out[:at])
@@ -166,13 +164,7 @@ func (t *linkedText) list(shown []cite.Cited, more func(number int) string) stri
 	b.WriteString("\n")
 	for _, c := range shown {
 		fmt.Fprintf(&b, "\n- [%d] ", c.Number)
-		title := rewrite.EscapeTitle(titleOf(c))
-		if t.links && c.Link != "" {
-			fmt.Fprintf(&b, "[%s](%s)", title, linkTarget(c.Link))
-		} else {
-			b.WriteString(title)
-		}
-		b.WriteString(more(c.Number))
+		b.WriteString(linkOf(t.links, rewrite.EscapeTitle(titleOf(c)), c.Link) + more(c.Number))
 	}
 	return b.String()
 }
@@ -203,10 +195,6 @@ func quotes(s cite.Source) string {
 		if len(quote) > maxListedQuote {
 			quote = quote[:runeStart(quote, maxListedQuote)] + " …"
 		}
-		words := rewrite.EscapeTitle("“" + quote + "”")
-		if p.Link != "" {
-			words = fmt.Sprintf("[%s](%s)", words, linkTarget(p.Link))
-		}
 		b.WriteString("\n  - ")
 		if p.Page > 0 {
 			fmt.Fprintf(&b, "p. %d, ", p.Page)
@@ -214,7 +202,7 @@ func quotes(s cite.Source) string {
 		if heading, _ := strings.CutPrefix(strings.TrimPrefix(p.Heading, s.Title), " › "); heading != "" {
 			b.WriteString(rewrite.EscapeTitle(heading) + ": ")
 		}
-		b.WriteString(words)
+		b.WriteString(linkOf(true, rewrite.EscapeTitle("“"+quote+"”"), p.Link))
 	}
 	return b.String()
 }
@@ -254,6 +242,14 @@ func (t *linkedText) setAnswer(a cite.Answer) {
 	}
 }
 
+// linkOf returns Markdown as a link if links is set and there is an address.
+func linkOf(links bool, markdown, address string) string {
+	if !links || address == "" {
+		return markdown
+	}
+	return "[" + markdown + "](" + linkTarget(address) + ")"
+}
+
 // linkTarget escapes an address for the target of a Markdown link.
 var linkTarget = strings.NewReplacer("(", "%28", ")", "%29", "<", "%3C", ">", "%3E", " ", "%20", "\\", "%5C").Replace
 
@@ -266,11 +262,7 @@ func quotations(closest []answer.Closest, links bool) string {
 		for line := range strings.Lines(c.Text) {
 			b.WriteString("> " + rewrite.EscapeTitle(line) + "  \n")
 		}
-		name := rewrite.EscapeTitle(cmp.Or(c.Title, c.Document))
-		if links && c.Link != "" {
-			name = fmt.Sprintf("[%s](%s)", name, linkTarget(c.Link))
-		}
-		b.WriteString("> — " + name)
+		b.WriteString("> — " + linkOf(links, rewrite.EscapeTitle(cmp.Or(c.Title, c.Document)), c.Link))
 		if c.Heading != "" {
 			b.WriteString(", " + rewrite.EscapeTitle(c.Heading))
 		}

@@ -184,8 +184,7 @@ const (
 
 // setDefaults sets the defaults of missing options.
 func (o *Options) setDefaults() {
-	o.MaxAsks = max(o.MaxAsks, 0)
-	o.MaxAsks, o.KeyRate = cmp.Or(o.MaxAsks, DefaultMaxAsks), cmp.Or(max(o.KeyRate, 0), DefaultKeyRate)
+	o.MaxAsks, o.KeyRate = cmp.Or(max(o.MaxAsks, 0), DefaultMaxAsks), cmp.Or(max(o.KeyRate, 0), DefaultKeyRate)
 	o.UserRate = cmp.Or(max(o.UserRate, 0), DefaultUserRate)
 	o.UploadCollection = cmp.Or(o.UploadCollection, ingest.DefaultCollection)
 	o.Logger = slog.New(requestLog{o.Logger.Handler()})
