@@ -169,13 +169,9 @@ func (h hostCheck) allows(hostport string) bool {
 	if host == "" {
 		return false
 	}
-	if isLoopback(host) || (h.address.public != nil && strings.EqualFold(host, h.address.public.Hostname())) {
+	if isLoopback(host) || (h.address.public != nil && strings.EqualFold(host, h.address.public.Hostname())) ||
+		slices.ContainsFunc(h.allowed, func(allowed string) bool { return strings.EqualFold(host, hostname(allowed)) }) {
 		return true
-	}
-	for _, allowed := range h.allowed {
-		if strings.EqualFold(host, hostname(allowed)) {
-			return true
-		}
 	}
 	// An address cannot be rebound; a name can.
 	_, err := netip.ParseAddr(host)

@@ -238,7 +238,7 @@ func (a *answering) formsOf(c echo.Context, whole cite.Answer) (f forms, err err
 func (a *answering) openStream(c echo.Context, cancel context.CancelCauseFunc) *eventStream {
 	out := newEventStream(c.Response(), cancel)
 	if wantsHTML(c) {
-		out.render(a.markdown)
+		out.page = &pageStream{markdown: a.markdown, answer: newRendering(a.markdown, 0), write: out.writeEvent}
 	}
 	out.markdown = wantsMarkdown(c)
 	out.points, _ = c.Get(pointsKey).(*codePoints)

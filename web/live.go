@@ -188,9 +188,8 @@ func (l *liveAnswer) storedRecord(p *packer, keep time.Duration) retrieve.Record
 func (l *liveAnswer) snapshot() *answerRecord {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	r := recordOf(l.Record)
-	r.Resumable, r.log = l.resumable, l.log
-	r.setOutcome()
+	r := recordOf(l.Record, l.log)
+	r.Resumable = l.resumable
 	return r
 }
 
@@ -209,28 +208,19 @@ type Answers struct {
 // Shutdown starts no more answers in the background, and waits for those in progress. When
 // ctx is done it stops them. It returns when all answers that have ended are recorded.
 func (a *Answers) Shutdown(ctx context.Context) {
-	defer func() { _ = a.waitStored(context.WithoutCancel(ctx), 0) }()
 	a.mu.Lock()
 	a.closed = true
 	a.mu.Unlock()
-	ended := make(chan struct{})
-	go func() {
-		a.background.Wait()
-		close(ended)
-	}()
-	select {
-	case <-ended:
-		return
-	case <-ctx.Done():
-	}
-	a.mu.Lock()
-	for _, l := range a.live {
-		if l.background {
-			l.cancel(errShutdown)
+	stop := context.AfterFunc(ctx, func() {
+		for _, l := range a.list() {
+			if l.background {
+				l.cancel(errShutdown)
+			}
 		}
-	}
-	a.mu.Unlock()
-	<-ended
+	})
+	a.background.Wait()
+	stop()
+	_ = a.waitStored(context.WithoutCancel(ctx), 0)
 }
 
 // add adds an answer, if it has an id. An answer in the background must call background.Done

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"regexp"
 	"sort"
-	"strconv"
 	"unicode"
 	"unicode/utf8"
 
@@ -241,25 +240,14 @@ func (citations) Trigger() []byte { return []byte{'['} }
 
 func (citations) Parse(_ ast.Node, block text.Reader, pc parser.Context) ast.Node {
 	line, segment := block.PeekLine()
-	end := bytes.IndexByte(line[:min(len(line), 8)], ']')
-	if end < 2 {
-		return nil
-	}
-	for _, digit := range line[1:end] {
-		if digit < '0' || digit > '9' {
-			return nil
-		}
-	}
-	n, err := strconv.Atoi(string(line[1:end]))
-	if err != nil || line[1] == '0' {
-		return nil
-	}
 	p := pc.Get(pieceKey).(piece)
 	at := p.at + segment.Start
-	if p.numbers[at] != n {
+	n := p.numbers[at]
+	number := fmt.Appendf(nil, "[%d]", n)
+	if n == 0 || !bytes.HasPrefix(line, number) {
 		return nil
 	}
-	block.Advance(end + 1)
+	block.Advance(len(number))
 	link := ast.NewString(fmt.Appendf(nil, `<a class="cite" data-number="%d" data-at="%d">%d</a>`, n, at, n))
 	link.SetCode(true) // it is HTML already
 	return link

@@ -79,33 +79,27 @@ type answerRecord struct {
 	worker string // process on another server that works on it
 }
 
-func recordOf(r retrieve.Record) *answerRecord {
+// recordOf returns a record with the events of its answer so far, or without events.
+func recordOf(r retrieve.Record, log []event) *answerRecord {
 	record := &answerRecord{by: r.By, Shared: r.Shared, ID: r.ID, Kind: kindName(r.Kind), State: r.State, Request: r.Spec, Started: r.Started,
-		Question: strings.TrimSpace(storedQuestion(r.Spec).Question)}
+		Question: strings.TrimSpace(storedQuestion(r.Spec).Question), log: log}
 	if !r.Ended.IsZero() {
 		record.Ended = &r.Ended
+	}
+	if n := len(log); n > 0 {
+		switch last := log[n-1]; last.kind {
+		case "done":
+			record.Answer = last.data
+		case "error":
+			record.Error = last.data
+		}
 	}
 	return record
 }
 
-func recordWithEvents(stored retrieve.Record) (r *answerRecord, err error) {
-	r = recordOf(stored)
-	if r.log, err = unpackEvents(stored.Events); err == nil {
-		r.setOutcome()
-	}
-	return r, err
-}
-
-func (r *answerRecord) setOutcome() {
-	if len(r.log) == 0 {
-		return
-	}
-	switch last := r.log[len(r.log)-1]; last.kind {
-	case "done":
-		r.Answer = last.data
-	case "error":
-		r.Error = last.data
-	}
+func recordWithEvents(stored retrieve.Record) (*answerRecord, error) {
+	log, err := unpackEvents(stored.Events)
+	return recordOf(stored, log), err
 }
 
 func kindName(kind string) string {
@@ -271,7 +265,7 @@ func (s *recordStore) findUnfinished(ctx context.Context, id string) (*answerRec
 		return nil, err
 	}
 	record := recordOf(retrieve.Record{ID: id, Kind: stored.Kind, By: request.By, Spec: request.Request, State: stateInterrupted,
-		Started: stored.Started})
+		Started: stored.Started}, nil)
 	record.Resumable, record.worker = stored.Worker == "", stored.Worker
 	if record.worker != "" {
 		record.State = stateRunning
@@ -412,7 +406,7 @@ func (r *runHandlers) list(c echo.Context) error {
 		if list.More = len(list.Runs) == limit; list.More {
 			break
 		}
-		record := recordOf(stored)
+		record := recordOf(stored, nil)
 		record.setAddresses(r.answering.address.base(c))
 		if c.QueryParams().Has("states") {
 			if record.Sources, err = names.sourcesState(ctx, r.records.ledger, stored.ID); err != nil {

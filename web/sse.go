@@ -69,11 +69,6 @@ func keepAlive(write func() error, failed func(error)) (stop func()) {
 	}
 }
 
-// render adds the blocks of the answer as HTML.
-func (s *eventStream) render(m *markdown) {
-	s.page = &pageStream{markdown: m, answer: newRendering(m, 0), write: s.writeEvent}
-}
-
 // revisionKind is the kind of events that only the page uses.
 var revisionKind = cite.Revised{}.Kind()
 
