@@ -155,7 +155,7 @@ func (g *keyGuard) identify(c echo.Context) (*holder, error) {
 		}
 	}
 	if secret == "" {
-		return nil, unauthorized("no_key", "this server answers only with a key: send it as 'Authorization: Bearer KEY', "+
+		return nil, unauthorized("no_key", "this server requires a key: send it as 'Authorization: Bearer KEY', "+
 			"or enter it on the page; 'ibid keys make' makes one")
 	}
 	h, err := g.verify(c, secret, cookie)
@@ -196,7 +196,7 @@ func (g *keyGuard) verify(c echo.Context, secret string, cookie bool) (*holder, 
 	found, err := g.keys.find(digest, cookie)
 	if found == nil {
 		if wait := g.failed.take(from, MaxTries, now); wait > 0 {
-			return nil, tooMany("too_many_tries", wait, "%d wrong keys came from this address: wait for as long as Retry-After says", MaxTries)
+			return nil, tooMany("too_many_tries", wait, "%d wrong keys came from this address: wait for the time in Retry-After", MaxTries)
 		}
 		// The key may have been made since the keyring was read.
 		if err := g.keys.refresh(ctx, 0); err != nil {
@@ -364,7 +364,7 @@ func mayWriteTo(ctx context.Context, collection string) error {
 	_, err := visibleCollections(ctx)
 	if err == nil && !holderFrom(ctx).mayWrite(collection) {
 		err = problem(http.StatusForbidden, "outside_key",
-			"the upload goes into a collection that this key may not change: name another with ?collection=, or use a key for it")
+			"this key may not change the collection of the upload: name another one with ?collection=, or use a key for it")
 	}
 	return err
 }
@@ -399,7 +399,7 @@ func requireAll(ctx context.Context) error {
 	_, err := visibleCollections(ctx)
 	if err == nil && len(holderFrom(ctx).writableCollections()) > 0 {
 		err = problem(http.StatusForbidden, "outside_key",
-			"this key is for some collections: a key for all can rename and delete them, and add sites to any")
+			"this key is for some collections only: use a key for all collections to rename or delete a collection, or to add a site to it")
 	}
 	return err
 }

@@ -95,7 +95,7 @@ func Link(base, document string, start, end int) string {
 func parseLink(u *url.URL, route string) (document string, r textRange, err error) {
 	document, err = url.PathUnescape(strings.TrimPrefix(u.EscapedPath(), route))
 	if err != nil {
-		return "", textRange{}, invalid("bad_document", "the address does not spell a document: %v", err)
+		return "", textRange{}, invalid("bad_document", "the address is not the address of a document: %v", err)
 	}
 	q := u.Query()
 	r.quote = quoteRef{Digest: q.Get("digest"), Hash: q.Get("quote")}
@@ -157,7 +157,7 @@ func (h hostCheck) check(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if !h.allows(c.Request().Host) {
 			return problem(http.StatusForbidden, "host_not_allowed",
-				"this server does not answer as %q: use the address it was started with, "+
+				"this server does not accept the host name %q: use the address that it was started with, "+
 					"or start it with --public-url or --allow-host", c.Request().Host)
 		}
 		return next(c)
@@ -209,7 +209,7 @@ func (a address) refuseCrossOrigin() (echo.MiddlewareFunc, error) {
 		return func(c echo.Context) error {
 			if err := guard.Check(c.Request()); err != nil {
 				return problem(http.StatusForbidden, "cross_origin",
-					"a page of another site may not send requests here; if this page is served through a proxy, start the server with "+
+					"pages of other sites may not send requests here; if this page is served through a proxy, start the server with "+
 						"--public-url").withCause(err)
 			}
 			return next(c)
@@ -242,7 +242,7 @@ type origins []string
 func CheckOrigin(origin string) error {
 	u, err := url.Parse(origin)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.Scheme+"://"+u.Host != origin {
-		return fmt.Errorf("%q is no origin: give it as https://example.org, without a path", origin)
+		return fmt.Errorf("%q is not an origin: give it as https://example.org, without a path", origin)
 	}
 	return nil
 }

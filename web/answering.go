@@ -73,7 +73,7 @@ func resume[R any](c echo.Context, a *answering, kind, id string, r *R) (*replay
 		err == nil && (stored.By != callerID(c) || stored.Request == nil): // another caller's, or an earlier version's
 		return nil, runNotFound(id).withField("run")
 	case err != nil:
-		return nil, fmt.Errorf("looking for a run to resume: %w", err)
+		return nil, fmt.Errorf("finding the run to resume: %w", err)
 	}
 	*r, err = decodeStored[R](stored.Request)
 	return recorder, err
@@ -95,7 +95,7 @@ func (a *answering) beginRun(c echo.Context, t task, background bool, cancel con
 	if l.recorder == nil && !t.once {
 		l.recorder, err = replay.Begin(ctx, a.records.ledger, l.Kind, storedRequest{l.By, l.Spec})
 		if err != nil && ctx.Err() == nil {
-			a.logger.WarnContext(ctx, "an answer could not be stored: it cannot be resumed if it is interrupted", "error", err)
+			a.logger.WarnContext(ctx, "an answer could not be stored, so it cannot be resumed after an interruption", "error", err)
 		}
 	}
 	if l.recorder != nil {
@@ -142,7 +142,7 @@ func (a *answering) claimRun(ctx context.Context, r *replay.Recorder, cancel con
 }
 
 func runUnderWay(id string) *Problem {
-	return problem(http.StatusConflict, "run_running", "the run %s is under way: GET /api/runs/%s follows it", id, id).withField("run")
+	return problem(http.StatusConflict, "run_running", "the run %s is in progress: GET /api/runs/%s follows it", id, id).withField("run")
 }
 
 // respond replies with the events of a task or with one JSON object, or returns an error from
@@ -262,7 +262,7 @@ func (a *answering) numberCitations(ctx context.Context, kind string, events ite
 			case answer.Fallback:
 				outcome = "fallback"
 				a.fallback.Store(&e.Reason)
-				a.logger.ErrorContext(ctx, "sentences are quoted in place of an answer of the model", "reason", e.Reason, "error", e.Err)
+				a.logger.ErrorContext(ctx, "sentences are quoted instead of an answer by the model", "reason", e.Reason, "error", e.Err)
 			case answer.Stepped:
 				if e.Changed {
 					a.fallback.Store(nil)
@@ -295,14 +295,14 @@ func (a *answering) modelDetail() string {
 	if reason == nil || *reason == "model_untrusted" {
 		return ""
 	}
-	detail := "the model gave no answer to the last question (" + *reason + "): sentences are quoted instead"
+	detail := "the model failed on the last question (" + *reason + "): sentences are quoted instead"
 	switch *reason {
 	case "model_window":
-		detail += "; the prompt is longer than its context window: set --context-tokens to the window, lower --top-k, " +
+		detail += "; the prompt is longer than its context window: set --context-tokens to that window, lower --top-k, " +
 			"or use a model with a larger one"
 	case "model_rejected":
-		detail += "; its server refused the key, the model's name or the request: the log says which; " +
-			"key and name are set on the page Settings, or with --api-key-file (or OPENAI_API_KEY) and --model"
+		detail += "; its server rejected the key, the model's name or the request: the log says which; " +
+			"set the key and the name on the page Settings, or with --api-key-file (or OPENAI_API_KEY) and --model"
 	}
 	return detail
 }
@@ -349,7 +349,7 @@ func (a *answering) collectEvents(l *liveAnswer, events iter.Seq2[answer.Event, 
 		return pass(e.Kind(), e)
 	}))
 	if l.stoppedByClient = errors.Is(err, errEnough); l.stoppedByClient {
-		whole.Incomplete, whole.Reason, err = true, "the client asked for no more tokens", nil
+		whole.Incomplete, whole.Reason, err = true, "the client's token limit is reached", nil
 	}
 	l.incomplete = whole.Incomplete
 	reply := answered{Answer: whole, Indexing: a.indexing()}
@@ -390,7 +390,7 @@ func tee(events iter.Seq2[answer.Event, error], each func(answer.Event) error) i
 }
 
 func readerGone(err error) *Problem {
-	return problem(statusClientGone, "reader_gone", "the reader has closed the connection").withCause(err)
+	return problem(statusClientGone, "reader_gone", "the client closed the connection").withCause(err)
 }
 
 // endReason replaces the error of a canceled answer by the cause of the cancellation.
@@ -404,7 +404,8 @@ func (l *liveAnswer) endReason(ctx context.Context, err error) error {
 			"another server has resumed the run: GET /api/runs/%s follows it there", l.ID).withCause(errors.Join(cause, err))
 	}
 	if errors.Is(cause, errStopped) {
-		return problem(http.StatusConflict, "run_stopped", "the answer was stopped before its end: resume its run, or ask again").withCause(err)
+		return problem(http.StatusConflict, "run_stopped",
+			"the answer was stopped before it was complete: resume its run, or ask again").withCause(err)
 	}
 	if ended := causeOf(ctx, err); ended != nil {
 		ended.cause = err

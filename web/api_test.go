@@ -164,7 +164,7 @@ func TestModelDetail(t *testing.T) {
 		detail string
 	}{
 		{[]answer.Event{answer.Fallback{Reason: "model_rejected"}, answer.Text{Text: "Quoted."}},
-			"(model_rejected): sentences are quoted instead; its server refused the key, the model's name or the request"},
+			"(model_rejected): sentences are quoted instead; its server rejected the key, the model's name or the request"},
 		{[]answer.Event{answer.Text{Text: "Written."}, answer.Stepped{Changed: true}}, ""},
 		{[]answer.Event{answer.Fallback{Reason: "model_down"}, answer.Text{Text: "Quoted."}}, "instead; 4210 of 5000 chunks encoded"},
 	} {

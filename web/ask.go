@@ -156,7 +156,7 @@ func checkQuestion(question *string, topK int) error {
 			"the question has %d bytes, and the limit is %d: shorten it, or put long material into a document",
 			len(*question), MaxQuestion).withField("question")
 	case topK < 0 || topK > MaxTopK:
-		return invalidField("top_k", "bad_top_k", "top_k is %d: give 1 to %d, or leave it out", topK, MaxTopK)
+		return invalidField("top_k", "bad_top_k", "top_k is %d: give 1 to %d, or omit it", topK, MaxTopK)
 	}
 	return nil
 }
@@ -302,7 +302,7 @@ func jsonProblem(err error) *Problem {
 	case !errors.As(err, &wrong):
 		return invalid("bad_json", "the request body is not a JSON object: %v", err)
 	case wrong.Field == "":
-		return invalid("bad_json", "the request body is a JSON %s and should be an object", wrong.Value)
+		return invalid("bad_json", "the request body is a JSON %s instead of an object", wrong.Value)
 	}
 	// The path also has the names of embedded structs, which have capitals.
 	path := slices.DeleteFunc(strings.Split(wrong.Field, "."), func(name string) bool { return name != strings.ToLower(name) })
@@ -341,9 +341,9 @@ func readBody(c echo.Context, most int) ([]byte, error) {
 func bodyProblem(err error) *Problem {
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
 		return problem(http.StatusRequestEntityTooLarge, "body_too_large",
-			"the request body is over %d bytes: send less history or a shorter question", tooLarge.Limit)
+			"the request body has more than %d bytes: send less history or a shorter question", tooLarge.Limit)
 	}
-	return invalid("unreadable_body", "the request body did not arrive completely: send it again").withCause(err)
+	return invalid("unreadable_body", "the request body is incomplete: send it again").withCause(err)
 }
 
 func wrongDate(err error, field string) *Problem {

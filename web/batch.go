@@ -49,7 +49,8 @@ type batch struct {
 func newBatch(a *asking, l limiter) *batch {
 	one := func(c echo.Context, r askRequest) error {
 		if r.Conversation != "" {
-			return invalidField("conversation", "bad_batch", "the questions of a batch are answered side by side: send the history, or ask alone")
+			return invalidField("conversation", "bad_batch",
+				"the questions of a batch are answered in parallel: send the history, or ask the question in a separate request")
 		}
 		return a.ask(c, r)
 	}
@@ -65,7 +66,7 @@ func (b *batch) ask(c echo.Context, r batchRequest) error {
 	}
 	for i, q := range r.Questions {
 		if q[0] != '{' {
-			return invalidField("questions", "bad_batch", "questions[%d] is no object: send the body of POST /api/ask", i)
+			return invalidField("questions", "bad_batch", "questions[%d] is not an object: send the body of POST /api/ask", i)
 		}
 	}
 	w := c.Response()

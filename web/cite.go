@@ -112,7 +112,7 @@ func (r *citeRequest) rewriter() (*rewrite.Rewriter, error) {
 	}
 	for _, id := range r.Exclude {
 		if id < 1 || id > len(documents) {
-			return nil, invalidField("exclude", "bad_documents", "exclude has %d: documents are counted from 1 to %d", id, len(documents))
+			return nil, invalidField("exclude", "bad_documents", "exclude has %d: the documents are numbered from 1 to %d", id, len(documents))
 		}
 	}
 	style.Exclude = func(d rewrite.Document) bool { return slices.Contains(r.Exclude, d.ID) }
@@ -131,12 +131,12 @@ func readCite(c echo.Context) (*citeRequest, iter.Seq2[[]byte, error], error) {
 	}
 	control := http.NewResponseController(c.Response())
 	if err := ignoreUnsupported(control.EnableFullDuplex()); err != nil {
-		return nil, nil, fmt.Errorf("reading and writing at once: %w", err)
+		return nil, nil, fmt.Errorf("reading the request while replying: %w", err)
 	}
 	lines := bufio.NewScanner(http.MaxBytesReader(c.Response(), c.Request().Body, MaxV1Body))
 	lines.Buffer(nil, MaxV1Body+1)
 	if more, err := nextEvent(lines, r); !more {
-		return nil, nil, cmp.Or(err, error(invalid("bad_json", "the stream has no event: the first one is an object with documents")))
+		return nil, nil, cmp.Or(err, error(invalid("bad_json", "the stream has no event: send an object with documents first")))
 	}
 	return r, func(yield func([]byte, error) bool) {
 		for piece := r.Text; yield([]byte(piece), nil); {

@@ -149,7 +149,7 @@ func (l *catalog) changeCollection(c echo.Context, change func(ctx context.Conte
 
 func collectionProblem(name string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return problem(http.StatusNotFound, "collection_not_found", "no collection %.200q was made for uploads: those of the server itself "+
+		return problem(http.StatusNotFound, "collection_not_found", "there is no collection %.200q for uploads: those of the server itself "+
 			"and of its folders cannot be renamed or deleted here; 'ibid forget' removes a folder", name).withCause(err)
 	}
 	return err
@@ -182,7 +182,7 @@ func (l *catalog) maySee(ctx context.Context, collection string) (bool, error) {
 func (l *catalog) requireDocuments(ctx context.Context) error {
 	found, err := l.Holds(ctx, retrieve.Filter{})
 	if err != nil {
-		return fmt.Errorf("looking into the library: %w", err)
+		return fmt.Errorf("checking the library: %w", err)
 	}
 	i := l.indexing()
 	switch {
@@ -204,7 +204,7 @@ func (l *catalog) collectionFilter(ctx context.Context, f retrieve.Filter, colle
 		}
 	}
 	if collection != "" && f.Collection != "" && f.Collection != collection {
-		return f, invalidField("collection", "two_collections", "the collection is %.200q, and that of the filter is %.200q: give one of "+
+		return f, invalidField("collection", "two_collections", "the collection is %.200q, and the filter's collection is %.200q: give one of "+
 			"them", collection, f.Collection)
 	}
 	f.Collection = cmp.Or(f.Collection, collection)
@@ -220,14 +220,14 @@ func (l *catalog) checkCollection(ctx context.Context, name string) error {
 	for _, in := range []retrieve.Filter{{Collection: name}, {}} {
 		found, err := l.Holds(ctx, in)
 		if err != nil {
-			return fmt.Errorf("looking for the collection: %w", err)
+			return fmt.Errorf("checking the collection: %w", err)
 		}
 		if found && in.Collection != "" {
 			return nil
 		}
 		if found {
 			return problem(http.StatusNotFound, "unknown_collection",
-				"there is no document in the collection %.200q: check its name, or leave it out to search all", name).withField("collection")
+				"there is no document in the collection %.200q: check its name, or omit it to search all collections", name).withField("collection")
 		}
 	}
 	return nil

@@ -48,7 +48,7 @@ type conversationRef struct {
 func (t conversationRef) check() error {
 	switch {
 	case t.Conversation != "" && !conversationID.MatchString(t.Conversation):
-		return invalidField("conversation", "bad_conversation", "%.80q is no id of a conversation: give 1 to 64 letters, digits, '-' or '_'",
+		return invalidField("conversation", "bad_conversation", "%.80q is not an id of a conversation: give 1 to 64 letters, digits, '-' or '_'",
 			t.Conversation)
 	case utf8.RuneCountInString(t.User) > maxUserName:
 		return invalidField("user", "bad_conversation", "the name of the user has more than %d characters: shorten it", maxUserName)
@@ -84,12 +84,13 @@ func (s *recordStore) previousTurns(c echo.Context, r *askRequest) (turns []answ
 	}
 	switch {
 	case caller != nil && caller.key.Public: // many people have this key, and any of them could name the conversation
-		return nil, "", invalidField("conversation", "no_conversations", "many people have this public key: send the history")
+		return nil, "", invalidField("conversation", "no_conversations",
+			"this key is public and shared by many people: send the history instead of a conversation")
 	case s.keep <= 0:
 		return nil, "", invalidField("conversation", "no_conversations",
-			"this server keeps no records, and so no conversations: send the history")
+			"this server keeps no records and so no conversations: send the history instead")
 	case r.Record != nil && !*r.Record:
-		return nil, "", invalidField("record", "no_conversations", "a conversation is kept in its records: leave record or conversation out")
+		return nil, "", invalidField("record", "no_conversations", "a conversation is kept in its records: omit record or conversation")
 	case r.History != nil: // a client that shows the conversation sends the history that it shows
 		return r.History, "", nil
 	}
@@ -228,7 +229,7 @@ type namedConversation struct {
 // rename stores a name in the records of a conversation.
 func (h *conversationHandlers) rename(c echo.Context, given namedConversation) error {
 	if given.Name == nil {
-		return invalidField("name", "bad_conversation", "name is missing: give the conversation a name, or an empty one")
+		return invalidField("name", "bad_conversation", "name is missing: give the conversation a name, or an empty name")
 	}
 	if err := checkConversationName(*given.Name); err != nil {
 		return err
@@ -332,7 +333,7 @@ func (h *conversationHandlers) runs(c echo.Context) (t conversationRef, ids []st
 	}
 	if len(ids) == 0 {
 		return t, nil, problem(http.StatusNotFound, "conversation_not_found",
-			"there is no conversation %.80q of this key and user: give the ?user= that asked, or its records have expired",
+			"there is no conversation %.80q of this key and user: give the user of the questions as ?user=; the records may also have expired",
 			t.Conversation)
 	}
 	return t, ids, nil

@@ -91,7 +91,7 @@ func (h *feedbackHandlers) list(c echo.Context) error {
 	var after int64
 	if sent, ok := c.QueryParams()["after"]; ok {
 		if after, err = strconv.ParseInt(sent[0], 10, 64); err != nil || len(sent) > 1 || after < 1 || after > 1<<53 {
-			return invalid("bad_after", "after is %.40q: give the next of an earlier page", strings.Join(sent, ", "))
+			return invalid("bad_after", "after is %.40q: give the value of next in an earlier page", strings.Join(sent, ", "))
 		}
 	}
 	if caller := holderFrom(c.Request().Context()); caller != nil && len(caller.writableCollections()) > 0 {

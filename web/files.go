@@ -117,7 +117,7 @@ func (d *documents) add(c echo.Context) error {
 	if noForm == nil {
 		part, err := nextFile(form)
 		if err != nil {
-			return invalid("no_file", "there is no file in the form, or it is torn: send one with its name (%v)", err)
+			return invalid("no_file", "the form has no complete file: send a file with its name (%v)", err)
 		}
 		name, content = cmp.Or(name, part.FileName()), part
 	}
@@ -130,7 +130,7 @@ func (d *documents) add(c echo.Context) error {
 	}
 	if noForm == nil {
 		if _, err := nextFile(form); err == nil {
-			return invalid("one_file", "there are several files in the form, and only %q was stored: send each in a request of its own", name)
+			return invalid("one_file", "the form has several files, and only %q was stored: send each file in a separate request", name)
 		}
 	}
 	status, added := http.StatusOK, addedDocument{Change: change}
@@ -203,7 +203,7 @@ func fileProblem(err error) *Problem {
 		return problem(http.StatusConflict, "collection_exists", "another collection has this name").withField("collection")
 	case errors.Is(err, ingest.ErrNoDrawing):
 		return problem(http.StatusNotFound, "not_drawn",
-			"the pages of this document cannot be drawn: that needs a PDF file and PDFium; see 'ibid doctor'")
+			"the pages of this document cannot be drawn, which needs a PDF file and PDFium: see 'ibid doctor'")
 	case errors.Is(err, ingest.ErrChanged):
 		return problem(http.StatusNotFound, "original_changed", "%v", ingest.ErrChanged)
 	case errors.Is(err, ingest.ErrElsewhere):
@@ -268,11 +268,11 @@ func (l labels) check() (map[string]string, error) {
 	meta := map[string]string{}
 	if l.Tags != nil {
 		if len(*l.Tags) > maxTags {
-			return nil, invalidField("tags", "bad_label", "there are %d tags, and the limit is %d", len(*l.Tags), maxTags)
+			return nil, invalidField("tags", "bad_label", "there are %d tags, and the limit is %d: send fewer", len(*l.Tags), maxTags)
 		}
 		for _, tag := range *l.Tags {
 			if strings.ContainsAny(tag, ",;") {
-				return nil, invalidField("tags", "bad_label", "%.80q is no tag: a tag has no comma or semicolon; send each on its own", tag)
+				return nil, invalidField("tags", "bad_label", "%.80q is not a tag, because it has a comma or semicolon: send each tag separately", tag)
 			}
 			if err := checkLabel("tags", tag); err != nil {
 				return nil, err

@@ -84,7 +84,7 @@ func (k *keyring) refresh(ctx context.Context, maxAge time.Duration) error {
 		return nil
 	}
 	return &Problem{Status: http.StatusServiceUnavailable, Code: "keys_unreadable", cause: err,
-		Detail: "the server cannot read its keys just now; its log says why"}
+		Detail: "the server cannot read its keys: ask again later; the server's log has the reason"}
 }
 
 func (k *keyring) age() time.Duration {

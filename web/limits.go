@@ -186,7 +186,7 @@ func (l limiter) acquire(ctx context.Context) (*slot, error) {
 	case caller != nil:
 		s.caller, whose = "key "+caller.key.ID, "key"
 		if !l.questions.begin(s.caller, max(1, cap(l.slots)/2)) {
-			return nil, tooMany("too_many_questions", 2*time.Second, "too many questions of this key are being answered already: ask again in "+
+			return nil, tooMany("too_many_questions", 2*time.Second, "too many questions of this key are being answered: ask again in "+
 				"a moment")
 		}
 		s.release = func() { l.questions.end(s.caller) }
@@ -213,7 +213,7 @@ func (l limiter) acquire(ctx context.Context) (*slot, error) {
 		return s, nil
 	default:
 		s.release()
-		return nil, tooMany("too_many_questions", 2*time.Second, "%d questions are being answered already: ask again in a moment",
+		return nil, tooMany("too_many_questions", 2*time.Second, "%d questions are being answered: ask again in a moment",
 			cap(l.slots))
 	}
 }

@@ -26,8 +26,8 @@ const (
 
 // Reasons to end an answer early.
 var (
-	errStopped  = errors.New("somebody stopped it")
-	errShutdown = errors.New("the server shuts down")
+	errStopped  = errors.New("it was stopped on request")
+	errShutdown = errors.New("the server is shutting down")
 	errPanicked = errors.New("it panicked")
 )
 
@@ -81,7 +81,7 @@ func (l *liveAnswer) addEvent(kind string, v any) (event, error) {
 		return e, nil
 	}
 	if l.bytes += e.size(); l.bytes > maxAnswerBytes && kind != "error" {
-		return e, problem(http.StatusInsufficientStorage, "run_too_long", "the answer is longer than can be stored: ask for less")
+		return e, problem(http.StatusInsufficientStorage, "run_too_long", "the answer is too long to be stored: ask for less")
 	}
 	e.id = eventID(l.Started, len(l.log)+1)
 	l.log = append(l.log, e)
@@ -233,7 +233,7 @@ func (a *Answers) add(l *liveAnswer) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.closed && l.background {
-		return problem(http.StatusServiceUnavailable, "canceled", "the server shuts down: ask again in a moment")
+		return problem(http.StatusServiceUnavailable, "canceled", "the server is shutting down: ask again in a moment")
 	}
 	if old := a.live[l.ID]; old != nil {
 		select {
@@ -344,7 +344,7 @@ func (a *answering) storeOutcomes(batch []*liveAnswer) {
 	for _, l := range batch {
 		if !l.ended {
 			if err := l.recorder.Release(ctx); err != nil {
-				a.logger.WarnContext(ctx, "a run could not be released in the store: it can be resumed when its claim has expired",
+				a.logger.WarnContext(ctx, "a run could not be released in the store; it can be resumed after its claim has expired",
 					"run", l.ID, "error", err)
 			}
 		}

@@ -61,10 +61,10 @@ func NewMetrics() *Metrics {
 	}
 	m.requests = histogram("http_request_duration_seconds", "Time to the end of a reply, by route.", "route", "method")
 	m.replies = counter("http_requests_total", "Requests, by route and status.", "route", "method", "status")
-	m.problems = counter("problems_total", "Errors that clients got, by their code: too_fast and too_many_questions are rejections for "+
-		"load, no_key and bad_key for lack of a key.", "code")
+	m.problems = counter("problems_total", "Errors sent to clients, by code: too_fast and too_many_questions are rejections for "+
+		"load, no_key and bad_key for a missing or wrong key.", "code")
 	m.answers = counter("answers_total", "Answers and summaries, by how they ended.", "kind", "outcome")
-	m.calls = histogram("model_call_duration_seconds", "Time of a call to a model, by purpose.", "role")
+	m.calls = histogram("model_call_duration_seconds", "Duration of calls to a model, by purpose.", "role")
 	m.failures = counter("model_call_failures_total", "Calls to a model that failed, by kind.", "role", "kind")
 	m.tokens = counter("model_tokens_total", "Tokens of calls to models: prompt, completion, and reasoning, which is part of "+
 		"completion.", "role", "direction")
@@ -103,7 +103,7 @@ func measure(m *Metrics, routes accessTable) echo.MiddlewareFunc {
 func (m *Metrics) send(c echo.Context) error {
 	if caller := holderFrom(c.Request().Context()); caller != nil && len(caller.key.Collections) > 0 {
 		return problem(http.StatusForbidden, "outside_key",
-			"the metrics count what is in every collection: use a key for all of them")
+			"the metrics cover all collections: use a key for all of them")
 	}
 	m.handler().ServeHTTP(c.Response(), c.Request())
 	return nil
@@ -134,14 +134,14 @@ func (c stateCollector) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.MustNewConstMetric(prometheus.NewDesc("ibid_"+name, help, nil, nil), kind, value)
 	}
 	gauge := func(name, help string, value int) { put(prometheus.GaugeValue, name, help, float64(value)) }
-	gauge("questions_in_hand", "Questions and searches that are being answered.", len(s.limiter.slots))
-	gauge("questions_limit", "Maximum of questions and searches answered at a time.", cap(s.limiter.slots))
+	gauge("questions_in_hand", "Questions and searches in progress.", len(s.limiter.slots))
+	gauge("questions_limit", "Maximum number of questions and searches in progress.", cap(s.limiter.slots))
 	i, ready, troubles := s.catalog.indexing(), 0, 0
 	if i.Ready {
 		ready = 1
 	}
-	gauge("sync_ready", "1 when the folders have been read once.", ready)
-	gauge("sync_done_files", "Files of the folders that the sync is done with.", i.Done)
+	gauge("sync_ready", "1 after the folders have been read once.", ready)
+	gauge("sync_done_files", "Files of the folders that the sync has finished.", i.Done)
 	gauge("sync_seen_files", "Files of the folders that the sync has seen.", i.Total)
 	for _, t := range s.catalog.troubles() {
 		if t.Action == ingest.Failed {
@@ -167,9 +167,9 @@ func (c stateCollector) Collect(out chan<- prometheus.Metric) {
 		gauge("store_bytes", "Size of the store on disk, in bytes.", int(f.Bytes))
 	}
 	if f.Lag >= 0 {
-		gauge("index_lag_changes", "Changes of the store that the search index in a cluster lacks.", int(f.Lag))
+		gauge("index_lag_changes", "Changes of the store that are missing in the search index in a cluster.", int(f.Lag))
 	}
-	put(prometheus.CounterValue, "reader_deaths_total", "Child processes that died reading a file.", float64(f.ReaderDeaths))
+	put(prometheus.CounterValue, "reader_deaths_total", "Child processes that died while reading a file.", float64(f.ReaderDeaths))
 }
 
 // MeasureModel returns a model that measures its calls, or nil for nil.

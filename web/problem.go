@@ -99,7 +99,8 @@ func problemFor(err error) *Problem {
 	case errors.As(err, &problem):
 		*p = *problem
 	case errors.Is(err, context.Canceled):
-		set(statusClientGone, "canceled", "the answer was stopped before its end, by the reader or because the server shuts down: ask again")
+		set(statusClientGone, "canceled",
+			"the answer was stopped before it was complete, by the client or because the server is shutting down: ask again")
 	case errors.As(err, &question):
 		p = questionProblem(question)
 	case errors.Is(err, retrieve.ErrEmptyQuestion):

@@ -233,7 +233,7 @@ type renames struct {
 func (l *renames) findFirst(ctx context.Context, f func(retrieve.DocumentInfo) bool) (doc *ingest.Document, err error) {
 	if l.all == nil {
 		if l.all, err = l.catalog.Documents(ctx, retrieve.Filter{}); err != nil {
-			return nil, fmt.Errorf("looking for a renamed document: %w", err)
+			return nil, fmt.Errorf("finding a renamed document: %w", err)
 		}
 	}
 	if i := slices.IndexFunc(l.all, f); i >= 0 {
@@ -269,7 +269,7 @@ func (l *catalog) copies(ctx context.Context, doc *ingest.Document) (ids []strin
 	}
 	all, err := l.Documents(ctx, retrieve.Filter{Digests: []string{doc.Digest}})
 	if err != nil {
-		return nil, fmt.Errorf("looking for copies of %s: %w", doc.ID, err)
+		return nil, fmt.Errorf("finding copies of %s: %w", doc.ID, err)
 	}
 	for _, d := range all {
 		if d.ID != doc.ID {

@@ -79,7 +79,7 @@ func (t *searchQueue) Turn(ctx context.Context) (end func(), err error) {
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-tooLong:
-			return nil, tooMany("too_many_questions", 2*time.Second, "too many questions came before this one: ask again in a moment")
+			return nil, tooMany("too_many_questions", 2*time.Second, "too many questions are waiting: ask again in a moment")
 		case <-second.C:
 		}
 	}

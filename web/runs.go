@@ -181,7 +181,7 @@ func (r *runHandlers) taskOf(c echo.Context, request runRequest) (task, error) {
 	if request.Run != "" {
 		stored, err := r.records.ledger.Job(c.Request().Context(), request.Run)
 		if err != nil && !errors.Is(err, retrieve.ErrNotFound) {
-			return task{}, fmt.Errorf("looking for a run to resume: %w", err)
+			return task{}, fmt.Errorf("finding the run to resume: %w", err)
 		}
 		if stored.Kind == summaryKind {
 			return r.asking.summaryTask(c, summarizeRequest{Run: request.Run, Record: request.Record})
@@ -192,12 +192,12 @@ func (r *runHandlers) taskOf(c echo.Context, request runRequest) (task, error) {
 
 func runNotFound(id string) *Problem {
 	return problem(http.StatusNotFound, "run_not_found",
-		"there is no run %.40q to read or to resume: it has no record, or the record has expired", id)
+		"there is no run %.40q to read or resume: it has no record, or its record has expired", id)
 }
 
 func runElsewhere(r *answerRecord) *Problem {
 	return problem(http.StatusConflict, "run_elsewhere",
-		"another server works on the run (%s): follow or stop it there, or wait until it ends for its record",
+		"another server works on the run (%s): follow or stop it there, or read its record here after it has ended",
 		retrieve.DescribeWorker(r.worker)).withRetryAfter(time.Second)
 }
 
@@ -228,7 +228,7 @@ func (s *recordStore) find(c echo.Context, id string) (*liveAnswer, *answerRecor
 	if stored.By != callerID(c) {
 		visible, err := s.isVisible(ctx, stored)
 		if err != nil {
-			return nil, nil, fmt.Errorf("looking for the documents of a record: %w", err)
+			return nil, nil, fmt.Errorf("checking the documents of a record: %w", err)
 		}
 		if !visible {
 			return nil, nil, runNotFound(id)
@@ -246,7 +246,7 @@ func (s *recordStore) loadRecord(ctx context.Context, id string) (retrieve.Recor
 	case errors.Is(err, retrieve.ErrNotFound):
 		return record, runNotFound(id)
 	case err != nil:
-		return record, fmt.Errorf("looking for a record: %w", err)
+		return record, fmt.Errorf("reading a record: %w", err)
 	}
 	return record, nil
 }
@@ -258,7 +258,7 @@ func (s *recordStore) findUnfinished(ctx context.Context, id string) (*answerRec
 	case errors.Is(err, retrieve.ErrNotFound), err == nil && stored.Kind != askKind && stored.Kind != summaryKind:
 		return nil, nil
 	case err != nil:
-		return nil, fmt.Errorf("looking for a run: %w", err)
+		return nil, fmt.Errorf("reading a run: %w", err)
 	}
 	request, err := decodeStored[storedRequest](stored.Spec)
 	if err != nil || request.Request == nil {

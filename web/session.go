@@ -100,7 +100,7 @@ func (f *keyForm) beginSession(c echo.Context) error {
 	session := retrieve.Session{Digest: sha256.Sum256([]byte(token)), Key: caller.key.ID, Started: time.Now()}
 	err = f.guard.keys.store.Begin(ctx, session)
 	if errors.Is(err, retrieve.ErrNotFound) {
-		return refuse(c, unauthorized("bad_key", "this key was just revoked"))
+		return refuse(c, unauthorized("bad_key", "this key has just been revoked: use another one"))
 	}
 	if err != nil {
 		return fmt.Errorf("beginning a session: %w", err)

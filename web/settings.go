@@ -136,13 +136,13 @@ func BadSetting(field, format string, args ...any) error {
 // FixedSetting returns the error for a change to a setting that a flag fixes.
 func FixedSetting(field, flag string) error {
 	return problem(http.StatusConflict, "setting_fixed",
-		"%s is fixed by %s, or its variable: start the server without it to choose here", field, flag).withField(field)
+		"%s is fixed by %s or its environment variable: start the server without it to choose the value here", field, flag).withField(field)
 }
 
 // UnstoredSetting returns the error for a change in a read-only library.
 func UnstoredSetting() error {
 	return problem(http.StatusConflict, "library_read_only",
-		"the library may only be read here, so settings cannot be stored: use flags")
+		"the library is read-only here, so settings cannot be stored: use flags")
 }
 
 // UnavailablePart returns the error for a part that cannot be downloaded.
@@ -234,7 +234,7 @@ func (h *settingsHandlers) readRequest(c echo.Context) (next Choices, key *strin
 	if h.code != "" && next.Model != "" && !inUse && !isLocalEndpoint(next.BaseURL) &&
 		subtle.ConstantTimeCompare([]byte(strings.ToUpper(strings.TrimSpace(r.Code))), []byte(h.code)) != 1 {
 		return next, nil, problem(http.StatusForbidden, "code_needed",
-			"%s is on another machine, which would get your questions and passages of your documents: "+
+			"%s is on another machine, which would receive your questions and passages of your documents: "+
 				"give the code that 'ibid serve' printed when it started", next.BaseURL).withField("code")
 	}
 	return next, r.Key, nil
@@ -269,7 +269,7 @@ func (r *settingsRequest) applyTo(c Choices) (Choices, error) {
 	if r.BaseURL != nil {
 		u, err := url.Parse(c.BaseURL)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-			return c, BadSetting("base_url", "the endpoint is no address such as http://127.0.0.1:11434/v1, without a name, password or query")
+			return c, BadSetting("base_url", "the endpoint must be an address such as http://127.0.0.1:11434/v1, without a name, password or query")
 		}
 		c.BaseURL = strings.TrimRight(u.Scheme+"://"+strings.ToLower(u.Host)+u.EscapedPath(), "/")
 	}

@@ -83,7 +83,7 @@ func (s *suggestions) list(c echo.Context) error {
 	if !ok {
 		questions, err = s.find(ctx, f, all, byModel)
 		if byModel && err != nil && ctx.Err() == nil { // the page already has the other questions
-			s.logger.Warn("the model wrote no questions to try", "error", err)
+			s.logger.Warn("the model could not write suggested questions", "error", err)
 			return reply(c, http.StatusOK, suggestionList{[]string{}, true})
 		}
 		if err != nil {
@@ -145,7 +145,7 @@ func (s *suggestions) find(ctx context.Context, f retrieve.Filter, all []retriev
 		tried[q.text] = true
 		ok, err := s.isAnswered(ctx, q, f)
 		if err != nil {
-			return nil, fmt.Errorf("trying the suggestion %q: %w", q.text, err)
+			return nil, fmt.Errorf("testing the suggestion %q: %w", q.text, err)
 		}
 		if ok {
 			found = append(found, q.text)

@@ -245,13 +245,13 @@ func (o *openAI) completions(c echo.Context) error {
 	case itself:
 		return onlyChat(r.Model)
 	case many(r.N), many(r.BestOf):
-		return unsupported("n", "a question has one answer here: leave n and best_of out")
+		return unsupported("n", "a question has one answer: omit n and best_of")
 	case r.Echo, r.Suffix != "":
-		return unsupported("echo", "the prompt is a question here: leave echo and suffix out")
+		return unsupported("echo", "the prompt is a question: omit echo and suffix")
 	case r.Logprobs != nil:
-		return unsupported("logprobs", "the probabilities of tokens are not known here: leave logprobs out")
+		return unsupported("logprobs", "the probabilities of tokens are unknown: omit logprobs")
 	case len(r.Prompt) != 1 || strings.TrimSpace(r.Prompt[0]) == "":
-		return badValue("prompt", "prompt has %d texts: it is the question, a text or a list with one text", len(r.Prompt))
+		return badValue("prompt", "prompt has %d texts: it must be the question: a text, or a list with one text", len(r.Prompt))
 	}
 	a := v1Ask{v1Request: v1Request{Model: r.Model, Stream: r.Stream}, question: askRequest{Question: r.Prompt[0], Collection: collection}}
 	if a.maxTokens, err = minTokens(map[string]*integer{"max_tokens": r.MaxTokens}); err != nil {
@@ -261,7 +261,7 @@ func (o *openAI) completions(c echo.Context) error {
 }
 
 func onlyChat(model string) error {
-	return badValue("model", "%q is the model without documents, for POST /v1/chat/completions alone: use %q here", model, everything)
+	return badValue("model", "%q is the model without documents, which needs POST /v1/chat/completions: use %q here", model, everything)
 }
 
 // renameField sets the request's member for the question in an error about it.

@@ -51,7 +51,7 @@ func (t *content) UnmarshalJSON(b []byte) error {
 	if b[0] != '[' {
 		var text *string
 		if err := json.Unmarshal(b, &text); err != nil {
-			return badValue("messages", "the content of a message is a text, or a list of parts with a type")
+			return badValue("messages", "the content of a message must be a text, or a list of parts with a type")
 		}
 		if text != nil {
 			t.text = *text
@@ -63,7 +63,7 @@ func (t *content) UnmarshalJSON(b []byte) error {
 		Text string `json:"text"`
 	}
 	if err := unmarshal(b, &parts); err != nil {
-		return badValue("messages", "the content of a message is a text, or a list of parts with a type")
+		return badValue("messages", "the content of a message must be a text, or a list of parts with a type")
 	}
 	var texts []string
 	for _, p := range parts {
@@ -103,7 +103,7 @@ func conversation(messages []chatMessage) (q askRequest, _ error) {
 		}
 	}
 	if last < 0 {
-		return q, badValue("messages", "there is no user message: the last one is the question")
+		return q, badValue("messages", "there is no user message: send the question as the last user message")
 	}
 	asked := messages[last].Content
 	if len(asked.otherTypes) > 0 {
@@ -111,7 +111,7 @@ func conversation(messages []chatMessage) (q askRequest, _ error) {
 			"add documents to the library and ask about them", asked.otherTypes[0])
 	}
 	if q.Question = stripContext(asked.text); q.Question == "" {
-		return q, badValue("messages", "the last user message is empty: it is the question")
+		return q, badValue("messages", "the last user message is empty: send the question in it")
 	}
 	q.Style = strings.Join(style, "\n\n")
 	q.Style = q.Style[:runeStart(q.Style, maxStyleBytes)]
@@ -174,16 +174,16 @@ func ownSources(messages []chatMessage) (n int) {
 func (r *chatRequest) check() error {
 	switch {
 	case r.N != nil && *r.N != 1:
-		return unsupported("n", "n is %d, and a question has one answer here: leave it out", *r.N)
+		return unsupported("n", "n is %d, but a question has one answer: omit n", *r.N)
 	case r.Logprobs:
-		return unsupported("logprobs", "the probabilities of tokens are not known here: leave logprobs out")
+		return unsupported("logprobs", "the probabilities of tokens are unknown: omit logprobs")
 	case len(r.Functions) > 0 && bytes.HasPrefix(r.FunctionCall, []byte("{")):
-		return unsupported("function_call", `answers here come from documents, and call no functions: leave function_call out, or use `+
+		return unsupported("function_call", `answers come from documents and call no functions: omit function_call, or use `+
 			`response_format`)
 	}
 	for _, m := range r.Modalities {
 		if m != "text" {
-			return unsupported("modalities", "answers here are text, and no %.40q: leave modalities out", m)
+			return unsupported("modalities", "answers are text, not %.40q: omit modalities", m)
 		}
 	}
 	return nil
@@ -201,7 +201,7 @@ func minTokens(limits map[string]*integer) (least int, _ error) {
 		switch {
 		case n == nil:
 		case *n < 1:
-			return 0, badValue(name, "%s is %d: give 1 or more, or leave it out", name, *n)
+			return 0, badValue(name, "%s is %d: give 1 or more, or omit it", name, *n)
 		case least == 0 || int(*n) < least:
 			least = int(*n)
 		}

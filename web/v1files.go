@@ -62,7 +62,7 @@ func (l *v1Library) listFiles(c echo.Context) error {
 	}
 	after, order, purpose := "", c.QueryParam("order"), c.QueryParam("purpose")
 	if c.QueryParams().Has("order") && order != "asc" && order != "desc" {
-		return badValue("order", "order is %.40q: it is asc or desc", order)
+		return badValue("order", "order is %.40q: use asc or desc", order)
 	}
 	if id := c.QueryParam("after"); id != "" {
 		if after = documentOf(id); after == "" {
@@ -189,7 +189,7 @@ func (l *v1Library) storeOf(c echo.Context, tools []v1Tool, collection string) (
 	return collection, nil
 }
 
-const noFilters = "filters are not supported here: leave them out, or use POST /api/search, which has a filter"
+const noFilters = "filters are not supported here: omit them, or use POST /api/search, which has a filter"
 
 // vectorSearchRequest is the body of POST /v1/vector_stores/COLLECTION/search. Queries are
 // never rewritten.
@@ -212,7 +212,7 @@ func (s *stringList) UnmarshalJSON(b []byte) error {
 		b = slices.Concat([]byte("["), b, []byte("]"))
 	}
 	if json.Unmarshal(b, (*[]string)(s)) != nil {
-		return badValue("question", "the question is a text, or a list of texts")
+		return badValue("question", "the question must be a text, or a list of texts")
 	}
 	return nil
 }

@@ -180,8 +180,8 @@ func chosenTools(tools []v1Tool, choice json.RawMessage) ([]toolFunction, error)
 	case slices.ContainsFunc(tools, func(t v1Tool) bool { return t.Type == "file_search" }):
 		return nil, nil // every answer uses the search anyway
 	}
-	return nil, unsupported("tool_choice", `answers here come from documents, and call no tools: leave tool_choice out, or offer one `+
-		`function alone, whose arguments are the answer`)
+	return nil, unsupported("tool_choice", `answers come from documents and call no tools: omit tool_choice, or offer a single `+
+		`function, whose arguments are then the answer`)
 }
 
 // oldDraft matches the $schema of drafts that are treated as draft-07.
@@ -193,7 +193,7 @@ func newOutput(name string, tool bool, param string, raw json.RawMessage) (*json
 	}
 	var all jsonschema.Schema
 	if err := json.Unmarshal(raw, &all); err != nil {
-		return nil, badValue(param, "the schema cannot be read: it is an object of JSON Schema, true or false: %v", err)
+		return nil, badValue(param, "the schema cannot be read; it must be an object of JSON Schema, true or false: %v", err)
 	}
 	if oldDraft.MatchString(all.Schema) {
 		all.Schema = "http://json-schema.org/draft-07/schema#"
@@ -254,7 +254,7 @@ func (o *jsonOutput) check(said string) (string, error) {
 	}
 	var v any
 	if err := json.Unmarshal([]byte(said), &v); err != nil {
-		return "", fmt.Errorf("it is no JSON: %w", err)
+		return "", fmt.Errorf("it is not JSON: %w", err)
 	}
 	return said, o.schema.Validate(v)
 }
@@ -399,7 +399,7 @@ func (m upstreamModel) complete(ctx context.Context, turns []answer.Turn, out *j
 		Usage chatUsage `json:"usage"`
 	}
 	if err := json.Unmarshal(whole, &reply); err != nil || len(reply.Choices) == 0 {
-		return "", problem(http.StatusUnprocessableEntity, "schema_missed", "the model's server replied with no choice: "+
+		return "", problem(http.StatusUnprocessableEntity, "schema_missed", "the model's server sent a reply without a choice: "+
 			"ask again").withCause(err)
 	}
 	usage.Prompt, usage.Completion = usage.Prompt+reply.Usage.Prompt, usage.Completion+reply.Usage.Completion

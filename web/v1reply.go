@@ -127,7 +127,7 @@ func (o *openAI) converse(c echo.Context, a *v1Ask, collection string, encoder v
 // answer replies with the answer to a question in the form of an encoder.
 func (o *openAI) answer(c echo.Context, a *v1Ask, encoder v1Encoder) error {
 	if a.output != nil && o.upstream.Model() == "" {
-		return unsupported(a.output.param, "this server has no model (--model), which would write the JSON: leave %s out", a.output.param)
+		return unsupported(a.output.param, "the server has no model to write the JSON: omit %s, or start it with --model", a.output.param)
 	}
 	question := a.question
 	if a.output != nil {
@@ -239,7 +239,7 @@ func (r *v1Reply) close(q askRequest, a cite.Answer) error {
 		r.finishReason = "length"
 		err = r.text.addRaw(fmt.Sprintf("\n\n(The answer is incomplete: %s)", strings.TrimRight(rewrite.EscapeTitle(r.reason), ".")))
 	case r.fellBack:
-		err = r.text.addRaw("\n\n(Sentences of the documents are quoted in place of an answer of the model.)")
+		err = r.text.addRaw("\n\n(Sentences of the documents are quoted instead of an answer by the model.)")
 	}
 	if err != nil {
 		return err

@@ -69,9 +69,9 @@ func (o *openAI) responses(c echo.Context) error {
 	case itself:
 		return onlyChat(r.Model)
 	case r.Background:
-		return unsupported("background", "a response is not made in the background: leave background out, or use POST /api/runs")
+		return unsupported("background", "responses in the background are not supported: omit background, or use POST /api/runs")
 	case given(r.Conversation), given(r.Prompt):
-		return unsupported("conversation", "conversations and prompts are not stored here: send input, and previous_response_id")
+		return unsupported("conversation", "conversations and prompts are not stored here: send input and previous_response_id instead")
 	}
 	messages, err := o.messagesOf(c, &r)
 	if err != nil {
@@ -143,7 +143,7 @@ func (o *openAI) recordOf(c echo.Context, id string) (*answerRecord, error) {
 // recorded.
 func (o *openAI) showResponse(c echo.Context) error {
 	if c.QueryParam("stream") == "true" {
-		return unsupported("stream", "a response that has ended is not streamed: leave stream out")
+		return unsupported("stream", "a response that has ended cannot be streamed: omit stream")
 	}
 	id := c.Param("id")
 	record, err := o.recordOf(c, id)

@@ -97,7 +97,7 @@ func (o *openAI) doTask(c echo.Context, a *v1Ask, encoder v1Encoder, t *chatTask
 		if err == nil {
 			result = byModel
 		} else {
-			o.answering.logger.WarnContext(c.Request().Context(), "the model did not do a task of a chat page: it is done by rule",
+			o.answering.logger.WarnContext(c.Request().Context(), "the model failed at a task of a chat page; a rule did the task",
 				"task", t.member, "error", err)
 		}
 	}

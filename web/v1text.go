@@ -17,7 +17,7 @@ import (
 )
 
 // errEnough ends an answer at the maximum number of tokens.
-var errEnough = errors.New("the answer has all that the client wants")
+var errEnough = errors.New("the answer has as many tokens as the client wants")
 
 // A chatAnnotation connects a link in the text to its source, in the form of the OpenAI API.
 // Offsets count characters (Unicode code points) of the message's content, and span the link.

@@ -429,7 +429,7 @@ func (s *HTTPServer) End(wait time.Duration) error {
 			return nil
 		}
 		if s.ended.Load() == before {
-			return errors.Join(fmt.Errorf("some replies did not end: %w", err), s.Close())
+			return errors.Join(fmt.Errorf("some replies did not end before the shutdown: %w", err), s.Close())
 		}
 	}
 }
