@@ -26,9 +26,9 @@ func (f foundAlways) Search(context.Context, retrieve.Query) ([]retrieve.Passage
 	return f, nil
 }
 
-// A trace is about passages, steps and statements: of four that are held, the judge
-// clears one at once and one when asked again, and the third is dropped; the fourth
-// gets its source.
+// A trace covers passages, steps and statements. Of four statements that are held, the
+// judge clears one at once and one when it is asked again, the third is dropped, and the
+// fourth gets its source.
 func TestShowTraceGolden(t *testing.T) {
 	const doubtful, wrong = "Members pay half of the mooring fee", "The mooring fee includes the winter store"
 	h := doubting("The mooring fee is 120 marks a season.[1][7] "+doubtful+".[2] "+wrong+".[3] The fee is due on the first of April.",
@@ -58,8 +58,8 @@ func TestShowTraceGolden(t *testing.T) {
 	checkGolden(t, filepath.Join("testdata", "trace.txt"), b.String())
 }
 
-// doubting is a model that writes an answer, and whose judge says no to one statement
-// and, at first, to another.
+// doubting is a model that writes an answer. As the judge it rejects one statement every
+// time and another only the first time.
 func doubting(text, wrong, doubtful string) *openaitest.Handler {
 	return &openaitest.Handler{Reply: func(r openaitest.Request) openaitest.Reply {
 		switch again := strings.Contains(r.User, "of use to a reader"); {
@@ -72,9 +72,9 @@ func doubting(text, wrong, doubtful string) *openaitest.Handler {
 	}}
 }
 
-// The stream of a real server, with the statements in its done event and their trace: of
-// three statements the second is held, doubted, asked about again and dropped, since the
-// judge says no to it twice; the third, to which it says no once, is shown.
+// TestDroppedStream uses the stream of a real server, with the statements in its done event
+// and their trace. Of three statements the second is held, doubted, checked again and
+// dropped, since the judge rejects it twice; the third, which it rejects once, is shown.
 func TestDroppedStream(t *testing.T) {
 	t.Parallel()
 	const wrong, doubtful = "Guests pay 50 marks", "Members pay half of the mooring fee"
@@ -117,14 +117,14 @@ func TestDroppedStream(t *testing.T) {
 // changing are the parts of an event that differ from run to run.
 var changing = regexp.MustCompile(`"(link|digest|support|tokens|took_ms)":("[^"]*"|[0-9.]+)`)
 
-// checkGolden compares a text with a file, which -update rewrites.
+// checkGolden compares got with a file; -update rewrites the file.
 func checkGolden(t *testing.T, file, got string) {
 	t.Helper()
 	if *update {
 		must(t, os.WriteFile(file, []byte(got), 0o644))
 	}
 	if want, err := os.ReadFile(file); err != nil || got != string(want) {
-		t.Errorf("%s differs (-update rewrites it), %v:\n%s", file, err, got)
+		t.Errorf("%s differs (-update rewrites it), err = %v; got:\n%s", file, err, got)
 	}
 }
 
@@ -135,8 +135,8 @@ func checks(verified []answer.Verified) (all []check) {
 	return all
 }
 
-// TestTraceFollowsDecisions checks that a trace says of passages and statements what was
-// decided, also where one call said something else.
+// TestTraceFollowsDecisions checks that a trace reports the final decision on each passage
+// and statement, even if one call decided otherwise.
 func TestTraceFollowsDecisions(t *testing.T) {
 	t.Parallel()
 	lit := answer.Verified{Statement: "It is lit.", Verdict: answer.Cleared, By: "model", Calls: 1}
@@ -164,7 +164,7 @@ func TestTraceFollowsDecisions(t *testing.T) {
 		"    shown: the judge accepted it in 1 call\n"} {
 		next := strings.Index(b.String()[at:], want)
 		if next < 0 {
-			t.Fatalf("no %q after %d bytes of\n%s", want, at, b.String())
+			t.Fatalf("%q not found after byte %d of\n%s", want, at, b.String())
 		}
 		at += next
 	}
@@ -185,11 +185,11 @@ func TestWarningsAfterLine(t *testing.T) {
 		must(t, err)
 	}
 	if want := "ibid: early\nIt is lit.\nibid: late\nibid: the answer is incomplete: cut\n"; out.String() != want {
-		t.Errorf("got %q, want %q", out.String(), want)
+		t.Errorf("output = %q, want %q", out.String(), want)
 	}
 }
 
-// Cases that the scripted run does not have.
+// TestShowTrace has the cases that the scripted run lacks.
 func TestShowTrace(t *testing.T) {
 	t.Parallel()
 	unmarked := answer.Verified{Statement: "It is lit.", By: "code", Plain: true}
@@ -203,12 +203,13 @@ func TestShowTrace(t *testing.T) {
 		var b strings.Builder
 		must(t, tr.printTrace(&b, test.Answer))
 		if !strings.Contains(b.String(), test.Want) {
-			t.Errorf("%s: got\n%s\nwant %q", test.Name, b.String(), test.Want)
+			t.Errorf("%s: trace = %q, want it to contain %q", test.Name, b.String(), test.Want)
 		}
 	}
 }
 
-// A shownTrace is an answer, with one passage where Found is set, and a part of its trace.
+// A shownTrace is an answer and a part of its trace; the answer has one passage if Found is
+// set.
 type shownTrace struct {
 	Name   string
 	Found  bool

@@ -26,9 +26,8 @@ import (
 	"ibid/data/datatest"
 )
 
-// A person opens the page of the real program over the sample library, asks,
-// and follows a citation to the marked words: in the page, and through the
-// link in a tab of its own.
+// TestAskInABrowser opens the page of the real program with the sample library, asks, and
+// follows a citation to the marked words: in the page, and through the link in a new tab.
 func TestAskInABrowser(t *testing.T) {
 	t.Parallel()
 	datatest.Chromium(t)
@@ -61,43 +60,43 @@ func TestAskInABrowser(t *testing.T) {
 	do(chromedp.WaitVisible(chromedp.CSS("#source mark#quote")))
 	marked := js(`document.getElementById("quote").innerText`)
 	answer := js(`document.querySelector(".turn .text:not(.draft)").innerText`)
-	t.Logf("marked: %s", marked)
+	t.Logf("marked text = %q, want a passage", marked)
 	if words := strings.Fields(marked); !strings.Contains(strings.Join(strings.Fields(answer), " "),
 		strings.Join(words[:min(4, len(words))], " ")) {
-		t.Errorf("the marked words %q do not stand in the answer %q", marked, answer)
+		t.Errorf("marked words %q are not in the answer %q", marked, answer)
 	}
 	for _, theme := range []string{"light", "dark"} {
 		shoot(t, ctx, theme)
 		js(`document.getElementById("theme").click(); ""`)
 	}
 
-	// No number is torn by the end of a line.
+	// No citation wraps over two lines.
 	for width := int64(320); width <= 1120; width += 25 {
 		do(chromedp.EmulateViewport(width, 680))
 		if got := js(`String([...document.querySelectorAll(".cite")].every((c) => c.getClientRects().length === 1))`); got != "true" {
-			t.Errorf("at %d pixels a citation stands on two lines", width)
+			t.Errorf("at %d pixels a citation wraps over two lines", width)
 		}
 	}
 
-	// The same citation by its address, without the page.
+	// The citation's own address marks the same words without the page.
 	href := js(`document.querySelector(".turn .text:not(.draft) .cite").href`)
 	do(chromedp.Navigate(href), chromedp.WaitVisible(chromedp.CSS("mark#quote")))
 	if got := js(`document.querySelector("mark#quote").innerText`); len(got) < 10 {
-		t.Errorf("%s marks %q", href, got)
+		t.Errorf("%s marks %q, want at least 10 bytes", href, got)
 	}
 	if len(foreign) > 0 {
-		t.Errorf("the page asked elsewhere: %s", foreign)
+		t.Errorf("the page requested other hosts: %s", foreign)
 	}
 	report := url + "/documents/library/minutes/annual-report-2024.pdf"
 	for _, page := range []string{href, report, report + "?page=2", report + "?start=900&end=980#quote"} {
 		do(chromedp.Navigate(page), chromedp.WaitVisible(chromedp.CSS("h1")))
 		if found := axe(t, ctx); found != "" {
-			t.Errorf("%s: axe finds %s", page, found)
+			t.Errorf("%s: axe reports %s", page, found)
 		}
 	}
 }
 
-// axe returns what axe finds on a page, if IBID_AXE names its script.
+// axe returns axe's findings on a page, or "" unless IBID_AXE names its script.
 func axe(t *testing.T, page context.Context) string {
 	t.Helper()
 	path := os.Getenv("IBID_AXE")
@@ -114,9 +113,9 @@ func axe(t *testing.T, page context.Context) string {
 	return found
 }
 
-// A file is edited, one renamed and one deleted after answers quoted them: History
-// counts the answers, each source shows its state, the old quote is shown with the new
-// text, and asking again marks what differs.
+// TestChangedSourcesInABrowser edits, renames and deletes files after answers quoted them.
+// History counts the answers, each source shows its state, the old quote is shown with the
+// new text, and regenerating marks what differs.
 func TestChangedSourcesInABrowser(t *testing.T) {
 	t.Parallel()
 	datatest.Chromium(t)
@@ -147,7 +146,7 @@ func TestChangedSourcesInABrowser(t *testing.T) {
 		return ids["notes/keelboats.md"] && !ids["notes/boats.md"] && !ids["notes/dogs.md"] &&
 			bytes.Contains(fetch(t, http.MethodGet, url+"/api/documents/notes/fees.md", "", "", http.StatusOK), []byte("310"))
 	})
-	must(t, os.Rename(in("fees.md"), in("prices.md"))) // which was edited before
+	must(t, os.Rename(in("fees.md"), in("prices.md"))) // the renamed file was edited before
 	eventually(t, "the second rename to be read", func() bool { return documents(t, url)["notes/prices.md"] })
 
 	page.do(chromedp.Navigate(url + "/"))
@@ -160,17 +159,17 @@ func TestChangedSourcesInABrowser(t *testing.T) {
 		page.waitFor(fmt.Sprintf(`document.querySelectorAll(".turn")[%d]?.innerText.includes(%q)`, turn, want))
 	}
 	if got := page.js(`document.querySelectorAll(".turn")[0].innerText`); !strings.Contains(got, "Renamed to notes/prices.md") {
-		t.Errorf("of an edited and renamed source the page does not show the new name: %s", got)
+		t.Errorf("turn of the edited and renamed source lacks its new name: %s", got)
 	}
 	if got := page.js(`document.querySelectorAll(".turn")[3].innerText`); strings.Contains(got, " since ") {
-		t.Errorf("a source that did not change is called changed: %s", got)
+		t.Errorf("turn of the unchanged source says that it changed: %s", got)
 	}
 	shoot(t, page, "states-answers")
 	for turn, want := range map[int]string{0: "240 crowns", 2: "welcome on the eastern pier"} {
 		page.js(fmt.Sprintf(`document.querySelectorAll(".turn")[%d].querySelector(".text .cite").click(); ""`, turn))
 		page.waitFor(fmt.Sprintf(`document.getElementById("source").innerText.includes(%q)`, want))
 		if got := page.js(`document.getElementById("source").innerText`); turn == 0 && !strings.Contains(got, "310 crowns") {
-			t.Errorf("the panel does not show the text as it is now: %s", got)
+			t.Errorf("panel lacks the current text of the source: %s", got)
 		}
 		shoot(t, page, fmt.Sprintf("states-panel-%d", turn))
 		page.do(chromedp.KeyEvent(kb.Escape))
@@ -183,20 +182,20 @@ func TestChangedSourcesInABrowser(t *testing.T) {
 	page.js(`[...document.querySelectorAll(".turn")[0].querySelectorAll("button")].find((b) => b.innerText === "Regenerate and compare").click(); ""`)
 	page.waitFor(`document.querySelectorAll(".turn")[0].innerText.includes("Highlighted sentences differ from the earlier answer.")`)
 	if got := page.js(`document.querySelectorAll(".turn")[0].querySelector(".text").innerText`); !strings.Contains(got, "310 crowns") {
-		t.Errorf("asked again, the answer is %q", got)
+		t.Errorf("regenerated answer = %q, want the new price", got)
 	}
 	page.js(`document.querySelector(".turn .earlier summary").click(); ""`)
 	if got := page.js(`document.querySelector(".turn .earlier").innerText`); !strings.Contains(got, "240 crowns") {
-		t.Errorf("the earlier answer is %q", got)
+		t.Errorf("earlier answer = %q, want the old price", got)
 	}
 	shoot(t, page, "states-compared")
 	stdout, _, _ := ibid(t, data, "doctor")
 	if !strings.Contains(stdout, "with sources that have changed since") {
-		t.Errorf("doctor does not count the answers whose sources have changed:\n%s", stdout)
+		t.Errorf("doctor doesn't count the answers whose sources have changed:\n%s", stdout)
 	}
 }
 
-// A page of another site has the widget, with a public key.
+// TestWidgetInABrowser opens a page of another site that has the widget, with a public key.
 func TestWidgetInABrowser(t *testing.T) {
 	t.Parallel()
 	datatest.Chromium(t)
@@ -228,7 +227,7 @@ func TestWidgetInABrowser(t *testing.T) {
 	page.waitFor(`window.box.querySelector(".text").innerText.includes("480")`)
 	shoot(t, page, "widget")
 
-	// From a page of a site that is not listed, the browser shows nothing.
+	// A page of a site that is not on the list shows nothing.
 	stranger := httptest.NewServer(other.Config.Handler)
 	t.Cleanup(stranger.Close)
 	page.do(chromedp.Navigate(stranger.URL))
@@ -236,7 +235,7 @@ func TestWidgetInABrowser(t *testing.T) {
 	ask("What does a swinging mooring cost in 2025?")
 	page.waitFor(`window.box.querySelector(".text").innerText.length > 1`)
 	if got := page.js(`window.box.querySelector(".text").innerText`); strings.Contains(got, "530") {
-		t.Errorf("a site that is not listed shows %q", got)
+		t.Errorf("page of an unlisted site shows %q, want nothing", got)
 	}
 }
 
@@ -253,7 +252,7 @@ func (p browserPage) do(steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// js returns the value of an expression, a string.
+// js returns the string value of an expression.
 func (p browserPage) js(expression string) string {
 	p.t.Helper()
 	s, err := chromedp.Run(p, chromedp.Evaluate[string](expression))
@@ -263,7 +262,7 @@ func (p browserPage) js(expression string) string {
 	return s
 }
 
-// waitFor waits until an expression is true, also while another page is loaded.
+// waitFor waits until an expression is true, even across a page load.
 func (p browserPage) waitFor(expression string) {
 	p.t.Helper()
 	var last error
@@ -285,7 +284,7 @@ func (p browserPage) ask(question string) {
 		` && document.querySelector(".turn:last-child").getAttribute("aria-busy") === "false"`)
 }
 
-// chromiumProcess is the Chromium process of all tests, which the first starts.
+// chromiumProcess is the Chromium process that all tests share; the first test starts it.
 var chromiumProcess struct {
 	sync.Once
 	ctx   context.Context
@@ -293,8 +292,8 @@ var chromiumProcess struct {
 	close func()
 }
 
-// openBrowser opens an empty tab, with cookies, storage and a cache of its own, for five
-// minutes at the most.
+// openBrowser opens an empty tab with its own cookies, storage and cache, for at most five
+// minutes.
 func openBrowser(t *testing.T) browserPage {
 	t.Helper()
 	path := datatest.Chromium(t)
@@ -320,14 +319,14 @@ func openBrowser(t *testing.T) browserPage {
 	ctx, closeTab := chromedp.NewContext(ctx, chromedp.WithNewBrowserContext())
 	t.Cleanup(closeTab)
 	must(t, chromedp.Do(ctx, chromedp.Evaluate[chromedp.Void]("0")))
-	// Only one tab has the focus; each behaves as if it had it.
+	// Only one tab can have the focus; emulation makes each behave as if it had.
 	if _, err := chromedp.Call(ctx, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true}); err != nil {
 		t.Fatal(err)
 	}
 	return browserPage{ctx, t}
 }
 
-// shoot takes a picture into the folder that IBID_SCREENSHOTS names, if it does.
+// shoot saves a screenshot in the folder named by IBID_SCREENSHOTS, if set.
 func shoot(t *testing.T, ctx context.Context, name string) {
 	t.Helper()
 	folder := os.Getenv("IBID_SCREENSHOTS")
@@ -339,9 +338,9 @@ func shoot(t *testing.T, ctx context.Context, name string) {
 	must(t, os.WriteFile(filepath.Join(folder, "ibid-"+name+".png"), png, 0o644))
 }
 
-// A person pastes the address of a web site into the question box of an empty library,
-// sees how far it is read and what was left out, asks, and the source leads to the page at
-// the quoted words. An address that can't be read says why, and can be tried again.
+// TestAddSiteInABrowser pastes the address of a web site into the question box of an empty
+// library, follows the progress and the list of skipped pages, asks, and follows the source
+// to the quoted words. An address that can't be read shows the reason and can be retried.
 func TestAddSiteInABrowser(t *testing.T) {
 	t.Parallel()
 	datatest.Chromium(t)
@@ -376,7 +375,7 @@ func TestAddSiteInABrowser(t *testing.T) {
 	if got := page.js(`(() => { const d = new DataTransfer(); d.setData("text/plain", ` + strconv.Quote(web.URL+"/docs/") + `);
 			const e = new ClipboardEvent("paste", { clipboardData: d, bubbles: true, cancelable: true });
 			return document.body.dispatchEvent(e) ? "the browser inserts it too" : document.getElementById("sites-address").value })()`); got != web.URL+"/docs/" {
-		t.Errorf("the pasted address: %s", got)
+		t.Errorf("page after pasting the address: %s", got)
 	}
 	page.do(chromedp.WaitVisible(chromedp.CSS("#sites-address")))
 	shoot(t, page, "site-dialog")

@@ -36,13 +36,13 @@ func TestCiteStreams(t *testing.T) {
 		}
 		got := make([]byte, len(step.read))
 		if _, err := io.ReadFull(shown, got); err != nil || string(got) != step.read {
-			t.Fatalf("after %q: %q, %v; want %q", step.write, got, err, step.read)
+			t.Fatalf("after writing %q: read %q, %v; want %q", step.write, got, err, step.read)
 		}
 	}
 	must(t, text.Close())
 	rest, err := io.ReadAll(shown)
 	if err != nil || string(rest) != "\n\n- [1] b.html\n- [2] a.html\n" {
-		t.Errorf("the list is %q, %v", rest, err)
+		t.Errorf("list of sources = %q, %v", rest, err)
 	}
 	if err := <-done; err != nil {
 		t.Error(err)
@@ -56,16 +56,16 @@ func TestCiteBrokenInput(t *testing.T) {
 	text := io.MultiReader(strings.NewReader("So it is [1](id="), iotest.ErrReader(broken))
 	err := citeText(t.Context(), newCiter(), text, &out, false, false)
 	if !errors.Is(err, broken) || out.String() != "So it is [1](id=" {
-		t.Errorf("got %q, %v", out.String(), err)
+		t.Errorf("output = %q, %v; want the text before the fault", out.String(), err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := citeText(ctx, newCiter(), strings.NewReader("text"), io.Discard, false, false); !errors.Is(err, context.Canceled) {
-		t.Errorf("an interrupted filter gave %v", err)
+		t.Errorf("citeText with a canceled context = %v, want context.Canceled", err)
 	}
 }
 
-// brokenWriter fails as a closed pipe does.
+// brokenWriter fails like a closed pipe.
 type brokenWriter struct{ err error }
 
 func (w brokenWriter) Write([]byte) (int, error) { return 0, w.err }
@@ -76,7 +76,7 @@ func TestCiteBrokenOutput(t *testing.T) {
 	for _, asJSON := range []bool{false, true} {
 		err := citeText(t.Context(), newCiter(), strings.NewReader("text [1]"), brokenWriter{broken}, asJSON, false)
 		if !errors.Is(err, broken) {
-			t.Errorf("json %v: got %v", asJSON, err)
+			t.Errorf("citeText(json = %v) to a broken writer = %v", asJSON, err)
 		}
 	}
 }

@@ -17,7 +17,8 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// The clients do what their pages say, and every method of them does, through a proxy that cuts every other stream of events.
+// TestClients runs the client programs of the pages, and calls every method of the clients,
+// through a proxy that cuts every other event stream.
 func TestClients(t *testing.T) {
 	t.Parallel()
 	server := serve(t, t.TempDir(), filepath.Join(moduleRoot(t), "data", "library"))
@@ -34,7 +35,7 @@ func TestClients(t *testing.T) {
 	} {
 		t.Run(kind, func(t *testing.T) {
 			if _, err := exec.LookPath(test.program); err != nil {
-				t.Skipf("%s is not here", test.program)
+				t.Skipf("%s is not installed", test.program)
 			}
 			client := filepath.Join(moduleRoot(t), "web", "clients", kind)
 			dir := t.TempDir()
@@ -58,7 +59,7 @@ func TestClients(t *testing.T) {
 					continue
 				}
 				if got, want := run(strings.ReplaceAll(b.text, "http://127.0.0.1:8080", proxy)), blocks[i+1].text; got != want {
-					t.Errorf("%s prints\n%s\nand the page says\n%s", page, got, want)
+					t.Errorf("%s: output = \n%s\nwant, as the page has it,\n%s", page, got, want)
 				}
 			}
 			got := run(strings.ReplaceAll(programs[kind], "SERVER", proxy))
@@ -68,7 +69,7 @@ func TestClients(t *testing.T) {
 		})
 	}
 	if cuts.Load() == 0 {
-		t.Error("no stream was cut")
+		t.Error("the proxy cut no stream")
 	}
 }
 
@@ -93,7 +94,7 @@ func cuttingProxy(t *testing.T, server string) (address string, cuts *atomic.Int
 	return front.URL, cuts
 }
 
-// A cutBody ends with an error after some bytes.
+// A cutBody returns an error after a number of bytes.
 type cutBody struct {
 	io.ReadCloser
 	left int

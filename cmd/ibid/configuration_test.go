@@ -17,7 +17,8 @@ import (
 
 const configurationPage = "CONFIGURATION.md"
 
-// CONFIGURATION.md is the definition of the command line, as a page.
+// TestConfigurationPage checks that CONFIGURATION.md is generated from the definition of
+// the command line.
 func TestConfigurationPage(t *testing.T) {
 	t.Setenv("HOME", "/home/you")
 	none := func(string) string { return "" }
@@ -37,14 +38,14 @@ func TestConfigurationPage(t *testing.T) {
 	}
 }
 
-// A flagRow is a flag as the page shows it, with the commands that have it.
+// A flagRow is a row for a flag, with the commands that have it.
 type flagRow struct {
 	group, flag, variable, value, help string
 	commands                           []string
 }
 
-// configuration returns the page for all commands and flags below a command. It
-// has a list for each set of commands with common flags, so that it names them once.
+// configuration returns the page for all commands and flags below a command. Flags that
+// several commands share are listed once for each set of commands.
 func configuration(root *kong.Node) string {
 	flags, commands := flagRows(root)
 	var b strings.Builder
@@ -79,8 +80,8 @@ func configuration(root *kong.Node) string {
 	return b.String()
 }
 
-// flagRows collects the flags of the commands below a command, each once, and
-// the rows of the table of commands.
+// flagRows collects the flags of the commands below a command, without repeats, and the
+// rows of the table of commands.
 func flagRows(root *kong.Node) (flags []*flagRow, commands string) {
 	var walk func(n *kong.Node, inherited []*kong.Flag)
 	walk = func(n *kong.Node, inherited []*kong.Flag) {
@@ -147,7 +148,7 @@ func code(s string) string {
 	return "`" + cell(s) + "`"
 }
 
-// cell escapes text for a table, where it must not become a link.
+// cell escapes text for a table cell, so that it does not become a link.
 func cell(s string) string {
 	return strings.NewReplacer("|", `\|`, "](", `]\(`).Replace(strings.Join(strings.Fields(s), " "))
 }
@@ -156,7 +157,7 @@ func TestIsNear(t *testing.T) {
 	t.Parallel()
 	for _, row := range datatest.Rows(t, "testdata/tables.txt", "near") {
 		if got := isNear(row[0]); fmt.Sprint(got) != row[1] {
-			t.Errorf("%s: %t", row[0], got)
+			t.Errorf("isNear(%q) = %t, want %s", row[0], got, row[1])
 		}
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"ibid/retrieve/state/statetest"
 )
 
-// manyDocuments ingests a folder of n small documents, some of several parts, and
-// another of five in a collection of its own.
+// manyDocuments ingests a folder of n small documents, some of them long enough for several
+// chunks, and a folder of five into another collection.
 func manyDocuments(t *testing.T, args []string, n int) (folder string) {
 	t.Helper()
 	folder = filepath.Join(t.TempDir(), "logs")
@@ -42,7 +42,7 @@ func writeDocuments(t *testing.T, folder string, n int) {
 	}
 }
 
-// placeOf parses a place on the command line.
+// placeOf parses a place as the command line does.
 func placeOf(t *testing.T, word string) placeConfig {
 	t.Helper()
 	var p placeConfig
@@ -73,7 +73,7 @@ func openHere(t *testing.T, word string) *state.Store {
 	return store
 }
 
-// found returns what searches print for some questions.
+// found returns the output of searches for some questions.
 func found(t *testing.T, word string) (out string) {
 	t.Helper()
 	for _, q := range []string{"How many miles on day 17?", "force 7 wind", "day-044", "board minutes"} {
@@ -98,13 +98,13 @@ func TestCopy(t *testing.T) {
 				cmd := command(t.Context(), "", "copy", "--from", from, "--to", to)
 				must(t, cmd.Start())
 				eventually(t, "some time to pass", func() bool { return random.IntN(20) == 0 })
-				_ = cmd.Process.Kill() // it may be done already
+				_ = cmd.Process.Kill() // the copy may already have finished
 				if cmd.Wait() == nil {
 					break
 				}
 			}
 			if n, _, err := openHere(t, to).Count(t.Context(), retrieve.Filter{}); err != nil || n != 0 && n != documents+5 {
-				t.Errorf("%d of %d documents after the copy was killed, %v", n, documents+5, err)
+				t.Errorf("library has %d of %d documents after the copy was killed, err = %v", n, documents+5, err)
 			} else if n == 0 {
 				to = fresh(t)
 				mustRun(t, "", "copy", "--from", from, "--to", to)
@@ -113,29 +113,29 @@ func TestCopy(t *testing.T) {
 			for _, place := range []string{to, back} {
 				mustRun(t, "", append([]string{"verify"}, at(t, place)...)...)
 				if got, want := found(t, place), found(t, from); got != want {
-					t.Errorf("found in %s\n%s\nwant\n%s", place, got, want)
+					t.Errorf("searches in %s found\n%s\nwant\n%s", place, got, want)
 				}
 				ring, err := openHere(t, place).Keyring().Ring(t.Context())
 				if err != nil || len(ring.Keys) != 1 || ring.Keys[0].Name != "reader" {
-					t.Errorf("keys %v, %v", ring.Keys, err)
+					t.Errorf("keys of the copy = %v, %v; want reader", ring.Keys, err)
 				}
 				_, stderr, code := ibid(t, "", "copy", "--from", from, "--to", place)
 				if code != exitUsage || !strings.Contains(stderr, "has a library") {
-					t.Errorf("again: exit %d: %s", code, stderr)
+					t.Errorf("second copy: exit code = %d, stderr = %s; want %d", code, stderr, exitUsage)
 				}
 			}
-			// Both go on with their own documents.
+			// Each library can grow by itself.
 			more := filepath.Join(t.TempDir(), "more")
 			writeDocuments(t, more, 3)
 			mustRun(t, "", append([]string{"ingest", more}, at(t, to)...)...)
 			if n, _, err := openHere(t, to).Count(t.Context(), retrieve.Filter{}); err != nil || n != documents+8 {
-				t.Errorf("%d documents, %v", n, err)
+				t.Errorf("Count = %d, %v; want %d", n, err, documents+8)
 			}
 		})
 	}
 }
 
-// everyStore returns the kinds of stores that can be tested here, each with a
+// everyStore returns the kinds of stores that can be tested on this machine, each with a
 // function that creates an empty one.
 func everyStore(t *testing.T) map[string]func(t testing.TB) string {
 	stores := servedStores(t)
@@ -143,35 +143,35 @@ func everyStore(t *testing.T) map[string]func(t testing.TB) string {
 	return stores
 }
 
-// servedStores is everyStore for stores on servers.
+// servedStores is everyStore without the local store.
 func servedStores(t *testing.T) map[string]func(t testing.TB) string {
 	stores := make(map[string]func(t testing.TB) string)
 	if os.Getenv(statetest.Env) != "" {
 		stores["postgres"] = func(t testing.TB) string { return statetest.Schema(t) }
 	} else {
-		t.Logf("PostgreSQL is left out: %s names no server (.ci/postgres starts one)", statetest.Env)
+		t.Logf("PostgreSQL is skipped: %s is not set (.ci/postgres starts a server)", statetest.Env)
 	}
 	return stores
 }
 
-// TestStoreURLKeepsSecrets: whatever is wrong with an address, its password is
-// not in the words about it.
+// TestStoreURLKeepsSecrets checks that no message about an address has its password,
+// however malformed the address is.
 func TestStoreURLKeepsSecrets(t *testing.T) {
 	t.Parallel()
 	for _, row := range datatest.Rows(t, "testdata/tables.txt", "secrets") {
 		address := row[0]
 		var u storeURL
 		if err := u.UnmarshalText([]byte(address)); err != nil && strings.Contains(err.Error(), "Tr0ub4dor") {
-			t.Errorf("%s: %v", address, err)
+			t.Errorf("UnmarshalText(%q) shows the password: %v", address, err)
 		}
 		if shown := u.String(); strings.Contains(shown, "Tr0ub4dor") {
-			t.Errorf("%s is shown as %s", address, shown)
+			t.Errorf("storeURL(%q).String() shows the password: %s", address, shown)
 		}
 	}
 	shown := storeURL{url: &url.URL{Scheme: "postgres", User: url.UserPassword("ibid", "x"), Host: "db:5433", Path: "/library",
 		RawQuery: "sslmode=require&password=y"}}.String()
 	if shown != "postgres://ibid@db:5433/library" {
-		t.Errorf("shown as %s", shown)
+		t.Errorf("String() = %s, want no password", shown)
 	}
 }
 
@@ -193,13 +193,13 @@ func TestStorePassword(t *testing.T) {
 		got, err := url.Parse(address)
 		must(t, err)
 		if password, _ := got.User.Password(); password != test.want {
-			t.Errorf("%s, file %q, variable %q: %q", test.address, test.file, test.environment, password)
+			t.Errorf("address %s, file %q, variable %q: password = %q, want %q", test.address, test.file, test.environment, password, test.want)
 		}
 		if parsed.String() != before {
-			t.Errorf("the address was changed to %s", parsed)
+			t.Errorf("address changed from %s to %s", before, parsed)
 		}
 	}
 	if _, err := (placeConfig{Store: storeURL{url: &url.URL{}}, StorePasswordFile: file + "2"}).address("x"); err == nil {
-		t.Error("a file that is not there gave a password")
+		t.Error("no error for a password file that doesn't exist")
 	}
 }

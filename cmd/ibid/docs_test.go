@@ -20,7 +20,7 @@ import (
 	"ibid/retrieve/state/statetest"
 )
 
-// pages are the pages with commands to type.
+// pages are the pages that have commands.
 var pages = []string{
 	"README.md",
 	"cmd/ibid/ROUGH_EDGES.md",
@@ -40,10 +40,10 @@ var pages = []string{
 	"retrieve/SCALE.md",
 }
 
-// A block is the text between two fences.
+// A block is a fenced block of a page.
 type block struct {
 	page, kind string
-	line       int // of its first line, from 1
+	line       int // line number of its first line, from 1
 	text       string
 }
 
@@ -65,7 +65,7 @@ func blocksOf(t *testing.T, page string) (blocks []block) {
 		}
 	}
 	if b != nil {
-		t.Fatalf("%s:%d: the fence is not closed", page, b.line)
+		t.Fatalf("%s:%d: block has no closing fence", page, b.line)
 	}
 	for _, fault := range untyped(string(data)) {
 		t.Errorf("%s:%s", page, fault)
@@ -73,13 +73,13 @@ func blocksOf(t *testing.T, page string) (blocks []block) {
 	return blocks
 }
 
-// Every command of the pages works: those in "sh" blocks exit with 0, and those
-// after a "$ " in "console" blocks print what follows there ('go test ./cmd/ibid
-// -run Pages -update' rewrites it). Only a campaign types every page.
+// TestPages runs every command of the pages: those in "sh" blocks must exit with 0, and
+// those after a "$ " in "console" blocks must print the text that follows ('go test
+// ./cmd/ibid -run Pages -update' rewrites it). Only a campaign runs every page.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("bash"); err != nil {
-		t.Skip("bash is not here")
+		t.Skip("bash is not installed")
 	}
 	typing := append(datatest.Pick(t, pages[1:]), pages[0])
 	for _, page := range pages {
@@ -91,12 +91,12 @@ func TestPages(t *testing.T) {
 				return
 			}
 			if _, err := exec.LookPath("python3"); err != nil && strings.Contains(script, "python3") {
-				t.Skip("python3 is not here: it lays out the replies that this page shows")
+				t.Skip("python3 is not installed: this page formats replies with it")
 			}
 			out := typeInto(t, script)
 			sections := strings.Split(out, "\x01")[1:]
 			if len(sections) != len(wanted)+1 || strings.TrimSpace(sections[len(sections)-1]) != "done" {
-				t.Fatalf("it ended at %s:\n%s", page, strings.Join(sections[max(0, len(sections)-2):], "\n"))
+				t.Fatalf("%s: the script stopped after:\n%s", page, strings.Join(sections[max(0, len(sections)-2):], "\n"))
 			}
 			text, err := os.ReadFile(filepath.Join(moduleRoot(t), filepath.FromSlash(page)))
 			must(t, err)
@@ -111,7 +111,7 @@ func TestPages(t *testing.T) {
 					written = strings.Replace(written, want.shown(want.output), want.shown(got), 1)
 					continue
 				}
-				t.Errorf("%s: %s prints\n%s\nand the page says\n%s", want.at, want.command, got, want.output)
+				t.Errorf("%s: output of %s =\n%s\nwant, as the page has it,\n%s", want.at, want.command, got, want.output)
 			}
 			if *update && written != string(text) {
 				must(t, os.WriteFile(filepath.Join(moduleRoot(t), filepath.FromSlash(page)), []byte(written), 0o644))
@@ -126,7 +126,7 @@ type expectation struct {
 	compared            bool
 }
 
-// shown returns a command with an output, as a page shows them.
+// shown splits the console blocks of a page into commands with their output.
 func (e expectation) shown(output string) string {
 	if output != "" {
 		output += "\n"
@@ -169,8 +169,8 @@ func typed(t *testing.T, blocks []block) (script string, wanted []expectation) {
 	return b.String(), wanted
 }
 
-// runnable removes the commands that are not run, with their continuation lines.
-// Text between "<<'END'" and "END" stays unchanged.
+// runnable removes the commands that are not run, with their continuation lines. Text
+// between "<<'END'" and "END" is unchanged.
 func runnable(t *testing.T, text string) string {
 	t.Helper()
 	var kept, notRun []string
@@ -187,7 +187,7 @@ func runnable(t *testing.T, text string) string {
 		if !skipping {
 			command, _, _ := strings.Cut(line, " #")
 			skipping = slices.Contains(notRun, strings.TrimSpace(command))
-			// TestPagesStores types it, TestPagesMeasures holds it
+			// TestPagesStores runs it, TestPagesMeasures checks it
 			skipping = skipping || strings.Contains(command, storeServer) || longMeasure.MatchString(line)
 		}
 		if !skipping && line != "" && !strings.HasPrefix(line, "#") {
@@ -248,7 +248,8 @@ func typeInto(t *testing.T, script string, env ...string) string {
 
 func last(s string, n int) string { return s[max(0, len(s)-n):] }
 
-// The code and files that the pages name exist: `package.Name`, `Type.Method`, paths.
+// TestPagesNameWhatThereIs checks that the code and files that the pages name exist:
+// `package.Name`, `Type.Method`, paths.
 func TestPagesNameWhatThereIs(t *testing.T) {
 	t.Parallel()
 	declared := make(map[string]bool) // identifiers
@@ -274,7 +275,7 @@ func TestPagesNameWhatThereIs(t *testing.T) {
 				checked++
 				for part := range strings.SplitSeq(m[1], ".") {
 					if !declared[part] {
-						t.Errorf("%s names %s, which is not declared anywhere", page, m[1])
+						t.Errorf("%s names %s, which is not declared", page, m[1])
 					}
 				}
 			}
@@ -282,21 +283,21 @@ func TestPagesNameWhatThereIs(t *testing.T) {
 		for _, m := range file.FindAllStringSubmatch(text, -1) {
 			_, here := os.Stat(filepath.Join(moduleRoot(t), filepath.Dir(page), m[1]))
 			if _, err := os.Stat(filepath.Join(moduleRoot(t), m[1])); err != nil && here != nil {
-				t.Errorf("%s names the file %s, which is not there", page, m[1])
+				t.Errorf("%s names the file %s, which doesn't exist", page, m[1])
 			}
 		}
 	}
 	if checked < 10 {
-		t.Errorf("only %d names were looked for: the search for them is broken", checked)
+		t.Errorf("only %d names were checked: the search for them is broken", checked)
 	}
 }
 
 // storeServer is the host name of stores on the pages.
 const storeServer = "db.example.org"
 
-// TestPagesStores runs the commands of the pages about stores on servers in their
-// order, on the sample library. testdata/pages.sh substitutes the servers of the tests.
-// A served or copied library must answer, with citations.
+// TestPagesStores runs the commands of the pages about stores on servers in order, with the
+// sample library. testdata/pages.sh substitutes the servers of the tests. A served or
+// copied library must answer, with citations.
 func TestPagesStores(t *testing.T) {
 	t.Parallel()
 	address, err := url.Parse(statetest.Database(t, "library"))
@@ -328,7 +329,7 @@ func TestPagesStores(t *testing.T) {
 					}
 					kinds["copy "+strings.SplitN(to, ":", 2)[0]] = true
 				default:
-					t.Fatalf("%s:%d: this test cannot check %s", page, b.line+i, command)
+					t.Fatalf("%s:%d: this test can't check %s", page, b.line+i, command)
 				}
 				fmt.Fprintf(script, "%s\nprintf '\\001'\n%s\nprintf '\\001'\n", line, ask)
 				checks = append(checks, check{fmt.Sprintf("%s:%d", page, b.line+i), command})
@@ -337,17 +338,17 @@ func TestPagesStores(t *testing.T) {
 	}
 	for _, kind := range []string{"serve postgres", "copy postgres", "copy ~/ibid-copy"} {
 		if !kinds[kind] {
-			t.Errorf("no page shows %s: %v", kind, kinds)
+			t.Errorf("no page shows the block of kind %s; the pages have %v", kind, kinds)
 		}
 	}
 	out := typeInto(t, script.String(), "POSTGRES="+address.User.String()+"@"+address.Host)
 	sections := strings.Split(out, "\x01")
 	if len(sections) != 2*len(checks)+1 {
-		t.Fatalf("%d commands ended, of %d:\n%s", len(sections)/2, len(checks), last(out, 4000))
+		t.Fatalf("%d of %d commands ran:\n%s", len(sections)/2, len(checks), last(out, 4000))
 	}
 	for i, c := range checks {
 		if !strings.Contains(sections[2*i+1], answer) {
-			t.Errorf("%s: after\n%s\n%s\nthe answer is\n%s", c.at, c.command, sections[2*i], sections[2*i+1])
+			t.Errorf("%s: after\n%s\n%s\nanswer =\n%s", c.at, c.command, sections[2*i], sections[2*i+1])
 		}
 	}
 }
@@ -355,11 +356,11 @@ func TestPagesStores(t *testing.T) {
 // shownKinds are the kinds of blocks without commands. TestPrograms runs the programs.
 var shownKinds = regexp.MustCompile("^(|text|json|yaml|ini|nginx|python|js|go)$")
 
-// commandLine matches a line that somebody would type.
+// commandLine matches a line that a reader would type.
 var commandLine = regexp.MustCompile(`^(\$|(sudo|ibid|cd|go|git|curl|docker|npm|pip|sh|bash|python3?|node|\./[a-z]+|[A-Z_]+=\S*) )`)
 
-// untyped finds the commands of a page that no test runs: in a block of another
-// kind than sh and console, or in an indented one.
+// untyped finds the commands of a page that no test runs: those in indented blocks, and in
+// fenced blocks other than sh and console.
 func untyped(page string) (faults []string) {
 	kind, inside := "", false
 	for i, line := range strings.Split(page, "\n") {
@@ -383,11 +384,11 @@ func untyped(page string) (faults []string) {
 	return faults
 }
 
-// longMeasure matches a command that measures for minutes or hours, on sets that
-// may be missing. No test runs it; .ci/full has them or their like.
+// longMeasure matches a command that measures for minutes or hours, on sets that may be
+// missing. No test runs it; .ci/full runs it or a similar one.
 var longMeasure = regexp.MustCompile(`^(?:cd (\S+) && )?(?:IBID_[A-Z_]+=(?:"[^"]*"|\S+) )+go test (?:\./(\S+) )?(.*)`)
 
-// TestPagesMeasures: the tests that the pages tell readers to run exist.
+// TestPagesMeasures checks that the tests that the pages tell readers to run exist.
 func TestPagesMeasures(t *testing.T) {
 	t.Parallel()
 	wanted := regexp.MustCompile(`-(run|bench) '?([^' ]+)'?`)
@@ -410,14 +411,14 @@ func TestPagesMeasures(t *testing.T) {
 				for name := range strings.SplitSeq(top, "|") {
 					found++
 					if !declares(t, m[1]+m[2], regexp.MustCompile(`(?m)^func `+kind+`\w*`+regexp.QuoteMeta(name))) {
-						t.Errorf("%s:%d: %s has no %s of %q", page, b.line+i, m[1]+m[2], kind, name)
+						t.Errorf("%s:%d: %s has no func %s matching %q", page, b.line+i, m[1]+m[2], kind, name)
 					}
 				}
 			}
 		}
 	}
 	if found < 5 {
-		t.Errorf("only %d were looked for: the search for them is broken", found)
+		t.Errorf("only %d commands were checked: the search for them is broken", found)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"ibid/data/datatest"
 )
 
-// examined is what 'ibid doctor --json' says, by check.
+// examined returns the findings of 'ibid doctor --json', by check.
 func examined(t *testing.T, data string, args ...string) (checks map[string]finding, code int) {
 	t.Helper()
 	out, errs, code := ibid(t, data, append([]string{"doctor", "--json", "--no-self-test=false"}, args...)...)
@@ -21,22 +21,22 @@ func examined(t *testing.T, data string, args ...string) (checks map[string]find
 		Checks []finding
 	}
 	if err := json.Unmarshal([]byte(out), &got); err != nil {
-		t.Fatalf("%v: %s%s", err, out, errs)
+		t.Fatalf("doctor --json: %v: %s%s", err, out, errs)
 	}
 	if got.OK != (code == 0) {
-		t.Errorf("ok is %t, and the exit code %d", got.OK, code)
+		t.Errorf("ok = %t with exit code %d", got.OK, code)
 	}
 	checks = map[string]finding{}
 	for _, f := range got.Checks {
 		checks[f.Check] = f
 		if f.State != stateOK && f.Next == "" {
-			t.Errorf("no next step in %+v", f)
+			t.Errorf("finding has no next step: %+v", f)
 		}
 	}
 	return checks, code
 }
 
-// good is a model that does all that is asked of it.
+// good is a model that replies to every prompt as asked.
 func good(r openaitest.Request) openaitest.Reply {
 	for _, q := range trial.Questions() {
 		passage := regexp.MustCompile(`\[(\d)\] Notes\n[^\n]*` + regexp.QuoteMeta(q.Answer)).FindStringSubmatch(r.User)
@@ -65,8 +65,8 @@ func TestDoctorModel(t *testing.T) {
 		Name, Check, State, Says string
 		Code                     int
 		Args                     []string
-		To                       string // a part of the prompts, or their role, for which the good reply is changed
-		Cited                    bool   // only where it cites
+		To                       string // a part of the prompts, or their role, for which the good reply is replaced
+		Cited                    bool   // only in prompts that ask for citations
 		Reply                    json.RawMessage
 	}](t, "testdata/models.jsonl") {
 		t.Run(test.Name, func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestDoctorModel(t *testing.T) {
 			checks, code := examined(t, t.TempDir(), args...)
 			f := checks[test.Check]
 			if f.State != test.State || !strings.Contains(f.Detail+"\n"+f.Next, test.Says) || code != test.Code {
-				t.Errorf("exit code %d, %+v", code, f)
+				t.Errorf("exit code = %d, finding = %+v; want %d, %s and %q", code, f, test.Code, test.State, test.Says)
 			}
 		})
 	}

@@ -41,12 +41,12 @@ var turns = []struct {
 		regexp.MustCompile(`(?i)\b(is|are) to be (done|made|read|kept|sent|written)\b|\bfor good\b|\bgone on with\b|\bnothing is had\b`)},
 }
 
-// apart are folders that are counted apart from their room.
+// apart are folders that are counted separately from their room.
 var apart = []string{"retrieve/state", "retrieve/index", "cmd/ibid/eval", "ingest/pdf", "ingest/office", "answer/extract"}
 
 const turnsPer10000 = 5
 
-// prose finds the comments and texts of other files; a page is prose as a whole.
+// prose finds the comments and texts of files other than Go; every line of a page is prose.
 var prose = map[string]*regexp.Regexp{".md": regexp.MustCompile(`[^\n]+`)}
 
 func init() {
@@ -54,7 +54,7 @@ func init() {
 	for _, ext := range []string{".js", ".mjs", ".css", ".py", ".sh", ".service"} {
 		prose[ext] = scripts
 	}
-	between := regexp.MustCompile(`>[^<>]+|(?:title|label|placeholder)="[^"]*"`) // tags
+	between := regexp.MustCompile(`>[^<>]+|(?:title|label|placeholder)="[^"]*"`) // text between tags, and attributes
 	prose[".html"], prose[".tmpl"] = between, between
 }
 
@@ -81,14 +81,14 @@ func TestPlainEnglish(t *testing.T) {
 		if rate > turnsPer10000 {
 			slices.Sort(hits[room])
 			shown := hits[room][:min(len(hits[room]), 40)]
-			t.Errorf("%s: %.1f phrases per 10,000 words that STYLE.md replaces; at most %d\n%s", room, rate, turnsPer10000,
+			t.Errorf("%s has %.1f phrases per 10,000 words that STYLE.md replaces, want at most %d:\n%s", room, rate, turnsPer10000,
 				strings.Join(shown, "\n"))
 		}
 	}
 }
 
-// riddles are turns of comments in which a reader must find the noun: of net/http, 10,000
-// words have about ten. STYLE.md has examples.
+// riddles are phrases of comments in which a reader must find the noun; net/http has about
+// ten in 10,000 words. STYLE.md has examples.
 var riddles = []*regexp.Regexp{
 	regexp.MustCompile(`(?m)(^|[.;:] )Of (a|an|the|each|these|those|all|two|several|both|some|such|\d[\d,.]*|[a-z]+s)\b[^.;:]{0,60},`),
 	regexp.MustCompile(`\b(is|are|was|were|from|with|by|than|as|to|in|and|or|of|for|be|like|on) (that|those) of\b`),
@@ -130,14 +130,14 @@ func TestPlainComments(t *testing.T) {
 		t.Logf("figure: %s: %d riddles in %d words of comments, %.1f per 10,000", room, len(hits[room]), n, rate)
 		if rate > riddlesPer10000 {
 			slices.Sort(hits[room])
-			t.Errorf("%s: %.1f riddles per 10,000 words of comments; at most %d\n%s", room, rate, riddlesPer10000,
+			t.Errorf("%s has %.1f riddles per 10,000 words of comments, want at most %d:\n%s", room, rate, riddlesPer10000,
 				strings.Join(hits[room][:min(len(hits[room]), 40)], "\n"))
 		}
 	}
 }
 
-// eachText calls check with the prose of each file of the module: of a Go file
-// each comment, and each string with a space in it outside its tests.
+// eachText calls check with the prose of each file of the module: each comment of a Go
+// file, and outside its tests each string with a space in it.
 func eachText(t *testing.T, check func(room, where, text string)) {
 	t.Helper()
 	root := os.DirFS(moduleRoot(t))
@@ -153,7 +153,7 @@ func eachText(t *testing.T, check func(room, where, text string)) {
 			return nil
 		}
 		if p == "cmd/ibid/STYLE.md" || p == "cmd/ibid/english_test.go" {
-			return nil // they name the phrases
+			return nil // the tables of STYLE.md and of this file have the phrases
 		}
 		src, err := fs.ReadFile(root, p)
 		if err != nil {
@@ -175,8 +175,8 @@ func eachText(t *testing.T, check func(room, where, text string)) {
 	must(t, err)
 }
 
-// eachGoText calls check with each comment of a Go file, of which consecutive
-// lines are one, and outside its tests with each string that has a space in it.
+// eachGoText calls check with each comment of a Go file, its lines joined, and outside
+// tests with each string that has a space in it.
 func eachGoText(t *testing.T, name string, src []byte, check func(where, text string)) {
 	t.Helper()
 	fset := token.NewFileSet()
@@ -193,8 +193,8 @@ func eachGoText(t *testing.T, name string, src []byte, check func(where, text st
 	})
 }
 
-// englishRoom is the folder by which phrases are counted: a top-level folder, or
-// one of those that are counted apart.
+// englishRoom returns the folder by which phrases are counted: a top-level folder, or one
+// of apart.
 func englishRoom(p string) string {
 	for _, room := range apart {
 		if strings.HasPrefix(p, room+"/") {
@@ -207,8 +207,8 @@ func englishRoom(p string) string {
 // maxColumns is the longest line of Go, in characters; a tab is one.
 const maxColumns = 139
 
-// TestColumns looks for lines of Go of 140 or more columns without their raw strings.
-// Tags are counted.
+// TestColumns looks for lines of Go of 140 or more columns, without the raw strings in
+// them. Struct tags are counted.
 func TestColumns(t *testing.T) {
 	t.Parallel()
 	fset := token.NewFileSet()
@@ -233,16 +233,16 @@ func TestColumns(t *testing.T) {
 		})
 		for i, line := range bytes.Split(src, []byte("\n")) {
 			if n := utf8.RuneCount(bytes.ReplaceAll(line, []byte{0}, nil)); n > maxColumns {
-				t.Errorf("%s:%d has %d columns; at most %d", name, i+1, n, maxColumns)
+				t.Errorf("%s:%d has %d columns, want at most %d", name, i+1, n, maxColumns)
 			}
 		}
 	})
 }
 
-// The most of a function.
+// The limits of a function: lines and cyclomatic complexity.
 const (
 	mostLines    = 60
-	mostBranches = 25 // the cyclomatic complexity
+	mostBranches = 25
 )
 
 // TestFunctions looks for functions outside tests that are too long or have too many branches.
@@ -272,7 +272,8 @@ func TestFunctions(t *testing.T) {
 				return true
 			})
 			if lines := 1 + fset.Position(f.End()).Line - fset.Position(f.Pos()).Line; lines > mostLines || branches > mostBranches {
-				t.Errorf("%s: %s has %d lines and a complexity of %d", fset.Position(f.Pos()), f.Name.Name, lines, branches)
+				t.Errorf("%s: %s has %d lines and a complexity of %d, want at most %d and %d", fset.Position(f.Pos()), f.Name.Name, lines, branches,
+					mostLines, mostBranches)
 			}
 		}
 	})

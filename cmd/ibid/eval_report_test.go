@@ -10,7 +10,7 @@ import (
 	"ibid/answer/openai/openaitest"
 )
 
-// club is a folder with questions about it.
+// club writes a folder and questions about it.
 var club = map[string]string{
 	"club/tea.md":     "# Tea\n\nBlack tea is served in the galley at four.",
 	"club/boats.md":   "# Boats\n\nThe dinghies stand on the slipway in winter.",
@@ -23,7 +23,7 @@ const clubQuestions = `{"id": "tea", "question": "When is black tea served?", "a
 {"id": "gold", "question": "What does an ounce of gold cost in Zurich?", "answerable": false}
 `
 
-// reported runs a report and reads its JSON object.
+// reported runs a report and decodes its JSON.
 func reported(t *testing.T, code int, args ...string) (*evalReport, string) {
 	t.Helper()
 	out, errs, got := ibid(t, t.TempDir(), append([]string{"eval", "report", "--json"}, args...)...)
@@ -34,7 +34,7 @@ func reported(t *testing.T, code int, args ...string) (*evalReport, string) {
 	return &r, errs
 }
 
-// figure returns the value of a figure of a report; -1 if it has none.
+// figure returns the value of a figure of a report, or -1 if there is no such figure.
 func figure(r *evalReport, name string) float64 {
 	for _, f := range r.Figures {
 		if f.Name == name {
@@ -44,7 +44,7 @@ func figure(r *evalReport, name string) float64 {
 	return -1
 }
 
-// A model's faults are reported and counted.
+// TestEvalReportWithAModel checks that a model's faults are reported and counted.
 func TestEvalReportWithAModel(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -62,7 +62,7 @@ func TestEvalReportWithAModel(t *testing.T) {
 	r, _ := reported(t, 0, args...)
 	for i, want := range []string{"no cited passage supports “Nine old", "the answer contains none of “slipway”", "answered, but"} {
 		if o := r.Outcomes[i]; len(o.Why) == 0 || !strings.HasPrefix(o.Why[0], want) {
-			t.Errorf("%v, want %s", o.Why, want)
+			t.Errorf("Why = %v, want %s", o.Why, want)
 		}
 	}
 	prompt, completion := 0, 0
@@ -71,14 +71,15 @@ func TestEvalReportWithAModel(t *testing.T) {
 		completion += x.Sent
 	}
 	if c := r.Total; c.Calls != len(upstream.Exchanges()) || c.PromptTokens != prompt || c.CompletionTokens == 0 {
-		t.Errorf("%+v; the server saw %d calls and %d tokens", c, len(upstream.Exchanges()), prompt)
+		t.Errorf("costs = %+v; the server received %d calls and %d tokens", c, len(upstream.Exchanges()), prompt)
 	}
 	if figure(r, "unsupported") <= 0 {
 		t.Errorf("%+v", r.Outcomes[0])
 	}
 }
 
-// A question that ends in an error fails alone; where all do, the run ends.
+// TestEvalReportErrors checks that a question that ends in an error doesn't stop the
+// others, but that the run fails if every question does.
 func TestEvalReportErrors(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -104,7 +105,7 @@ func TestEvalReportErrors(t *testing.T) {
 			"--base-url", openaitest.Start(t, upstream))
 		if code != exitFailed || !strings.Contains(errs, "asking the question "+test.at+": ") || !strings.Contains(errs, errAllFailed.Error()) ||
 			out != "" {
-			t.Errorf("%s: exit code %d: %s%s", name, code, out, errs)
+			t.Errorf("%s: exit code = %d, want %d; output %s%s", name, code, exitFailed, out, errs)
 		}
 	}
 }
@@ -113,7 +114,7 @@ func TestThresholdValue(t *testing.T) {
 	for text, want := range map[string]float64{".8": .8, "80%": .8, "3s": 3, "250ms": .25, "-1": -1,
 		"": -9, "x": -9, "NaN": -9, "Inf": -9, "%": -9} {
 		if got, err := thresholdValue(text); err == nil && got != want || (err != nil) != (want == -9) {
-			t.Errorf("%q: %v, %v", text, got, err)
+			t.Errorf("thresholdValue(%q) = %v, %v; want %v", text, got, err, want)
 		}
 	}
 }

@@ -25,7 +25,8 @@ import (
 	"ibid/data/datatest"
 )
 
-// The measured search is the one that users run, with documents in its order.
+// TestEvalMeasuresTheSearch checks that the measured search returns the documents that
+// 'ibid search' does, in the same order.
 func TestEvalMeasuresTheSearch(t *testing.T) {
 	t.Parallel()
 	data, set := t.TempDir(), t.TempDir()
@@ -55,13 +56,13 @@ func TestEvalMeasuresTheSearch(t *testing.T) {
 	must(t, err)
 	details := filepath.Join(t.TempDir(), "details")
 	if out, errs, code := ibid(t, data, "eval", "retrieval", set, "--data", data, "--details", details); code != 0 {
-		t.Fatalf("exit code %d: %s%s", code, out, errs)
+		t.Fatalf("eval retrieval: exit code = %d: %s%s", code, out, errs)
 	}
 	lines, err := os.ReadFile(details)
 	must(t, err)
 	measured := strings.Split(strings.TrimSpace(string(lines)), "\n")
 	if len(measured) != asked {
-		t.Fatalf("%d queries measured", len(measured))
+		t.Fatalf("%d queries measured, want %d", len(measured), asked)
 	}
 	for i, q := range read.Queries {
 		var line struct{ Hybrid map[string]float64 }
@@ -72,7 +73,7 @@ func TestEvalMeasuresTheSearch(t *testing.T) {
 		}
 		want := eval.Metric{Kind: "ndcg", K: 10}.Of(ranking, read.Grades[q.ID])
 		if got := line.Hybrid["ndcg@10"]; math.Abs(got-want) > 1e-9 {
-			t.Errorf("%q: ndcg@10 is %v, and of what 'ibid search' finds %v", q.Text, got, want)
+			t.Errorf("%q: ndcg@10 = %v, want %v as computed from 'ibid search'", q.Text, got, want)
 		}
 	}
 }
@@ -94,7 +95,7 @@ func TestSample(t *testing.T) {
 	}
 }
 
-// sampleReport is about five questions, of which each figure can be counted by hand.
+// sampleReport is about five questions, few enough to count each figure by hand.
 func sampleReport() *evalReport {
 	right := answered(eval.Question{ID: "q1", Text: "When is tea served?", Kind: "single", Answers: []string{"at four"},
 		Expected: "Tea is served at four", Documents: []string{"tea.md"}},
@@ -126,7 +127,7 @@ func sampleReport() *evalReport {
 	return r
 }
 
-// Every figure, counted by hand from the five outcomes.
+// TestFigures compares every figure with a count by hand from the five outcomes.
 func TestFigures(t *testing.T) {
 	r := sampleReport()
 	want := map[string]float64{
@@ -136,7 +137,7 @@ func TestFigures(t *testing.T) {
 		// q1 has two right passages, of which one is kept; q2 one, kept; q3 one, skipped.
 		"gate_lost": 1 / 3.,
 		"right":     1 / 3., "false_refusals": 1 / 3., "closest": 0, "false_answers": 0,
-		// q1, q2 and q5 are answered, with 2, 1 and 1 citations, of which 1 is weak.
+		// q1, q2 and q5 are answered, with 2, 1 and 1 citations, 1 of them weak.
 		"cited": 1, "supported": 3 / 4., "unsupported": 1 / 4., "right_cited": 1,
 		"p50": .6, "p95": 2,
 		"calls": 7 / 5., "prompt_tokens": 1600 / 5., "completion_tokens": 80 / 5.,
@@ -144,7 +145,7 @@ func TestFigures(t *testing.T) {
 	for _, f := range r.Figures {
 		w, ok := want[f.Name]
 		if !ok {
-			t.Errorf("%s is %v, and was not counted", f.Name, f.Value)
+			t.Errorf("figure %s = %v has no expected value", f.Name, f.Value)
 		}
 		if math.Abs(f.Value-w) > 1e-9 {
 			t.Errorf("%s is %v, want %v", f.Name, f.Value, w)
@@ -152,27 +153,27 @@ func TestFigures(t *testing.T) {
 		delete(want, f.Name)
 	}
 	if len(want) > 0 {
-		t.Errorf("not measured: %v", want)
+		t.Errorf("figures not reported: %v", want)
 	}
 	if r.Passed != 1 || r.Failed != 3 || r.Open != 1 {
-		t.Errorf("%d passed, %d failed, %d open", r.Passed, r.Failed, r.Open)
+		t.Errorf("passed, failed, open = %d, %d, %d; want 1, 3, 1", r.Passed, r.Failed, r.Open)
 	}
 }
 
 func TestReportText(t *testing.T) { checkGolden(t, "testdata/report.txt", sampleReport().text()) }
 
-// The page on measuring documents every figure.
+// TestFiguresAreDocumented checks that the page on measuring documents every figure.
 func TestFiguresAreDocumented(t *testing.T) {
 	readme, err := os.ReadFile("eval/README.md")
 	must(t, err)
 	for _, f := range knownFigures() {
 		if !strings.Contains(string(readme), "`"+f.Name+"`") {
-			t.Errorf("the figure %s is not documented", f.Name)
+			t.Errorf("the page doesn't document the figure %s", f.Name)
 		}
 	}
 }
 
-// retrieved is a passage that was retrieved from a document, kept or not.
+// retrieved returns a passage retrieved from a document, kept or not.
 func retrieved(document string, kept bool, text string) tracedPassage {
 	p := tracedPassage{Kept: kept, Verdict: answer.Relevant}
 	p.ID, p.Document, p.Text = document+"#1", document, text
@@ -182,7 +183,7 @@ func retrieved(document string, kept bool, text string) tracedPassage {
 	return p
 }
 
-// answered is an outcome whose answer cites a document.
+// answered returns an outcome whose answer cites a document.
 func answered(q eval.Question, text, document string, found ...tracedPassage) *outcome {
 	return &outcome{Question: q, Retrieved: found, Answer: cite.Answer{Answered: true, Text: text,
 		Sources:   []cite.Source{{Number: 1, Document: document, Title: document}},
@@ -228,13 +229,13 @@ func TestOutcomes(t *testing.T) {
 		}
 		o.check()
 		if diff := cmp.Diff(why, o.Why); diff != "" || string(o.Status) != row[5] {
-			t.Errorf("%s: %s, want %s: %s", row[0], o.Status, row[5], diff)
+			t.Errorf("%s: status = %s, want %s; why (-want +got)\n%s", row[0], o.Status, row[5], diff)
 		}
 	}
 }
 
-// Passages are right by their document, or by the quotes if there are some; excerpts
-// are short.
+// TestRightPassages checks that passages are right by their quotes if the question has
+// some, and by their document otherwise; excerpts are shortened.
 func TestRightPassages(t *testing.T) {
 	long, quoted := retrieved("a.md", true, strings.Repeat("é", 700)), retrieved("b.md", true, "at four")
 	for _, test := range []struct {
@@ -248,15 +249,15 @@ func TestRightPassages(t *testing.T) {
 		o := &outcome{Question: test.question, Retrieved: []tracedPassage{long, quoted}}
 		o.check()
 		if got := []bool{o.Retrieved[0].Right, o.Retrieved[1].Right}; !slices.Equal(got, test.want) {
-			t.Errorf("%+v: %v, want %v", test.question, got, test.want)
+			t.Errorf("%+v: right = %v, want %v", test.question, got, test.want)
 		}
 		if got := o.Retrieved[0].Text; got != strings.Repeat("é", 600)+"…" {
-			t.Errorf("%d characters", len(got))
+			t.Errorf("excerpt has %d bytes, want 600 characters and an ellipsis", len(got))
 		}
 	}
 }
 
-// checkPage checks that a page loads and runs nothing, and that its links lead somewhere.
+// checkPage checks that a page loads and runs nothing, and that its links have targets.
 func checkPage(t *testing.T, page string) {
 	t.Helper()
 	ids, style, policy := map[string]bool{}, "", ""
@@ -267,12 +268,12 @@ func checkPage(t *testing.T, page string) {
 			style = token.Data
 		}
 		if strings.Contains(" script img iframe link base object embed form ", " "+token.Data+" ") && token.Type != html.TextToken {
-			t.Errorf("there is a <%s>", token.Data)
+			t.Errorf("the page has a <%s>", token.Data)
 		}
 		for _, a := range token.Attr {
 			switch {
 			case strings.HasPrefix(a.Key, "on"), strings.Contains(" style src srcset action ", " "+a.Key+" "), a.Key == "href" && a.Val[0] != '#':
-				t.Errorf("<%s %s=%q>", token.Data, a.Key, a.Val)
+				t.Errorf("the page has <%s %s=%q>", token.Data, a.Key, a.Val)
 			case a.Key == "href":
 				links = append(links, a.Val[1:])
 			case a.Key == "id" && ids[a.Val]:
@@ -286,17 +287,17 @@ func checkPage(t *testing.T, page string) {
 	}
 	for _, to := range links {
 		if !ids[to] {
-			t.Errorf("a link leads to #%s, which is not there", to)
+			t.Errorf("link to #%s, which doesn't exist", to)
 		}
 	}
 	sum := sha256.Sum256([]byte(style))
 	if !strings.Contains(policy, "'sha256-"+base64.StdEncoding.EncodeToString(sum[:])+"'") {
-		t.Errorf("the policy %q does not name the style, or lets something else in", policy)
+		t.Errorf("policy %q doesn't allow exactly the page's style", policy)
 	}
 	if i := strings.IndexFunc(page, func(r rune) bool {
 		return r < ' ' && r != '\n' && r != '\t' || r == '\u202e' || r == '\u2066' || r == '\ufeff'
 	}); i >= 0 {
-		t.Errorf("there is a hidden character in the page: %q", page[i:i+3])
+		t.Errorf("hidden character in the page: %q", page[i:i+3])
 	}
 }
 
@@ -326,7 +327,7 @@ func TestReportPage(t *testing.T) {
 			checkPage(t, b.String())
 			for _, want := range test.want {
 				if !strings.Contains(strings.ReplaceAll(b.String(), "&#43;", "+"), want) {
-					t.Errorf("the page does not contain %q", want)
+					t.Errorf("page lacks %q", want)
 				}
 			}
 		})

@@ -18,7 +18,7 @@ import (
 	"ibid/ingest"
 )
 
-// A readingProgram prints a JSON object per line.
+// A readingProgram is a running 'ibid ingest --json', which prints an object per line.
 type readingProgram struct {
 	cmd    *exec.Cmd
 	lines  *bufio.Reader
@@ -38,13 +38,13 @@ func startReading(t *testing.T, data string, args ...string) *readingProgram {
 	return p
 }
 
-// A line is a change, or the total.
+// A line is either a change or the total.
 type line struct {
 	ingest.Change
 	Total *tally `json:"total"`
 }
 
-// next reads a line; ok is false at the end.
+// next reads a line; ok is false at the end of the output.
 func (p *readingProgram) next(t *testing.T) (l line, ok bool) {
 	t.Helper()
 	text, err := p.lines.ReadBytes('\n')
@@ -55,12 +55,12 @@ func (p *readingProgram) next(t *testing.T) (l line, ok bool) {
 		err = json.Unmarshal(text, &l)
 	}
 	if err != nil {
-		t.Fatalf("%v: %q\n%s", err, text, p.stderr.String())
+		t.Fatalf("reading a line: %v: %q\n%s", err, text, p.stderr.String())
 	}
 	return l, true
 }
 
-// end waits for the program and gives its exit code.
+// end waits for the program and returns its exit code.
 func (p *readingProgram) end(t *testing.T) int {
 	t.Helper()
 	if err := p.cmd.Wait(); err != nil && p.cmd.ProcessState == nil {
@@ -69,8 +69,8 @@ func (p *readingProgram) end(t *testing.T) int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// crowd makes a folder of n files of many kinds and three berths, and returns the
-// expected outcome of each. More files precede each berth than are read at a time.
+// crowd writes a folder of n files of many kinds and three berths, and returns the expected
+// outcome of each file. Before each berth there are more files than are read at a time.
 func crowd(t *testing.T, n int) (folder string, want map[string]ingest.Action) {
 	t.Helper()
 	folder = t.TempDir()
@@ -109,9 +109,9 @@ func crowd(t *testing.T, n int) (folder string, want map[string]ingest.Action) {
 
 func berth(i int) string { return fmt.Sprintf("Berth %d of the inner basin is taken.", i) }
 
-// Every file of a large folder is listed once. A run that is interrupted while a file
-// waits for its vectors resumes: the files it listed are stored, and no others, except
-// one after a kill.
+// TestInterruptedIngestGoesOn checks that every file of a large folder is listed once. A
+// run that is interrupted while a file waits for its vectors can be resumed: exactly the
+// files that it listed are stored, except that after a kill one more may be.
 func TestInterruptedIngestGoesOn(t *testing.T) {
 	t.Parallel()
 	n := datatest.Cases(t, 5_000)
@@ -134,38 +134,38 @@ func TestInterruptedIngestGoesOn(t *testing.T) {
 			case stored[l.Path]:
 				action = ingest.Unchanged
 			case round == 2 && l.Action == ingest.Unchanged && !unlisted:
-				action, unlisted = ingest.Unchanged, true // it was killed before it listed it
+				action, unlisted = ingest.Unchanged, true // killed before it listed the file
 			case l.Action == ingest.Added:
 				added++
 			}
 			if l.Action != action {
-				t.Errorf("round %d: %s is %s, want %s: %s", round, l.Path, l.Action, action, l.Reason)
+				t.Errorf("round %d: %s is %s, want %s; reason %q", round, l.Path, l.Action, action, l.Reason)
 			}
 			stored[l.Path] = l.Action == ingest.Added || l.Action == ingest.Unchanged
 		}
 		code := p.end(t)
 		switch {
 		case added == 0:
-			t.Errorf("round %d: it added none of %d files\n%s", round, len(seen), p.stderr.String())
+			t.Errorf("round %d: no file was added; %d files listed\n%s", round, len(seen), p.stderr.String())
 		case by == nil:
 			if code != exitPartial || total == nil || len(seen) != len(want) || total.Seen != len(want) ||
 				total.Added+total.Updated+total.Unchanged+total.Renamed+total.Skipped+total.Failed != len(want) || total.Removed != 0 {
-				t.Errorf("exit code %d, %d of %d files listed, %+v\n%s", code, len(seen), len(want), total, p.stderr.String())
+				t.Errorf("exit code = %d, %d of %d files listed, total = %+v\n%s", code, len(seen), len(want), total, p.stderr.String())
 			}
 		case total != nil:
-			t.Errorf("round %d: it was done before it was interrupted: %+v", round, total)
+			t.Errorf("round %d: the run finished before it was interrupted: %+v", round, total)
 		case by == os.Interrupt && (code != exitFailed || !strings.Contains(p.stderr.String(), "the next run resumes there")):
-			t.Errorf("round %d: exit code %d\n%s", round, code, p.stderr.String())
+			t.Errorf("round %d: exit code = %d\n%s", round, code, p.stderr.String())
 		}
 	}
 	maps.DeleteFunc(stored, func(_ string, is bool) bool { return !is })
 	if n := len(documents(t, serve(t, data, embedder(t, nil)...))); n != len(stored) {
-		t.Errorf("%d documents are stored, %d were listed", n, len(stored))
+		t.Errorf("%d documents are stored, but %d were listed", n, len(stored))
 	}
 }
 
-// startInterrupted starts a program that gets the signal when it asks for the vector of
-// the text, which it never gets. Without a signal it gets all vectors.
+// startInterrupted starts a program that receives the signal when it requests the vector of
+// the text, and never gets that vector. Without a signal it gets all vectors.
 func startInterrupted(t *testing.T, data, folder, text string, by os.Signal) *readingProgram {
 	t.Helper()
 	started, ended := make(chan *os.Process, 1), make(chan struct{})
@@ -184,7 +184,7 @@ func startInterrupted(t *testing.T, data, folder, text string, by os.Signal) *re
 	return p
 }
 
-// embedder starts a server of vectors, and returns the flags for it.
+// embedder starts an embeddings server and returns the flags for it.
 func embedder(t *testing.T, reply func(openaitest.Request) openaitest.Reply) []string {
 	t.Helper()
 	return []string{"--embed-model", "test-embedding", "--embed-base-url", openaitest.Start(t, &openaitest.Handler{Embed: reply})}

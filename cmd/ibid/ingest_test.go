@@ -16,7 +16,8 @@ import (
 	"ibid/ingest"
 )
 
-// A meter's line ends with the task, also before the last item or the first.
+// TestMeterEnds checks that a meter clears its line when the task ends, before the first
+// item and before the last.
 func TestMeterEnds(t *testing.T) {
 	t.Parallel()
 	for done := range 4 {
@@ -32,18 +33,18 @@ func TestMeterEnds(t *testing.T) {
 		m.clear()
 		if lines := strings.Split(shown.String(), "\r"); done > 0 && (!strings.HasPrefix(lines[1], "1 of 3 files, ") ||
 			strings.Count(shown.String(), "\rskipped notes/a: empty\n") != done || strings.TrimSpace(lines[len(lines)-2]) != "") {
-			t.Errorf("after %d of 3 files the terminal has %q", done, shown.String())
+			t.Errorf("after %d of 3 files the terminal shows %q", done, shown.String())
 		}
 		var out bytes.Buffer
 		m.out = &out
 		m.end()
 		if said := out.String(); strings.HasPrefix(said, "3 files in ") != (done == 3) {
-			t.Errorf("after %d of 3 files it says %q", done, said)
+			t.Errorf("after %d of 3 files the output is %q", done, said)
 		}
 	}
 }
 
-// peakOf reads the high water mark of a process's memory, on Linux.
+// peakOf returns the peak memory of a process, on Linux.
 func peakOf(pid int) int64 {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -61,8 +62,7 @@ func peakOf(pid int) int64 {
 	return kB << 10
 }
 
-// raced reports whether the race detector is on, which needs ten times the
-// memory.
+// raced reports whether the race detector is on, which needs ten times the memory.
 func raced() bool {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -76,8 +76,8 @@ func raced() bool {
 	return false
 }
 
-// Files of every kind are ingested in one run. Each is accounted for, also in an
-// archive, and none stops the program.
+// TestEveryFileIsAccountedFor ingests files of every kind in one run. Each file is
+// reported, including those in archives, and none stops the program.
 func TestEveryFileIsAccountedFor(t *testing.T) {
 	t.Parallel()
 	folder, files := someFiles(t, datatest.Sets(t, "files"))
@@ -85,7 +85,7 @@ func TestEveryFileIsAccountedFor(t *testing.T) {
 	byPath := make(map[string]ingest.Change)
 	counts := make(map[ingest.Action]int)
 	var total tally
-	var peak int64 // never falls: at the last line it is that of the run
+	var peak int64 // the peak never falls, so that the last value is the run's
 	for c, ok := p.next(t); ok; c, ok = p.next(t) {
 		peak = max(peak, peakOf(p.cmd.Process.Pid))
 		if c.Total != nil {
@@ -98,18 +98,18 @@ func TestEveryFileIsAccountedFor(t *testing.T) {
 		byPath[c.Path] = c.Change
 		counts[c.Action]++
 		if (c.Action == ingest.Failed || c.Action == ingest.Skipped) && c.Reason == "" {
-			t.Errorf("%s is %s without a reason", c.Path, c.Action)
+			t.Errorf("%s is %s, but has no reason", c.Path, c.Action)
 		}
 		for _, sign := range []string{"crashed", "took more than", "panic"} {
 			if strings.Contains(c.Reason, sign) {
-				t.Errorf("%s: %s", c.Path, c.Reason)
+				t.Errorf("%s: reason shows an internal fault: %s", c.Path, c.Reason)
 			}
 		}
 	}
 	if code := p.end(t); code != exitPartial && code != exitDone { // some of the files are broken
-		t.Fatalf("exit code %d: %s", code, p.stderr.String())
+		t.Fatalf("exit code = %d: %s", code, p.stderr.String())
 	}
-	below := func(p string) bool { // a file of an archive is the archive's account
+	below := func(p string) bool { // a file in an archive is reported with the archive
 		for other := range byPath {
 			if strings.HasPrefix(other, p+"/") {
 				return true
@@ -119,26 +119,26 @@ func TestEveryFileIsAccountedFor(t *testing.T) {
 	}
 	for _, p := range files {
 		if byPath[p].Action == "" && !below(p) {
-			t.Errorf("%s is not accounted for", p)
+			t.Errorf("%s is not reported", p)
 		}
 	}
 	if total.Seen != len(byPath) || total.Added+total.Updated+total.Unchanged+total.Renamed+total.Skipped+total.Failed != total.Seen {
-		t.Errorf("%d lines, and the totals say %s", len(byPath), total)
+		t.Errorf("%d files listed, but the totals are %s", len(byPath), total)
 	}
 	for action, want := range map[ingest.Action]int{ingest.Added: total.Added, ingest.Skipped: total.Skipped, ingest.Failed: total.Failed} {
 		if counts[action] != want {
-			t.Errorf("%d lines say %s, and the total says %d", counts[action], action, want)
+			t.Errorf("%d lines have the action %s, but the total is %d", counts[action], action, want)
 		}
 	}
 	t.Logf("figure: %d files in the folder, %s; %d chunks, %.0f s of CPU, peak memory %d MB", len(files), total, total.Chunks,
 		(p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime()).Seconds(), peak>>20)
 	if peak > 512<<20 && !raced() {
-		t.Errorf("the program used %d MB", peak>>20)
+		t.Errorf("peak memory = %d MB, want at most 512", peak>>20)
 	}
 }
 
-// someFiles links a twentieth of the files below a folder into a folder of their
-// own, and returns it with their paths; in a campaign it is the folder itself.
+// someFiles links a twentieth of the files below a folder into a new folder, and returns it
+// with their paths; in a campaign it returns the folder itself.
 func someFiles(t *testing.T, from string) (folder string, files []string) {
 	t.Helper()
 	err := filepath.WalkDir(from, func(p string, d fs.DirEntry, err error) error {

@@ -20,7 +20,7 @@ import (
 	"ibid/data/datatest"
 )
 
-// hostileTexts returns the texts of a model that obeys anybody.
+// hostileTexts returns the texts of a model that obeys any instruction.
 func hostileTexts(t *testing.T) (texts []string) {
 	t.Helper()
 	files, err := filepath.Glob("../../web/testdata/injection/*.txt")
@@ -38,7 +38,7 @@ func hostileTexts(t *testing.T) (texts []string) {
 		}
 	}
 	if len(texts) < 120 {
-		t.Fatalf("only %d hostile texts", len(texts))
+		t.Fatalf("only %d hostile texts, want at least 120", len(texts))
 	}
 	return texts
 }
@@ -47,8 +47,8 @@ var caseAsked = regexp.MustCompile(`case number (\d+)`)
 
 var evidenceText = regexp.MustCompile(`(?s)<evidence \w+>\n(.*?)\n</evidence \w+>`)
 
-// obedient returns the reply of a model that repeats the last text it was given:
-// of the case in the question, otherwise of the documents.
+// obedient returns the reply of a model that repeats the last text it was given: that of
+// the case in the question, otherwise that of the documents.
 func obedient(texts []string, r openaitest.Request) string {
 	if m := caseAsked.FindAllStringSubmatch(r.Prompt(), -1); m != nil {
 		n, _ := strconv.Atoi(m[len(m)-1][1])
@@ -61,15 +61,14 @@ func obedient(texts []string, r openaitest.Request) string {
 	return said
 }
 
-// TestInjection runs the program with a model that obeys anybody. The words of the
-// model, and the text, names, titles, headings, cells and metadata of hostile
-// documents, come out on the terminal without a control character. What other faces
-// show is looked at in package web.
+// TestInjection runs the program with a model that obeys any instruction. The model's
+// words, and the text, names, titles, headings, cells and metadata of hostile documents,
+// must reach the terminal without control characters. Package web tests the other outputs.
 func TestInjection(t *testing.T) {
 	t.Parallel()
 	all := datatest.Pick(t, hostileTexts(t))
 	texts := all
-	if !datatest.Campaign() { // in one answer
+	if !datatest.Campaign() { // all texts in one answer
 		texts = []string{strings.Join(all, "\n\n")}
 	}
 	model := openaitest.Start(t, &openaitest.Handler{Reply: openaitest.Rules(
@@ -83,19 +82,19 @@ func TestInjection(t *testing.T) {
 	)})
 	data, folder := t.TempDir(), t.TempDir()
 	hostileFolder(t, folder, all)
-	// Some are not documents at all.
+	// Some texts make invalid documents.
 	if out, errs, code := ibid(t, data, "ingest", folder); code != exitDone && code != exitPartial ||
 		strings.Count(out, "added ") < 4*len(all) {
-		t.Fatalf("exit code %d: %s%s", code, out, errs)
+		t.Fatalf("ingest: exit code = %d: %s%s", code, out, errs)
 	}
 	ask := func(question string, flags ...string) {
 		t.Helper()
 		out, errs, code := ibid(t, data, append([]string{"ask", question}, flags...)...)
 		if code != 0 && !strings.Contains(errs, "incomplete") {
-			t.Fatalf("exit code %d: %s", code, errs)
+			t.Fatalf("ask: exit code = %d: %s", code, errs)
 		}
 		if out != printable(out) || errs != printable(errs) {
-			t.Errorf("%q: there is a control in %q or %q", question, out, errs)
+			t.Errorf("%q: control character in %q or %q", question, out, errs)
 		}
 	}
 	flags := []string{"--model", "m", "--base-url", model, "--gate", "model", "--context-tokens", "16384"}
@@ -105,12 +104,12 @@ func TestInjection(t *testing.T) {
 	for _, question := range []string{"When does the chart room open?", "What is hostile about the chart room?",
 		"Which cell, heading, title and name has the chart room?"} {
 		ask(question, flags...)
-		ask(question) // without a model documents are quoted
+		ask(question) // without a model the answer quotes documents
 	}
 }
 
-// hostileFolder writes documents that have the texts for words, headings,
-// titles, names, cells and metadata.
+// hostileFolder writes documents with the texts as words, headings, titles, names, cells
+// and metadata.
 func hostileFolder(t *testing.T, folder string, texts []string) {
 	t.Helper()
 	quoted := func(s string) string {
@@ -141,9 +140,9 @@ func hostileFolder(t *testing.T, folder string, texts []string) {
 	writeFiles(t, folder, files)
 }
 
-// TestCanaries sends secrets and words of documents and questions through every
-// route, with valid keys and others, while the model fails in every way that
-// repeats its input. None of them is in the debug log, an error or the metrics.
+// TestCanaries sends secrets and words of documents and questions through every route, with
+// valid and invalid keys, while the model fails in every way that repeats its input. None
+// of them may appear in the debug log, in errors or in the metrics.
 func TestCanaries(t *testing.T) {
 	t.Parallel()
 	const (
@@ -186,7 +185,7 @@ func TestCanaries(t *testing.T) {
 	}
 	resp := asked(t, "GET", url+"/openapi.json", key, "")
 	if err := json.NewDecoder(resp.Body).Decode(&routes); err != nil || len(routes.Paths) < 10 {
-		t.Fatalf("%d paths: %v", len(routes.Paths), err)
+		t.Fatalf("openapi.json has %d paths, err = %v; want at least 10", len(routes.Paths), err)
 	}
 	resp.Body.Close()
 	requests, failures := 0, 0
@@ -201,7 +200,7 @@ func TestCanaries(t *testing.T) {
 		requests++
 		for _, s := range secrets {
 			if bytes.Contains(reply, []byte(s)) {
-				t.Errorf("%s %s: the reply has a secret: %.300s", method, path, reply)
+				t.Errorf("%s %s: reply has a secret: %.300s", method, path, reply)
 			}
 		}
 		if resp.StatusCode < 500 {
@@ -210,7 +209,7 @@ func TestCanaries(t *testing.T) {
 		failures++
 		for _, w := range words {
 			if bytes.Contains(reply, []byte(w)) {
-				t.Errorf("%s %s: the error has %q: %.300s", method, path, w, reply)
+				t.Errorf("%s %s: error has %q: %.300s", method, path, w, reply)
 			}
 		}
 	}
@@ -225,7 +224,7 @@ func TestCanaries(t *testing.T) {
 		send("POST", "/mcp", key, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask","arguments":`+question+`}}`,
 			"Content-Type: application/json", "Accept: application/json, text/event-stream")
 	}
-	// Valid keys from an address are accepted even after many that are not.
+	// Valid keys from an address are accepted even after many invalid ones.
 	send("GET", "/api/documents", write, "")
 	send("GET", "/api/documents", "ibid_"+inQuestion, "")
 	type request struct{ method, path, key string }
@@ -251,24 +250,24 @@ func TestCanaries(t *testing.T) {
 	metrics.Body.Close()
 	if err != nil || !bytes.Contains(figures, []byte(`ibid_model_call_failures_total{kind="auth",role="condense"}`)) ||
 		!bytes.Contains(figures, []byte(`ibid_problems_total{code="bad_key"}`)) {
-		t.Errorf("%v: the metrics lack what was done:\n%s", err, figures)
+		t.Errorf("metrics lack the failures, err = %v:\n%s", err, figures)
 	}
 	server.stop()
 	log := server.log.String()
 	for line := range strings.Lines(log) {
 		if strings.Contains(line, "msg=request ") && !strings.Contains(line, " id=") {
-			t.Errorf("a line without the id of its request: %s", line)
+			t.Errorf("log line without a request id: %s", line)
 		}
 	}
 	for what, text := range map[string]string{"log": log, "metrics": string(figures)} {
 		for _, s := range append(secrets, words...) {
 			if i := strings.Index(text, s); i >= 0 {
-				t.Errorf("the %s has %q: …%s", what, s, text[max(0, i-300):min(len(text), i+100)])
+				t.Errorf("%s has %q: …%s", what, s, text[max(0, i-300):min(len(text), i+100)])
 			}
 		}
 	}
 	t.Logf("%d requests, %d failures, %d bytes of log", requests, failures, len(log))
 	if failures == 0 {
-		t.Error("nothing failed")
+		t.Error("no request failed")
 	}
 }

@@ -12,13 +12,13 @@ import (
 	"ibid/answer/openai/openaitest"
 )
 
-// makeKey makes a key in a data directory.
+// makeKey creates a key in a data directory.
 func makeKey(t *testing.T, data string, args ...string) string {
 	t.Helper()
 	return strings.TrimSpace(mustRun(t, data, append([]string{"keys", "make"}, args...)...))
 }
 
-// asked sends a request with a key, and returns the reply; the caller closes its body.
+// asked sends a request with a key and returns the reply, whose body the caller must close.
 func asked(t testing.TB, method, url, key, body string, headers ...string) *http.Response {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
@@ -45,8 +45,8 @@ func statusOf(t *testing.T, method, url, key, body string) int {
 	return resp.StatusCode
 }
 
-// Keys are made and revoked while servers run. The requests of a revoked key end
-// on all of them.
+// TestKeysWhileServing creates and revokes keys while servers run. The requests of a
+// revoked key end on all servers.
 func TestKeysWhileServing(t *testing.T) {
 	t.Parallel()
 	data, folder := t.TempDir(), t.TempDir()
@@ -66,22 +66,22 @@ func TestKeysWhileServing(t *testing.T) {
 	for _, url := range servers {
 		if none, right := statusOf(t, "POST", url+"/api/search", "", search), statusOf(t, "POST", url+"/api/search", first,
 			search); none != 401 || right != 200 {
-			t.Errorf("without a key status %d, with one %d", none, right)
+			t.Errorf("search: status = %d without a key and %d with one; want 401 and 200", none, right)
 		}
 		if status := statusOf(t, "POST", url+"/api/documents?name=a.md", first, "# A"); status != 403 {
-			t.Errorf("a key that reads sends a document: status %d", status)
+			t.Errorf("upload with a reading key: status = %d, want 403", status)
 		}
 	}
 	// A new key works at once.
 	second := makeKey(t, data, "second", "--scope", "write")
 	for _, url := range servers {
 		if status := statusOf(t, "POST", url+"/api/search", second, search); status != 200 {
-			t.Errorf("with a new key: status %d", status)
+			t.Errorf("search with a new key: status = %d, want 200", status)
 		}
 	}
 	// A server with keys accepts uploads.
 	if status := statusOf(t, "POST", servers[0]+"/api/documents?name=a.md", second, "# A"); status != 201 {
-		t.Errorf("a key that writes sends a document: status %d", status)
+		t.Errorf("upload with a writing key: status = %d, want 201", status)
 	}
 
 	streams := make([]*bufio.Reader, len(servers))
@@ -107,19 +107,19 @@ func TestKeysWhileServing(t *testing.T) {
 		var p struct{ Code string }
 		_, object, _ := strings.Cut(last, "data: ")
 		if err := json.Unmarshal([]byte(object), &p); err != nil || !strings.Contains("\n"+last, "\nevent: error\n") || p.Code != "key_revoked" {
-			t.Errorf("the stream of a revoked key ends with %q", last)
+			t.Errorf("stream of a revoked key ends with %q, want key_revoked", last)
 		}
-		t.Logf("the stream of a revoked key ended after %s", time.Since(revoked).Round(time.Millisecond))
+		t.Logf("stream of a revoked key ended after %s", time.Since(revoked).Round(time.Millisecond))
 	}
 	for _, url := range servers {
 		if status := statusOf(t, "POST", url+"/api/search", second, search); status != 401 {
-			t.Errorf("a revoked key: status %d", status)
+			t.Errorf("search with a revoked key: status = %d, want 401", status)
 		}
 		if status := statusOf(t, "POST", url+"/api/search", first, search); status != 200 {
-			t.Errorf("another key: status %d", status)
+			t.Errorf("search with another key: status = %d, want 200", status)
 		}
 	}
 	if list := printed[[]keyLine](t, data, "keys", "list", "--json"); len(list) != 1 || time.Since(list[0].Used) > time.Hour {
-		t.Errorf("the list is %+v", list)
+		t.Errorf("keys list = %+v, want one key, used just now", list)
 	}
 }

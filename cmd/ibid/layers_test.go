@@ -18,14 +18,15 @@ import (
 	"ibid/cmd/ibid/eval"
 )
 
-// layers are the top-level packages, outermost first. A package imports only
-// packages to the right of its own layer. This table is the documentation.
+// layers are the top-level packages, outermost first. A package may import only packages to
+// the right of its own layer.
 var layers = []string{"cmd/ibid", "web", "cite", "answer", "retrieve", "ingest"}
 
-// leaves are packages below all layers: only the layers and the leaves named
-// import them, and they import no layer.
+// leaves are packages below all layers: they import no layer, and only the layers and
+// leaves listed here may import them.
 var leaves = map[string][]string{
-	// The grammar of labels: read in drafts, numbered in answers, looked for by 'ibid cite'.
+	// The grammar of labels: drafts are read with it, answers numbered, and 'ibid cite'
+	// finds labels with it.
 	"cite/marker":   {"cite", "cite/rewrite", "cite/sentence", "cite/support", "answer", "cmd/ibid", "cmd/ibid/eval"},
 	"cite/rewrite":  {"cite", "cite/sentence", "web", "cmd/ibid"},                        // numbers in a text: pure
 	"cite/sentence": {"cite", "answer", "web", "ingest"},                                 // the sentences of a growing text: pure
@@ -37,10 +38,10 @@ var leaves = map[string][]string{
 
 // testImporters are further layers whose tests import a package.
 var testImporters = map[string][]string{
-	"ingest":        {"cite"},                       // the sentences that cite/support is measured with
-	"ingest/child":  {"cite"},                       // its clock of processor time
-	"retrieve":      {"cite"},                       // its stemmer
-	"answer":        {"cmd/ibid"},                   // both, for the measures of support
+	"ingest":        {"cite"},                       // sentences for the measures of cite/support
+	"ingest/child":  {"cite"},                       // processor time
+	"retrieve":      {"cite"},                       // stemmer
+	"answer":        {"cmd/ibid"},                   // sentences and stemmer, for the measures of support
 	"cmd/ibid/eval": {"retrieve", "answer", "data"}, // the metrics
 }
 
@@ -81,8 +82,8 @@ var testModules = []string{
 	"github.com/santhosh-tekuri/jsonschema/v6",
 }
 
-// forbidden are imports that a layer or package must not have outside its tests,
-// as patterns of the go command. Only ingest and the command start processes.
+// forbidden are the imports that a layer or package must not have outside its tests, as
+// patterns of the go command. Only ingest and the command may start processes.
 var forbidden = map[string][]string{
 	// Pure: no model, no store, no network.
 	"cite": {"net/...", "database/sql/...", "os/...", "syscall/...", "golang.org/x/net/...",
@@ -92,11 +93,11 @@ var forbidden = map[string][]string{
 	"cite/sentence": {"net/...", "database/sql/...", "os/...", "syscall/..."},
 	"cite/support":  {"net/...", "database/sql/...", "os/...", "syscall/..."},
 	"ingest":        {"net/http/...", "log/...", "flag"},
-	"ingest/site":   {"log/...", "flag", "os/exec"}, // the only one that fetches
-	// Readers get bytes: they open no file and start no process.
+	"ingest/site":   {"log/...", "flag", "os/exec"}, // the only package that fetches
+	// Readers get bytes: they must not open files or start processes.
 	"ingest/format": {"net/http/...", "log/...", "flag", "os/...", "ibid/ingest/child/..."},
 	"retrieve":      {"net/http/...", "log/...", "flag", "os/exec"},
-	// The only one that sends requests.
+	// the only package that sends requests
 	"retrieve/weaviate": {"log/...", "flag", "os/exec"},
 	"answer":            {"log/...", "flag", "os/exec"},
 	// Pure, and they cannot call up.
@@ -106,11 +107,11 @@ var forbidden = map[string][]string{
 	"answer/replies": {"ibid/answer", "net/...", "database/sql/...", "os/...", "log/...", "flag"},
 	"web":            {"log", "flag", "os/exec"},
 	"data":           {"net/...", "log/...", "flag", "os/exec"},
-	"data/datatest":  {"net/...", "log/..."}, // which finds the browser
+	"data/datatest":  {"net/...", "log/..."}, // it finds the browser
 	"cmd/ibid/eval":  {"net/...", "log/...", "flag", "os", "os/..."},
 }
 
-// harmless are exempt from these patterns: they parse addresses and dates, and open nothing.
+// harmless are exempt from these patterns: they parse addresses and dates but open nothing.
 var harmless = []string{"net/url", "net/mail"}
 
 // modulePath is the path in go.mod.
@@ -144,7 +145,7 @@ func importFaults(pkg string, file *ast.File, name string) (faults []string) {
 			if fault == "" && isForTests(ours) && !test && !isForTests(pkg) {
 				fault = ours + " is for tests only"
 			}
-		} else if strings.Contains(strings.Split(imported, "/")[0], ".") { // not the standard library
+		} else if strings.Contains(strings.Split(imported, "/")[0], ".") { // not in the standard library
 			fault = homeFault(room, imported, test || isForTests(pkg))
 		}
 		matching := func(pattern string) bool { return matches(pattern, imported) }
@@ -158,7 +159,7 @@ func importFaults(pkg string, file *ast.File, name string) (faults []string) {
 	return faults
 }
 
-// isForTests reports whether a package is for the tests of others, by its name.
+// isForTests reports whether a package is test support, by its name.
 func isForTests(pkg string) bool { return strings.HasSuffix(pkg, "test") }
 
 // matches reports whether an import path matches a pattern of the go command.
@@ -196,7 +197,7 @@ func layerFault(pkg, room, ours string, test bool) string {
 func homeFault(room, imported string, test bool) string {
 	for module, rooms := range homes {
 		if matches(module+"/...", imported) {
-			// The tests of the command and of web speak to them as others do.
+			// The tests of the command and of web use these clients, as users do.
 			if outside := test && slices.Contains(layers[:2], room); !slices.Contains(rooms, room) && !outside {
 				return fmt.Sprintf("%s belongs in %v, not in %s", module, rooms, room)
 			}
@@ -214,7 +215,8 @@ func homeFault(room, imported string, test bool) string {
 	return imported + " is not in the table: add it with its layers, or do without it"
 }
 
-// Only the command line touches the process and its environment.
+// TestOnlyTheCommandTouchesTheProcess checks that only the command uses the process and its
+// environment.
 func TestOnlyTheCommandTouchesTheProcess(t *testing.T) {
 	t.Parallel()
 	forbidden := map[string]bool{"os.Getenv": true, "os.LookupEnv": true, "os.Environ": true, "os.Exit": true, "log.Fatal": true,
@@ -226,7 +228,7 @@ func TestOnlyTheCommandTouchesTheProcess(t *testing.T) {
 		ast.Inspect(file, func(n ast.Node) bool {
 			if sel, ok := n.(*ast.SelectorExpr); ok {
 				if x, ok := sel.X.(*ast.Ident); ok && forbidden[x.Name+"."+sel.Sel.Name] {
-					t.Errorf("%s: %s.%s belongs in cmd", name, x.Name, sel.Sel.Name)
+					t.Errorf("%s: %s.%s may be used only in cmd", name, x.Name, sel.Sel.Name)
 				}
 			}
 			return true
@@ -234,7 +236,7 @@ func TestOnlyTheCommandTouchesTheProcess(t *testing.T) {
 	})
 }
 
-// The top level is fixed: layers, dot files and these.
+// TestTopLevel checks that the top level has only layers, dot files and these names.
 func TestTopLevel(t *testing.T) {
 	t.Parallel()
 	allowed := []string{"go.mod", "go.sum", "cmd", "ingest", "retrieve", "answer", "cite", "web", "data", "README.md", "LICENSE", "NOTICE",
@@ -244,7 +246,7 @@ func TestTopLevel(t *testing.T) {
 	for _, e := range entries {
 		built := e.Name() == "ibid" || e.Name() == "dist" || e.Name() == "ibid.exe" // git-ignored
 		if !strings.HasPrefix(e.Name(), ".") && !built && !slices.Contains(allowed, e.Name()) {
-			t.Errorf("%s does not belong at the top level", e.Name())
+			t.Errorf("unexpected file at the top level: %s", e.Name())
 		}
 	}
 }
@@ -283,7 +285,7 @@ func forEachFile(t *testing.T, fset *token.FileSet, check func(pkg string, file 
 			return fs.SkipDir
 		}
 		if _, err := fs.Stat(root, path.Join(p, "go.mod")); d.IsDir() && p != "." && err == nil {
-			return fs.SkipDir // another module, with homes of its own
+			return fs.SkipDir // another module, with its own homes
 		}
 		if d.IsDir() || path.Ext(p) != ".go" {
 			return nil

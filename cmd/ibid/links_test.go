@@ -13,18 +13,18 @@ import (
 	"unicode"
 )
 
-// Every relative link and picture of every page leads to a file in the
-// repository, and every anchor to a heading. Links to other servers are not checked.
+// TestLinks checks that every relative link and picture of every page leads to a file in
+// the repository, and every anchor to a heading. Links to other hosts are not checked.
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	tracked := trackedFiles(t)
-	files := make(map[string]bool) // files, and the folders they are in
+	files := make(map[string]bool) // files and their folders
 	pages := make(map[string]outline)
 	for _, name := range tracked {
 		for at := name; at != "."; at = path.Dir(at) {
 			files[at] = true
 		}
-		if path.Ext(name) == ".md" && !strings.Contains(name, "/testdata/") { // which are not pages
+		if path.Ext(name) == ".md" && !strings.Contains(name, "/testdata/") { // not pages
 			data, err := os.ReadFile(filepath.Join(moduleRoot(t), filepath.FromSlash(name)))
 			must(t, err)
 			pages[name] = outlineOf(data)
@@ -47,24 +47,24 @@ func TestLinks(t *testing.T) {
 	}
 	t.Logf("figure: %d relative links and pictures of %d pages, %d of them with an anchor", checked, len(pages), anchors)
 	if checked < 50 || anchors < 9 {
-		t.Errorf("only %d links and %d anchors: the search for them is broken", checked, anchors)
+		t.Errorf("only %d links and %d anchors checked: the search for them is broken", checked, anchors)
 	}
 }
 
-// trackedFiles returns the paths of the files in git, from the root of the module.
+// trackedFiles returns the paths of the files in git, relative to the root of the module.
 func trackedFiles(t *testing.T) []string {
 	t.Helper()
 	list := exec.CommandContext(t.Context(), "git", "ls-files", "-z")
 	list.Dir = moduleRoot(t)
 	out, err := list.Output()
 	if err != nil {
-		t.Skipf("this is not a clone, or git is not here: %v", err)
+		t.Skipf("git ls-files: %v; this test needs git and a clone", err)
 	}
 	return strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
 }
 
-// linkFault returns the fault of a link of a page, if any, and whether it leads
-// into the repository.
+// linkFault returns the fault of a link of a page, or "", and whether the link leads into
+// the repository.
 func linkFault(page, link string, files map[string]bool, pages map[string]outline) (ours bool, fault string) {
 	u, err := url.Parse(link)
 	if err != nil {
@@ -92,7 +92,7 @@ func linkFault(page, link string, files map[string]bool, pages map[string]outlin
 	return true, ""
 }
 
-// An outline has the links of a page and its anchors.
+// An outline is the links and anchors of a page.
 type outline struct {
 	links   []string
 	anchors map[string]bool
@@ -126,9 +126,9 @@ func outlineOf(source []byte) outline {
 	return o
 }
 
-// slugOf is the anchor that GitHub gives a heading: in lower case, letters,
-// marks, digits, hyphens and underscores as they are, each space a hyphen, and
-// nothing of the rest.
+// slugOf returns the anchor that GitHub gives a heading: in lower case, with letters,
+// marks, digits, hyphens and underscores unchanged, a hyphen for each space, and all else
+// removed.
 func slugOf(heading string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

@@ -24,7 +24,7 @@ import (
 	"ibid/data/datatest"
 )
 
-// rooms ingests a library of so many chunks, each about a room of its own.
+// rooms ingests a library of n chunks, each about a different room.
 func rooms(t *testing.T, chunks int) (data string) {
 	t.Helper()
 	var b strings.Builder
@@ -37,7 +37,7 @@ func rooms(t *testing.T, chunks int) (data string) {
 
 var roomAsked = regexp.MustCompile(`(?i)when does chart room (\d+) open`)
 
-// askedRoom returns the room that a request is about.
+// askedRoom returns the room that a request asks about.
 func askedRoom(r openaitest.Request) (room int) {
 	if m := roomAsked.FindStringSubmatch(r.User); m != nil {
 		room, _ = strconv.Atoi(m[1])
@@ -45,7 +45,7 @@ func askedRoom(r openaitest.Request) (room int) {
 	return room
 }
 
-// countedOut returns a text of so many tokens that shows if one is lost or out of order.
+// countedOut returns a text of n numbered tokens, which shows lost or reordered tokens.
 func countedOut(room, tokens int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Room %d:", room)
@@ -55,13 +55,13 @@ func countedOut(room, tokens int) string {
 	return b.String() + " [1]."
 }
 
-// TestLoad has many readers at once: each gets a complete text, one over the limit
-// gets 429 at once, and the memory stays small.
+// TestLoad has many readers at once: each must get the complete text, readers over the
+// limit must get 429 at once, and memory must stay small.
 func TestLoad(t *testing.T) {
 	t.Parallel()
 	readers, tokens := datatest.Cases(t, 500), datatest.Cases(t, 600)
 	var called atomic.Int64
-	release := make(chan struct{}) // the model
+	release := make(chan struct{}) // calls to the model
 	model := openaitest.Start(t, &openaitest.Handler{PerToken: time.Millisecond, Reply: func(r openaitest.Request) openaitest.Reply {
 		called.Add(1)
 		<-release
@@ -75,7 +75,7 @@ func TestLoad(t *testing.T) {
 		reading.Go(func() {
 			_, text, whole := readChat(t.Context(), server.url, "ibid", i)
 			if !whole || !strings.Contains(text, fmt.Sprintf("%04d", tokens-5)) {
-				t.Errorf("the text of reader %d is not complete", i)
+				t.Errorf("text of reader %d is incomplete", i)
 			}
 		})
 	}
@@ -84,21 +84,22 @@ func TestLoad(t *testing.T) {
 		resp := asked(t, http.MethodPost, server.url+"/api/ask", "", `{"question":"When does chart room 1 open?"}`)
 		resp.Body.Close()
 		if after := resp.Header.Get("Retry-After"); resp.StatusCode != http.StatusTooManyRequests || after == "" {
-			t.Errorf("a reader over the limit gets status %d, Retry-After %q", resp.StatusCode, after)
+			t.Errorf("reader over the limit: status = %d, Retry-After = %q; want 429 and a time", resp.StatusCode, after)
 		}
 	}
 	close(release)
 	reading.Wait()
 	peak := peakOf(server.pid)
 	t.Logf("figure: %d readers at once: peak memory %d MB", readers, peak>>20)
-	// About 325 MB: 120 in use, the garbage up to the next collection, and the program.
+	// About 325 MB is normal: 120 in use, garbage until the next collection, and the
+	// program.
 	if peak > 400<<20 && !raced() {
-		t.Errorf("the server used %d MB", peak>>20)
+		t.Errorf("peak memory = %d MB, want at most 400", peak>>20)
 	}
 }
 
-// TestStreamsEnd stops a server in the middle of many streams, on a machine whose
-// processors others take: every stream that has begun has an end.
+// TestStreamsEnd stops a server in the middle of many streams while other programs use all
+// processors: every stream that has begun must be ended properly.
 func TestStreamsEnd(t *testing.T) {
 	datatest.CampaignOnly(t)
 	const readers = 200
@@ -126,12 +127,12 @@ func TestStreamsEnd(t *testing.T) {
 	reading.Wait()
 	t.Logf("figure: %d streams begun, %d with an end, %d torn", called.Load(), whole.Load(), torn.Load())
 	if torn.Load() > 0 || whole.Load() == 0 {
-		t.Errorf("%d streams are torn, and %d have an end\n%s", torn.Load(), whole.Load(), server.log)
+		t.Errorf("%d streams were cut off, %d ended properly\n%s", torn.Load(), whole.Load(), server.log)
 	}
 }
 
-// runRelay sends requests to a model, and its replies line by line as they arrive:
-// the least that a server between readers and a model does.
+// runRelay sends requests to a model and copies the replies line by line: the minimum that
+// a server between readers and a model does.
 func runRelay(model string, stdout io.Writer) int {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -163,12 +164,12 @@ func runRelay(model string, stdout io.Writer) int {
 	return 1
 }
 
-// cpuOf returns the processor time that a process has used, on Linux.
+// cpuOf returns the processor time used by a process, on Linux.
 func cpuOf(t *testing.T, pid int) time.Duration {
 	t.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		t.Skipf("this system does not tell the processor time of a process: %v", err)
+		t.Skipf("reading the processor time of a process: %v", err)
 	}
 	_, rest, _ := strings.Cut(string(stat), ") ")
 	var ticks int
@@ -180,18 +181,19 @@ func cpuOf(t *testing.T, pid int) time.Duration {
 	return time.Duration(ticks) * time.Second / 100
 }
 
-// A chatLoad has the times that the readers of one server measured, and their cost.
+// A chatLoad is the times that the readers of one server measured, and the cost of their
+// answers.
 type chatLoad struct {
-	gaps []time.Duration // between the tokens of each reader, the shortest first
-	torn int             // replies without their last token or their end
-	cpu  time.Duration   // of the server, for one answer
+	gaps []time.Duration // between the tokens of each reader, ascending
+	torn int             // replies without their last token or end event
+	cpu  time.Duration   // of the server, per answer
 }
 
 func (l chatLoad) String() string {
 	return fmt.Sprintf("%v of processor time for an answer, p99 between tokens %v, %d torn", l.cpu, percentile(l.gaps, 99), l.torn)
 }
 
-// percentile returns one of a sorted list, 0 if it is empty.
+// percentile returns a percentile of a sorted list, or 0 if the list is empty.
 func percentile(sorted []time.Duration, percent int) time.Duration {
 	if len(sorted) == 0 {
 		return 0
@@ -199,14 +201,16 @@ func percentile(sorted []time.Duration, percent int) time.Duration {
 	return sorted[len(sorted)*percent/100]
 }
 
-// aboutRoom returns an answer of some eighty tokens whose statements the document bears out.
+// aboutRoom returns an answer of about eighty tokens whose statements the document
+// supports.
 func aboutRoom(room int) string {
 	return fmt.Sprintf("Chart room %d opens at nine and closes at five.[1] Its key hangs behind door %d.[1] The log of the room lies on "+
 		"the table under the window.[1] Room %d opens at nine.[1] Room %d closes at five.[1] The key of chart room %d hangs behind door %d.[1] "+
 		"The log lies on the table.[1]", room, 3*room, room, room, room, 3*room)
 }
 
-// measureLoad has readers ask a server over a time, each about a room of its own.
+// measureLoad has readers arrive over a period, each asking a server about a different
+// room.
 func measureLoad(t *testing.T, server running, model string, readers int, over time.Duration) (l chatLoad) {
 	t.Helper()
 	before := cpuOf(t, server.pid)
@@ -221,19 +225,19 @@ func measureLoad(t *testing.T, server running, model string, readers int, over t
 			l.gaps = append(l.gaps, gaps...)
 			if !whole || !strings.Contains(text, "The log lies on the table") {
 				l.torn++
-				t.Logf("torn: %q", text)
+				t.Logf("incomplete reply: %q", text)
 			}
 		})
 	}
 	reading.Wait()
-	time.Sleep(2 * time.Second) // the records of the last answers are written
+	time.Sleep(2 * time.Second) // wait for the records of the last answers
 	l.cpu = (cpuOf(t, server.pid) - before) / time.Duration(readers)
 	slices.Sort(l.gaps)
 	return l
 }
 
-// readChat asks about a room, and returns the times between the pieces of the text, the
-// text and whether the stream has its end. It ends with ctx.
+// readChat asks about a room and returns the times between the pieces of the text, the
+// text, and whether the stream was complete. It stops when ctx ends.
 func readChat(ctx context.Context, url, model string, room int) (gaps []time.Duration, text string, ended bool) {
 	body := fmt.Sprintf(`{"model":%q,"stream":true,"messages":[{"role":"user","content":"When does chart room %d open?"}]}`, model, room)
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/v1/chat/completions", strings.NewReader(body))
@@ -271,7 +275,7 @@ func readChat(ctx context.Context, url, model string, room int) (gaps []time.Dur
 }
 
 // measureLeaving has readers leave after the model's request has begun, and returns how
-// long after each it ended, sorted.
+// long after each departure the request ended, sorted.
 func measureLeaving(t *testing.T, url string, readers int, begun <-chan bool, closed <-chan time.Time) (took []time.Duration) {
 	t.Helper()
 	for i := range readers {
@@ -285,7 +289,7 @@ func measureLeaving(t *testing.T, url string, readers int, begun <-chan bool, cl
 		case at := <-closed:
 			took = append(took, at.Sub(left))
 		case <-time.After(time.Minute):
-			t.Fatalf("reader %d left, and the model's request goes on", i)
+			t.Fatalf("reader %d left, but the model's request continues", i)
 		}
 	}
 	slices.Sort(took)
@@ -293,11 +297,12 @@ func measureLeaving(t *testing.T, url string, readers int, begun <-chan bool, cl
 }
 
 // TestLoadNextToRelay compares the server with a relay of thirty lines between the same
-// readers and the same model: with its default flags, where each statement is proved before
-// it is shown, and with --unproved off, where each token is. Both are measured again when
-// other programs take all processors. Torn replies and lost records fail it, and for 500
-// readers on an idle machine times over those that are aimed at, and costs over five times
-// the relay's (four are aimed at); IBID_READERS are fewer on a busy one.
+// readers and the same model: with its default flags, which prove each statement before it
+// is shown, and with --unproved off, which shows each token at once. Both are measured
+// again while other programs use all processors. Incomplete replies and lost records fail
+// the test. With 500 readers on an idle machine, times over the target and costs over five
+// times the relay's (the target is four) fail it too; IBID_READERS sets a smaller number
+// for a busy machine.
 func TestLoadNextToRelay(t *testing.T) {
 	datatest.CampaignOnly(t)
 	const perToken, over = 50 * time.Millisecond, 20 * time.Second
@@ -351,7 +356,7 @@ func TestLoadNextToRelay(t *testing.T) {
 			t.Logf("figure: %v, %s: %v, %d records lost; alone p99 %v; ratio of processor times %.2f", flags, machine, l, lost, usual,
 				float64(l.cpu)/float64(relayed.cpu))
 			if l.torn > 0 || len(l.gaps) == 0 || lost != 0 {
-				t.Errorf("%v, %s: %d of %d replies are torn, %d records lost\n%s", flags, machine, l.torn, readers, lost, server.log)
+				t.Errorf("%v, %s: %d of %d replies are incomplete, %d records lost\n%s", flags, machine, l.torn, readers, lost, server.log)
 			}
 			return l
 		}
@@ -374,7 +379,7 @@ func TestLoadNextToRelay(t *testing.T) {
 	}
 }
 
-// compete starts a program on each processor that takes all of it, until it is freed.
+// compete starts a busy program on each processor and stops them when it is freed.
 func compete(t *testing.T) (free func()) {
 	busy, free := context.WithCancel(t.Context())
 	for range runtime.NumCPU() {
@@ -383,7 +388,7 @@ func compete(t *testing.T) (free func()) {
 	return free
 }
 
-// countRuns returns the number of records of finished answers.
+// countRuns returns the number of stored records of finished answers.
 func countRuns(t *testing.T, url string) (n int) {
 	t.Helper()
 	for query := "?limit=100"; ; {

@@ -34,7 +34,7 @@ import (
 
 var must = datatest.Must
 
-// TestMain lets the test binary be the program: as a reader of a dangerous
+// TestMain lets the test binary act as the program: as the reader process of a dangerous
 // format, and as the command "ibid" of the scripts.
 func TestMain(m *testing.M) {
 	if code, child := site.RunChild(os.Getenv, os.Stdin, os.Stdout, os.Stderr); child {
@@ -47,8 +47,8 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// waitingTests runs more tests in parallel than the machine has processors: most
-// of them wait for servers and processes.
+// waitingTests runs more tests in parallel than the machine has processors, since most of
+// them wait for servers and processes.
 type waitingTests struct{ *testing.M }
 
 func (m waitingTests) Run() int {
@@ -66,9 +66,9 @@ func (m waitingTests) Run() int {
 	return m.M.Run()
 }
 
-// TestScripts runs the scripts in testdata/script, each in an empty folder with
-// the data directory in it. $SCRIPTED is the address of a model that keeps every
-// passage and answers with the line of the first author in its prompt, if any.
+// TestScripts runs the scripts in testdata/script, each in an empty folder with its data
+// directory. $SCRIPTED is the address of a model that keeps every passage and answers with
+// the line of the first author in its prompt, if any.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	scripts, err := filepath.Glob("testdata/script/*.txtar")
@@ -76,8 +76,8 @@ func TestScripts(t *testing.T) {
 	runScripts(t, scripts, nil)
 }
 
-// TestScriptsOnServers runs the scripts that are not about the files of a data
-// directory on each kind of store on a server, and those of served on nothing else.
+// TestScriptsOnServers runs the scripts that don't use the files of a data directory on
+// each kind of store on a server. The scripts of served run only here.
 func TestScriptsOnServers(t *testing.T) {
 	t.Parallel()
 	served, err := filepath.Glob("testdata/script/served/*.txtar")
@@ -88,7 +88,7 @@ func TestScriptsOnServers(t *testing.T) {
 	}
 	stores := servedStores(t)
 	if len(stores) == 0 {
-		t.Skip("there is no server to test with")
+		t.Skip("no server to test with")
 	}
 	for name, fresh := range stores {
 		variables := func(index string) func(env *testscript.Env) {
@@ -104,14 +104,14 @@ func TestScriptsOnServers(t *testing.T) {
 	}
 }
 
-// scriptedReplies are the replies of models with other names in scripts.
+// scriptedReplies are the replies of the scripted models with other names.
 var scriptedReplies = map[string]openaitest.Reply{
 	"opens":     {Text: "The chart room opens at nine.[1]"},
 	"elephants": {Text: "The chart room opens at nine and closes at five [1]. Elephants may come in on Sundays [1]."},
 	"cut":       {Text: "The chart room opens at nine and closes at five [1]. And then", Finish: "length"},
 }
 
-// rerankUnlessGone reranks for every model but one.
+// rerankUnlessGone reranks for every model except the one named "gone".
 func rerankUnlessGone(r openaitest.Request) (reply openaitest.Reply) {
 	if r.Model == "gone" {
 		reply.Fault = openaitest.NoModel
@@ -119,7 +119,7 @@ func rerankUnlessGone(r openaitest.Request) (reply openaitest.Reply) {
 	return reply
 }
 
-// runScripts runs scripts; served sets the variables of a store on a server.
+// runScripts runs scripts; served sets the variables of a store on a server, if any.
 func runScripts(t *testing.T, scripts []string, served func(env *testscript.Env)) {
 	testscript.Run(t, testscript.Params{
 		Files:               scripts,
@@ -158,7 +158,7 @@ func runScripts(t *testing.T, scripts []string, served func(env *testscript.Env)
 	})
 }
 
-// runs runs a command line that must succeed, or with ! must fail: runs ibid ARG…
+// runs runs a command line that must succeed, or fail with !: runs ibid ARG…
 func runs(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) == 0 || args[0] != "ibid" {
 		ts.Fatalf("usage: runs ibid ARG…")
@@ -168,7 +168,7 @@ func runs(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// exits runs a command line and checks its exit code: exits CODE ibid ARG…
+// exits runs a command line that must end with an exit code: exits CODE ibid ARG…
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 || args[1] != "ibid" {
 		ts.Fatalf("usage: exits CODE ibid ARG…")
@@ -178,8 +178,9 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// serveIn starts servers, each with its address in the variable of its name, and waits until
-// their folders are read: serve NAME,… ARG…. Of several, each has a data directory of its own.
+// serveIn starts servers, sets the variable of each name to the server's address, and waits
+// until the folders are read: serve NAME,… ARG…. Several servers have separate data
+// directories.
 func serveIn(ts *testscript.TestScript, _ bool, args []string) {
 	t, values, names := ts.Value("test").(testing.TB), programVariables(ts), strings.Split(args[0], ",")
 	for _, name := range names {
@@ -197,16 +198,16 @@ func serveIn(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// stopIn stops a server, and prints its log: stops NAME
+// stopIn stops a server and prints its log: stops NAME
 func stopIn(ts *testscript.TestScript, _ bool, args []string) {
 	server := ts.Value("servers").(map[string]running)[args[0]]
 	server.stop()
 	fmt.Fprint(ts.Stdout(), server.log)
 }
 
-// requestIn sends a request with the key $KEY, and prints the reply; again until it has
-// one expression, or no more has another:
-// http STATUS METHOD URL [-until REGEXP] [-gone REGEXP] [-header 'NAME: VALUE'] [BODY|@FILE]
+// requestIn sends a request with the key $KEY and prints the reply. It repeats the request
+// until the reply matches one expression, or no longer matches another: http STATUS METHOD
+// URL [-until REGEXP] [-gone REGEXP] [-header 'NAME: VALUE'] [BODY|@FILE]
 func requestIn(ts *testscript.TestScript, _ bool, args []string) {
 	until, gone := regexp.MustCompile(""), regexp.MustCompile(`\A\z.`)
 	headers := []string{"Content-Type: application/json"}
@@ -240,21 +241,21 @@ func requestIn(ts *testscript.TestScript, _ bool, args []string) {
 	})
 }
 
-// letIn sets a variable to what the first group of an expression matches in the last
-// output: let NAME REGEXP
+// letIn sets a variable to the first group of an expression in the last output: let NAME
+// REGEXP
 func letIn(ts *testscript.TestScript, _ bool, args []string) {
 	found := regexp.MustCompile(args[1]).FindStringSubmatch(ts.ReadFile("stdout"))
 	if len(found) < 2 {
-		ts.Fatalf("the output has no %s", args[1])
+		ts.Fatalf("the output doesn't match %s", args[1])
 	}
 	ts.Setenv(args[0], found[1])
 }
 
-// siteIn serves a folder as a web site, with its address in a variable: site NAME FOLDER
+// siteIn serves a folder as a web site and sets a variable to its address: site NAME FOLDER
 func siteIn(ts *testscript.TestScript, _ bool, args []string) {
 	files := http.FileServer(http.Dir(ts.MkAbs(args[1])))
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r.Header.Del("If-Modified-Since") // files change within a second
+		r.Header.Del("If-Modified-Since") // a file may change twice within a second
 		files.ServeHTTP(w, r)
 	}))
 	ts.Defer(site.Close)
@@ -270,7 +271,7 @@ func ibid(t testing.TB, data string, args ...string) (stdout, stderr string, cod
 	return out.String(), errs.String(), code
 }
 
-// mustRun is ibid for a command that has to succeed.
+// mustRun is ibid for a command that must succeed.
 func mustRun(t testing.TB, data string, args ...string) (stdout string) {
 	t.Helper()
 	stdout, stderr, code := ibid(t, data, args...)
@@ -280,13 +281,13 @@ func mustRun(t testing.TB, data string, args ...string) (stdout string) {
 	return stdout
 }
 
-// printed is mustRun for a command that prints JSON.
+// printed is mustRun for a command that prints JSON, decoded.
 func printed[T any](t testing.TB, data string, args ...string) T {
 	t.Helper()
 	return decoded[T](t, []byte(mustRun(t, data, args...)))
 }
 
-// ingested writes files to a folder, and returns the data directory into which it is read.
+// ingested writes files to a folder, ingests it, and returns the data directory.
 func ingested(t testing.TB, files map[string]string) (data string) {
 	t.Helper()
 	data, folder := t.TempDir(), t.TempDir()
@@ -295,21 +296,21 @@ func ingested(t testing.TB, files map[string]string) (data string) {
 	return data
 }
 
-// variables returns the environment of a command in this process.
+// variables returns the environment of a command that runs in this process.
 func variables(data string) func(string) string {
 	return func(name string) string {
 		switch name {
 		case "IBID_DATA":
 			return data
 		case "IBID_NO_SELF_TEST":
-			return "true" // a test counts the calls to its model
+			return "true" // tests count the calls to their model
 		}
 		return ""
 	}
 }
 
-// command returns the program in a process of its own, with a clean environment.
-// TestMain has put it on the PATH.
+// command returns the program as a separate process with a clean environment. TestMain has
+// put it on the PATH.
 func command(ctx context.Context, data string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "ibid", args...)
 	cmd.Env = append(os.Environ(), "IBID_DATA="+data, "OPENAI_API_KEY=", "OPENAI_BASE_URL=", "IBID_MODEL=",
@@ -317,7 +318,7 @@ func command(ctx context.Context, data string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// A lockedBuffer may be written and read by several goroutines.
+// A lockedBuffer is a buffer that goroutines may write and read concurrently.
 type lockedBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -335,12 +336,12 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-// A running server.
+// A running is a server that a test started.
 type running struct {
 	url  string
-	pid  int           // 0 in this process
+	pid  int           // 0 if it runs in this process
 	log  *lockedBuffer // its standard error
-	stop func()        // stops it, waits for it, and checks its exit code
+	stop func()        // stops the server, waits for it, and checks its exit code
 }
 
 // serve starts a server and returns its address. It stops when the test ends.
@@ -380,7 +381,7 @@ func startWith(t testing.TB, getenv func(string) string, args ...string) running
 	return server
 }
 
-// startProcess starts a server in a process of its own. It stops when the test ends.
+// startProcess starts a server as a separate process. It stops when the test ends.
 func startProcess(t *testing.T, data string, args ...string) running {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -400,7 +401,7 @@ func startProcess(t *testing.T, data string, args ...string) running {
 	return server
 }
 
-// listening starts a server process, which the caller stops, and returns its address.
+// listening starts a server process, which the caller must stop, and returns its address.
 func listening(t *testing.T, cmd *exec.Cmd) (url string) {
 	t.Helper()
 	out, err := cmd.StdoutPipe()
@@ -409,7 +410,7 @@ func listening(t *testing.T, cmd *exec.Cmd) (url string) {
 	return addressIn(t, bufio.NewReader(out))
 }
 
-// addressIn reads the address from the first line of a server.
+// addressIn reads the address from the first line of a server's output.
 func addressIn(t testing.TB, out *bufio.Reader) (url string) {
 	t.Helper()
 	line, err := out.ReadString('\n')
@@ -420,7 +421,7 @@ func addressIn(t testing.TB, out *bufio.Reader) (url string) {
 	return url
 }
 
-// ready waits until the first sync is done.
+// ready waits until the first sync is finished.
 func ready(t testing.TB, url string) {
 	t.Helper()
 	eventually(t, "the first sync", func() bool {
@@ -431,8 +432,8 @@ func ready(t testing.TB, url string) {
 	})
 }
 
-// eventually repeats a check until it succeeds. It gives up after minutes, only
-// so that a test cannot hang.
+// eventually repeats a check until it succeeds. The limit of five minutes only keeps a test
+// from hanging.
 func eventually(t testing.TB, what string, check func() bool) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -454,7 +455,7 @@ func ask(t *testing.T, url, question string) cite.Answer {
 	return decoded[cite.Answer](t, fetch(t, "POST", url+"/api/ask", "application/json", string(body), http.StatusOK))
 }
 
-// decoded returns the value of a JSON text.
+// decoded returns the decoded value of a JSON text.
 func decoded[T any](t testing.TB, text []byte) (v T) {
 	t.Helper()
 	if err := json.Unmarshal(text, &v); err != nil {
@@ -472,7 +473,7 @@ func writeFiles(t testing.TB, dir string, files map[string]string) {
 	}
 }
 
-// documents returns the ids of a server's documents.
+// documents returns the ids of the documents of a server.
 func documents(t *testing.T, url string) map[string]bool {
 	t.Helper()
 	list := decoded[struct {
@@ -485,7 +486,7 @@ func documents(t *testing.T, url string) map[string]bool {
 	return ids
 }
 
-// A shellCommand is a command line for a shell, and a shellReply its outcome.
+// A shellCommand is a command line for a shell, and a shellReply its output and exit code.
 type (
 	shellCommand struct {
 		Dir  string
@@ -498,14 +499,14 @@ type (
 	}
 )
 
-// A shell is a process that runs the command lines of a script: a process for each would
-// be slow.
+// A shell is a process that runs the command lines of a script, since a process for each
+// would be slow.
 type shell struct {
 	in  *json.Encoder
 	out *json.Decoder
 }
 
-// startShell starts the shell of a script, with which it ends.
+// startShell starts the shell of a script; it ends with the script.
 func startShell(env *testscript.Env) error {
 	cmd := exec.Command("ibid-shell")
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "IBID_") || strings.HasPrefix(v, "OPENAI_") })
@@ -522,7 +523,7 @@ func startShell(env *testscript.Env) error {
 	return nil
 }
 
-// runShell is the process of a shell.
+// runShell is the main function of a shell.
 func runShell(in io.Reader, out io.Writer) int {
 	commands, replies := json.NewDecoder(in), json.NewEncoder(out)
 	for {
@@ -542,7 +543,7 @@ func runShell(in io.Reader, out io.Writer) int {
 	}
 }
 
-// programVariables returns the variables of a script that the program gets.
+// programVariables returns the variables of a script that are passed on to the program.
 func programVariables(ts *testscript.TestScript) map[string]string {
 	values := map[string]string{}
 	for name := range strings.FieldsSeq("HOME XDG_DATA_HOME LOCALAPPDATA IBID_DATA IBID_STORE IBID_STORE_PASSWORD IBID_STORE_WAIT " +
@@ -552,7 +553,7 @@ func programVariables(ts *testscript.TestScript) map[string]string {
 	return values
 }
 
-// runIn runs a command line of a script, and returns the exit code.
+// runIn runs a command line of a script and returns the exit code.
 func runIn(ts *testscript.TestScript, args []string) int {
 	c := shellCommand{Dir: ts.MkAbs("."), Args: args, Env: programVariables(ts)}
 	sh := ts.Value("shell").(shell)

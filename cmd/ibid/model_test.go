@@ -23,9 +23,9 @@ import (
 	"ibid/web"
 )
 
-// With a model the gated loop runs end to end over HTTP: off-topic passages
-// are skipped with the judge's reason, the model's labels become numbers by
-// first use, labels that it invents are dropped, and the answer streams.
+// TestAskWithAModel runs the gated loop end to end over HTTP: off-topic passages are
+// skipped with the judge's reason, the model's labels become numbers by first use, labels
+// that it invents are dropped, and the answer streams.
 func TestAskWithAModel(t *testing.T) {
 	t.Parallel()
 	data := ingested(t, map[string]string{
@@ -39,7 +39,7 @@ func TestAskWithAModel(t *testing.T) {
 			Reply: openaitest.Reply{Text: "no\nabout the kitchen, not the hours"}},
 		openaitest.Rule{Role: "judge", Reply: openaitest.Reply{Text: "yes"}},
 		openaitest.Rule{Role: "answer", Func: func(r openaitest.Request) openaitest.Reply {
-			// Cite the later label first, and one that nobody gave.
+			// Cite the later label first, and one that doesn't exist.
 			text := "It is closed at night [9]."
 			for _, m := range label.FindAllStringSubmatch(r.User, -1) {
 				s := "The chart room opens at nine and closes at five [" + m[1] + "]. "
@@ -57,14 +57,14 @@ func TestAskWithAModel(t *testing.T) {
 	a := printed[cite.Answer](t, data, append([]string{"ask", "--json", "When does the chart room open?"}, model...)...)
 	if n := len(a.Sources); n != 2 || !strings.Contains(a.Text, "[1]") || !strings.Contains(a.Text, "[2]") ||
 		strings.Contains(a.Text, "(id=") {
-		t.Errorf("%d sources under %q", n, a.Text)
+		t.Errorf("%d sources, text = %q; want 2 sources, cited as [1] and [2]", n, a.Text)
 	}
 	if i, j := strings.Index(a.Text, "[1]"), strings.Index(a.Text, "[2]"); i > j {
-		t.Errorf("not numbered by first use: %q", a.Text)
+		t.Errorf("citations are not numbered by first use: %q", a.Text)
 	}
 	for _, s := range a.Sources {
 		if strings.Contains(s.Document, "kitchen") {
-			t.Errorf("an off-topic document is listed: %+v", s)
+			t.Errorf("off-topic document is a source: %+v", s)
 		}
 	}
 	skipped := 0
@@ -72,28 +72,29 @@ func TestAskWithAModel(t *testing.T) {
 		if j.Decision == "irrelevant" {
 			skipped++
 			if !strings.HasSuffix(j.Document, "/kitchen.md") || j.Reason != "the model says no" || j.By != "model" {
-				t.Errorf("skipped: %+v", j)
+				t.Errorf("skipped passage = %+v, want the kitchen by the model", j)
 			}
 		}
 	}
 	if skipped != 1 {
-		t.Errorf("%d passages skipped", skipped)
+		t.Errorf("%d passages skipped, want 1", skipped)
 	}
 	for _, x := range upstream.Exchanges() {
 		if x.Role == "answer" && strings.Contains(x.User, "big key") {
-			t.Error("the model that answers was shown a skipped passage")
+			t.Error("a skipped passage is in the prompt of the answer")
 		}
 	}
 
-	// The terminal shows the same words.
+	// The terminal shows the same text.
 	out, errs, code := ibid(t, data, append([]string{"ask", "When does the chart room open?"}, model...)...)
 	if code != 0 || !strings.HasPrefix(out, a.Text) || !strings.Contains(errs, "considered 3 passages, used 2") {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
 	}
 }
 
-// TestAbilities asks in two processes, as far as they share anything, with a server that has
-// no logprobs and no response_format: the second requests neither, and doctor tries them again.
+// TestAbilities asks in two processes with a server that supports neither logprobs nor
+// response_format, in the cases where the processes share what they learned: the second
+// process requests neither, and doctor tries both again.
 func TestAbilities(t *testing.T) {
 	t.Parallel()
 	data := ingested(t, hours)
@@ -127,12 +128,12 @@ func TestAbilities(t *testing.T) {
 	} {
 		refused.Store(0)
 		if out, errs, _ := ibid(t, data, append(run.args, model...)...); (refused.Load() > 0) != run.refused {
-			t.Errorf("%q: %d requests were refused, want some: %t: %s%s", run.args, refused.Load(), run.refused, out, errs)
+			t.Errorf("%q: %d requests were refused, want some: %t; output %s%s", run.args, refused.Load(), run.refused, out, errs)
 		}
 	}
 }
 
-// A chatty model says the same to all prompts.
+// A chattyModel gives the same reply to all prompts.
 type chatty struct{ called func() }
 
 func (m chatty) Complete(context.Context, answer.Prompt) iter.Seq2[answer.Piece, error] {
@@ -144,8 +145,8 @@ func (m chatty) Complete(context.Context, answer.Prompt) iter.Seq2[answer.Piece,
 	}
 }
 
-// A model is tried after the first question, while none is being answered, and then
-// believed as far as it deserves.
+// TestSelfTest checks that a model is tested after the first question, while no question is
+// being answered, and that its results are then trusted accordingly.
 func TestSelfTest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var test *selfTest
@@ -154,7 +155,7 @@ func TestSelfTest(t *testing.T) {
 		test = &selfTest{
 			models: answer.Answerer{Model: chatty{func() {
 				if calls++; test.active > 0 {
-					t.Error("the model was tried while a question was being answered")
+					t.Error("the model was tested while a question was being answered")
 				}
 			}}},
 			logger: slog.New(slog.DiscardHandler),
@@ -163,28 +164,28 @@ func TestSelfTest(t *testing.T) {
 		go test.run(t.Context())
 		time.Sleep(time.Hour)
 		if calls != 0 {
-			t.Errorf("%d calls before the first question", calls)
+			t.Errorf("%d calls before the first question, want none", calls)
 		}
 		trust, end := test.question()
 		if trust != (answer.Trust{}) {
-			t.Errorf("%+v before the test", trust)
+			t.Errorf("trust before the test = %+v, want none", trust)
 		}
 		end()
 		_, end = test.question()
 		time.Sleep(time.Hour)
 		if calls != 0 {
-			t.Errorf("%d calls during a question", calls)
+			t.Errorf("%d calls during a question, want none", calls)
 		}
 		end()
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		if trust, _ = test.question(); !trust.NoJudge || !strings.Contains(trust.Distrust, "0 of 4") || len(kept) != 1 {
-			t.Errorf("%+v after %d calls; kept %+v", trust, calls, kept)
+			t.Errorf("trust = %+v after %d calls, kept %+v; want no judge", trust, calls, kept)
 		}
 	})
 }
 
-// broken is a model that fails, as often as it says.
+// broken is a model that fails a given number of times.
 type broken struct {
 	chatty
 	fails *int
@@ -198,10 +199,10 @@ func (m broken) Complete(ctx context.Context, p answer.Prompt) iter.Seq2[answer.
 	return func(yield func(answer.Piece, error) bool) { yield(answer.Piece{}, errors.New("status 500")) }
 }
 
-// A self-test that breaks off is not finished: it is tried again after the next question,
-// three times in all.
+// TestSelfTestBreaksOff checks that a self-test that fails midway is repeated after the
+// next question, at most three times in all.
 func TestSelfTestBreaksOff(t *testing.T) {
-	for _, tt := range []struct{ questions, kept int }{{5, 0}, {1, 1}} { // and then it works, if there is a try left
+	for _, tt := range []struct{ questions, kept int }{{5, 0}, {1, 1}} { // then the model works, if a try is left
 		synctest.Test(t, func(t *testing.T) {
 			fails, calls, kept := 1000, 0, 0
 			test := &selfTest{
@@ -219,29 +220,29 @@ func TestSelfTestBreaksOff(t *testing.T) {
 			}
 			for i := range tt.questions {
 				if made := ask(); (made > 0) != (i < mostTries) || test.brokenError() == nil {
-					t.Errorf("%d calls after question %d, unfinished: %v", made, i+1, test.brokenError())
+					t.Errorf("%d calls after question %d, brokenError = %v", made, i+1, test.brokenError())
 				}
 			}
 			fails = 0
 			ask()
 			if done := test.brokenError() == nil; done != (tt.kept == 1) || test.trust.Distrust == "" == done {
-				t.Errorf("after %d tries that broke off: %+v, unfinished: %v", tt.questions, test.trust, test.brokenError())
+				t.Errorf("after %d failed tries: trust = %+v, brokenError = %v", tt.questions, test.trust, test.brokenError())
 			}
 			if kept != tt.kept {
-				t.Errorf("%d results kept", kept)
+				t.Errorf("%d results kept, want %d", kept, tt.kept)
 			}
 		})
 	}
 }
 
-// TestFindModels checks that models are found without a key, that this and other
-// servers of Ibid and models that embed are not, and that no redirect is followed.
+// TestFindModels checks that models are found without a key, that Ibid servers and
+// embedding models are left out, and that no redirect is followed.
 func TestFindModels(t *testing.T) {
 	serve := func(status int, body string) string {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			tags := r.URL.Path == "/api/tags"
 			if r.URL.Path != "/v1/models" && !tags || r.Header.Get("Authorization") != "" {
-				t.Errorf("asked for %s with %v", r.URL, r.Header)
+				t.Errorf("request for %s with headers %v", r.URL, r.Header)
 			}
 			if tags {
 				body = `{"models":[{"name":"qwen3","details":{"family":"qwen3"}},{"name":"mxbai","details":{"family":"nomic-bert"}}]}`
@@ -261,6 +262,6 @@ func TestFindModels(t *testing.T) {
 		strings.TrimSuffix(strings.TrimPrefix(own, "http://"), "/v1"))
 	want := "Found Ollama with 2 models: ibid serve --base-url " + ollama + " --model llama3.2"
 	if len(found) != 1 || modelHint(found[0]) != want {
-		t.Errorf("found %v, want %s", found, want)
+		t.Errorf("findModels = %v, want %s", found, want)
 	}
 }

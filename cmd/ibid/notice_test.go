@@ -18,13 +18,14 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the files that are made from others")
 
-// noticeHead is above the part of NOTICE that the test writes.
+// noticeHead is the part of NOTICE above the lines that the test writes.
 const noticeHead = "Every binary contains these Go modules, whose licences are in the folder\n\"licenses\" of each archive of a " +
 	"release, and parts of Go's standard library\n(BSD-3-Clause, Copyright 2009 The Go Authors):\n\n"
 
-// NOTICE names every module that is linked in, for any system, with the licence
-// in its own files: 'go test ./cmd/ibid -run Notice -update' writes it. By
-// default one system is listed, and the modules of the others must be in go.mod.
+// TestNotice checks that NOTICE has every module that is linked on any system, with the
+// licence of its own files: 'go test ./cmd/ibid -run Notice -update' writes it. By default
+// it lists the modules of one system and checks that those of the other systems are in
+// go.mod.
 func TestNotice(t *testing.T) {
 	t.Parallel()
 	name := filepath.Join(moduleRoot(t), "NOTICE")
@@ -32,7 +33,7 @@ func TestNotice(t *testing.T) {
 	must(t, err)
 	above, below, found := strings.Cut(string(notice), noticeHead)
 	if !found {
-		t.Fatalf("%s does not hold %q", name, noticeHead)
+		t.Fatalf("%s lacks %q", name, noticeHead)
 	}
 	systems := []string{"linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64", "windows/amd64", "windows/arm64"}
 	if !*update {
@@ -42,12 +43,12 @@ func TestNotice(t *testing.T) {
 	for module, folder := range linkedModules(t, systems) {
 		licence, owner := licenceOf(t, folder)
 		if licence == "" {
-			t.Errorf("%s: %s has no licence that this test knows", module, folder)
+			t.Errorf("%s: unknown licence in %s", module, folder)
 		}
 		rows[module] = fmt.Sprintf("  %s %s%s\n", module, licence, owner)
 	}
 	if len(rows) < 50 {
-		t.Fatalf("only %d modules are linked in: the list is broken", len(rows))
+		t.Fatalf("only %d modules are linked: the list is broken", len(rows))
 	}
 	if !datatest.Campaign() && !*update {
 		required, err := os.ReadFile(filepath.Join(moduleRoot(t), "go.mod"))
@@ -66,18 +67,18 @@ func TestNotice(t *testing.T) {
 	if *update {
 		must(t, os.WriteFile(name, []byte(want), 0o644))
 	} else if got := string(notice); got != want {
-		t.Errorf("NOTICE is not what is linked in (go test ./cmd/ibid -run Notice -update):\n%s", firstDifference(got, want))
+		t.Errorf("NOTICE is out of date (go test ./cmd/ibid -run Notice -update):\n%s", firstDifference(got, want))
 	}
 }
 
-// linkedModules returns the folder of every module with a package in the binary
-// of a release for these systems.
+// linkedModules returns the folder of every module with a package in the release binaries
+// for these systems.
 func linkedModules(t *testing.T, systems []string) map[string]string {
 	t.Helper()
 	folders := make(map[string]string)
 	for _, system := range systems {
 		goos, arch, _ := strings.Cut(system, "/")
-		// PDFium, which the tag embeds, may not have been downloaded: -e.
+		// -e because PDFium, which the tag embeds, may not have been downloaded.
 		list := exec.Command("go", "list", "-e", "-deps", "-tags", "pdfium",
 			"-f", "{{with .Module}}{{if not .Main}}{{.Path}}\t{{.Dir}}{{end}}{{end}}", "./cmd/ibid")
 		list.Dir = moduleRoot(t)
@@ -95,8 +96,8 @@ func linkedModules(t *testing.T, systems []string) map[string]string {
 	return folders
 }
 
-// licenceOf returns the licence of a module by the words of its licence file, as
-// SPDX names it, and the copyright holder if the file names one.
+// licenceOf returns the SPDX name of the licence of a module, found by the words of its
+// licence file, and the copyright holder if the file has one.
 func licenceOf(t *testing.T, folder string) (licence, owner string) {
 	t.Helper()
 	entries, err := os.ReadDir(folder)
@@ -129,7 +130,7 @@ func licenceOf(t *testing.T, folder string) (licence, owner string) {
 			}
 			names = append(names, name)
 		}
-		// of the Apache License's own words
+		// the placeholder of the Apache License
 		if m := holder.FindSubmatch(text); m != nil && owner == "" && !strings.HasPrefix(string(m[1]), "notice ") {
 			name, _, _ := strings.Cut(string(m[1]), "All rights reserved")
 			owner = ", Copyright " + strings.TrimRight(strings.Join(strings.Fields(name), " "), ",.")
@@ -146,7 +147,7 @@ func stderrOf(err error) string {
 	return ""
 }
 
-// firstDifference shows the first lines in which two texts differ.
+// firstDifference returns the first lines in which two texts differ.
 func firstDifference(got, want string) string {
 	g, w := strings.Split(got, "\n"), strings.Split(want, "\n")
 	for i := range max(len(g), len(w)) {

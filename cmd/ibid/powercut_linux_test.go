@@ -16,8 +16,8 @@ import (
 	"ibid/retrieve/disk"
 )
 
-// cut ends a mounted ext4 file system as a power cut does: nothing more is written
-// to its disk, not even the journal (EXT4_IOC_SHUTDOWN without a flush).
+// cut ends a mounted ext4 file system as a power cut does: nothing more is written to its
+// disk, not even the journal (EXT4_IOC_SHUTDOWN without a flush).
 func cut(t *testing.T, mounted string) {
 	t.Helper()
 	dir, err := os.Open(mounted)
@@ -34,11 +34,10 @@ func mustExec(t *testing.T, name string, args ...string) {
 	}
 }
 
-// TestPowerCut uploads documents to a server whose data directory is on a disk of
-// its own, has another process write the search index, and cuts the power.
-// Every acknowledged document is there afterwards, byte by byte; the library
-// and its index are whole. A file that was not made durable is lost, which
-// shows that the cut is one.
+// TestPowerCut uploads documents to a server whose data directory is on a separate disk,
+// has another process write the search index, and cuts the power. Afterwards every
+// acknowledged document must be unchanged, and the library and its index must be undamaged.
+// A file that was not made durable must be lost, which shows that the power cut works.
 func TestPowerCut(t *testing.T) {
 	datatest.CampaignOnly(t)
 	if os.Getuid() != 0 {
@@ -73,20 +72,20 @@ func TestPowerCut(t *testing.T) {
 		must(t, os.WriteFile(lost, []byte("not durable"), 0o600))
 		cut(t, mounted)
 		for _, p := range []*exec.Cmd{server, search} {
-			_ = p.Process.Kill() // it may have ended
+			_ = p.Process.Kill() // the process may have ended
 			_ = p.Wait()
 		}
 		mustExec(t, "umount", mounted)
 		mustExec(t, "mount", "-o", "loop", disk, mounted)
 		if b, err := os.ReadFile(lost); err == nil && len(b) > 0 {
-			t.Errorf("round %d: a file that was not made durable is there", round+1)
+			t.Errorf("round %d: a file that was not made durable still exists", round+1)
 		}
 		for name, text := range acknowledged {
 			if b, err := os.ReadFile(filepath.Join(data, "uploads", name)); err != nil || string(b) != text {
-				t.Errorf("round %d: the upload %s has %d of %d bytes, %v", round+1, name, len(b), len(text), err)
+				t.Errorf("round %d: upload %s has %d of %d bytes, err = %v", round+1, name, len(b), len(text), err)
 			}
 		}
-		// In processes of their own, whose mapped files do not keep the disk busy.
+		// In separate processes, whose mapped files don't keep the disk busy.
 		for _, args := range [][]string{{"verify"}, {"verify", "--index"}} {
 			if out, err := command(t.Context(), data, args...).CombinedOutput(); err != nil {
 				t.Errorf("round %d: %q: %v: %s", round+1, args, err, out)
@@ -94,16 +93,16 @@ func TestPowerCut(t *testing.T) {
 		}
 		again := startProcess(t, data)
 		if stored := documents(t, again.url); len(stored) != len(acknowledged) {
-			t.Errorf("round %d: %d documents are stored, %d were acknowledged", round+1, len(stored), len(acknowledged))
+			t.Errorf("round %d: %d documents stored, want the %d acknowledged", round+1, len(stored), len(acknowledged))
 		}
 		again.stop()
 		mustExec(t, "umount", mounted)
 	}
-	t.Logf("%d power cuts, %d acknowledged uploads", rounds, len(acknowledged))
+	t.Logf("figure: %d power cuts, %d acknowledged uploads", rounds, len(acknowledged))
 }
 
-// TestFullDisk fills the disk of a server, which is not ready while an upload may need
-// more room, and refuses an upload for which there is none.
+// TestFullDisk fills the disk of a server, which must not be ready if an upload may not
+// fit, and must refuse an upload that doesn't.
 func TestFullDisk(t *testing.T) {
 	mounted := t.TempDir()
 	if err := unix.Mount("tmpfs", mounted, "tmpfs", 0, "size=8m"); err != nil {
@@ -123,7 +122,7 @@ func TestFullDisk(t *testing.T) {
 		fetch(t, "GET", url+"/readyz", "", "", tt.ready)
 		said := fetch(t, "POST", fmt.Sprintf("%s/api/documents?name=%d.md", url, i), "text/markdown", "# Pier\n\nIt is open.\n", tt.upload)
 		if tt.upload == 507 && !strings.Contains(string(said), "no_space") {
-			t.Errorf("the refusal is %s", said)
+			t.Errorf("refusal = %s, want no_space", said)
 		}
 	}
 }

@@ -15,9 +15,8 @@ import (
 	"ibid/data/datatest"
 )
 
-// scriptedModel is the model of the pages. It keeps every passage, and gives the
-// same answer to each question and the same summary of each text, with the labels
-// that it was shown.
+// scriptedModel is the model of the pages. It keeps every passage and always gives the same
+// answer and the same summary, with the labels of its prompt.
 func scriptedModel() *openaitest.Handler {
 	label := regexp.MustCompile(`(?m)^\[(\d+)\]`)
 	return &openaitest.Handler{Reply: openaitest.Rules(
@@ -48,8 +47,8 @@ func scriptedModel() *openaitest.Handler {
 	)}
 }
 
-// sameEveryTime returns output as the pages show it, with a fixed address, fixed
-// ids and times, and four decimals, beyond which processors differ.
+// sameEveryTime returns output as the pages show it: with a fixed address, fixed ids and
+// times, and four decimals, since further ones differ between processors.
 func sameEveryTime(s string) string {
 	for _, part := range []struct{ pattern, shown string }{
 		{`http://127\.0\.0\.1:\d+`, "http://127.0.0.1:8080"},
@@ -64,9 +63,9 @@ func sameEveryTime(s string) string {
 	return s
 }
 
-// The programs of the page about the API run unchanged against a server with the
-// sample library, and print the block after them ('-update' rewrites it). Those
-// that need a client's package run in .ci/clients.
+// TestPrograms runs the programs of the page about the API unchanged against a server with
+// the sample library; each must print the block that follows it ('-update' rewrites it).
+// .ci/clients runs those that need a client's package.
 func TestPrograms(t *testing.T) {
 	t.Parallel()
 	const page = "web/API.md"
@@ -94,7 +93,7 @@ func TestPrograms(t *testing.T) {
 		}
 	}
 	if len(programs) != 7 { // two in each language, and a bot
-		t.Errorf("%d programs are on the page", len(programs))
+		t.Errorf("the page has %d programs, want 7", len(programs))
 	}
 	if !*update {
 		programs = datatest.Pick(t, programs)
@@ -102,7 +101,7 @@ func TestPrograms(t *testing.T) {
 	for _, i := range programs {
 		b, language := blocks[i], languages[blocks[i].kind]
 		if _, err := exec.LookPath(language.command[0]); err != nil {
-			t.Skipf("%s is not here: the programs in it are not run", language.command[0])
+			t.Skipf("%s is not installed: its programs are skipped", language.command[0])
 		}
 		url := alone
 		if strings.Contains(b.text, "/api/summarize") {
@@ -111,7 +110,7 @@ func TestPrograms(t *testing.T) {
 		name := filepath.Join(t.TempDir(), language.file)
 		program := strings.ReplaceAll(b.text, "http://127.0.0.1:8080", url)
 		if program == b.text {
-			t.Errorf("%s:%d: the program does not name the server", b.page, b.line)
+			t.Errorf("%s:%d: program doesn't contain the address of the server", b.page, b.line)
 		}
 		must(t, os.WriteFile(name, []byte(program), 0o644))
 		out, err := exec.CommandContext(t.Context(), language.command[0], append(language.command[1:], name)...).CombinedOutput()
@@ -120,14 +119,14 @@ func TestPrograms(t *testing.T) {
 			continue
 		}
 		if i+1 == len(blocks) || blocks[i+1].kind != "text" {
-			t.Errorf("%s:%d: the block after the program is not its output:\n%s", b.page, b.line, out)
+			t.Errorf("%s:%d: no output block follows the program, which prints\n%s", b.page, b.line, out)
 			continue
 		}
 		said, got := blocks[i+1], sameEveryTime(string(out))
 		if got != said.text && *update {
 			written = strings.Replace(written, b.text+shownAfter(said.text), b.text+shownAfter(got), 1)
 		} else if got != said.text {
-			t.Errorf("%s:%d prints\n%s\nand the page says\n%s", b.page, b.line, got, said.text)
+			t.Errorf("%s:%d: output =\n%s\nwant, as the page has it,\n%s", b.page, b.line, got, said.text)
 		}
 	}
 	if *update && written != string(text) {
@@ -135,10 +134,11 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// shownAfter returns the page after a program with this output.
+// shownAfter returns the page with this output after a program.
 func shownAfter(printed string) string { return "```\n\n```text\n" + printed }
 
-// The page about the API names exactly the events of the server's description.
+// TestPageNamesTheEvents checks that the page about the API names exactly the events of
+// openapi.json.
 func TestPageNamesTheEvents(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile(filepath.Join(moduleRoot(t), "web", "openapi.json"))
@@ -169,6 +169,6 @@ func TestPageNamesTheEvents(t *testing.T) {
 	}
 	slices.Sort(named)
 	if len(named) == 0 || !slices.Equal(named, described) {
-		t.Errorf("the page names %q, and the description %q", named, described)
+		t.Errorf("events on the page = %q, want %q as in openapi.json", named, described)
 	}
 }

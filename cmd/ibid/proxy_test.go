@@ -19,8 +19,8 @@ import (
 	"ibid/answer/openai/openaitest"
 )
 
-// An answer streams through nginx, configured as the page says: its first words
-// arrive long before its last.
+// TestStreamsThroughNginx streams an answer through nginx, configured as the page says: its
+// first words must arrive before its last are sent.
 func TestStreamsThroughNginx(t *testing.T) {
 	t.Parallel()
 	nginx := findNginx(t)
@@ -64,11 +64,11 @@ func TestStreamsThroughNginx(t *testing.T) {
 		}
 	}
 	if err := lines.Err(); err != nil || reply.StatusCode != http.StatusOK || !first || !done {
-		t.Fatalf("%s: %v; the first words arrived: %v, the end: %v", reply.Status, err, first, done)
+		t.Fatalf("%s: %v; first words received: %v, end received: %v", reply.Status, err, first, done)
 	}
 }
 
-// halfway is a model's reply that stops until the reader has its first words.
+// halfway is a model's reply that pauses until the reader has the first words.
 type halfway struct {
 	http.ResponseWriter
 	writes  int
@@ -95,13 +95,14 @@ func findNginx(t *testing.T) string {
 		nginx, err = exec.LookPath("/usr/sbin/nginx")
 	}
 	if err != nil {
-		t.Skip("nginx is not here")
+		t.Skip("nginx is not installed")
 	}
 	return nginx
 }
 
-// People who sign in at nginx, configured as the page says, read what their groups may;
-// a name of their own or one that comes past nginx counts for nothing.
+// TestSignInAtNginx signs users in at nginx, configured as the page says. They read only
+// what their groups may; a user name that a client sets, or a request that bypasses nginx,
+// has no effect.
 func TestSignInAtNginx(t *testing.T) {
 	t.Parallel()
 	nginx := findNginx(t)
@@ -142,7 +143,7 @@ func TestSignInAtNginx(t *testing.T) {
 		reply, err := http.DefaultClient.Do(r)
 		must(t, err)
 		if reply.StatusCode != c.want {
-			t.Errorf("%s %s of %q, %v: %s, want %d", c.method, c.path, c.user, c.headers, reply.Status, c.want)
+			t.Errorf("%s %s as %q, headers %v: %s, want %d", c.method, c.path, c.user, c.headers, reply.Status, c.want)
 		}
 		if err := reply.Body.Close(); err != nil {
 			t.Error(err)
@@ -150,13 +151,13 @@ func TestSignInAtNginx(t *testing.T) {
 	}
 }
 
-// startNginx starts nginx as a proxy of an address, with one of the page's
-// configurations, and returns its own address.
+// startNginx starts nginx as a proxy of an address, with one of the page's configurations,
+// and returns the proxy's address.
 func startNginx(t *testing.T, nginx string, number int, change *strings.Replacer) string {
 	t.Helper()
 	blocks := slices.DeleteFunc(blocksOf(t, "cmd/ibid/DEPLOYING.md"), func(b block) bool { return b.kind != "nginx" })
 	if len(blocks) <= number {
-		t.Fatalf("the page has %d blocks for nginx", len(blocks))
+		t.Fatalf("the page has %d blocks for nginx, want more than %d", len(blocks), number)
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
@@ -170,7 +171,7 @@ func startNginx(t *testing.T, nginx string, number int, change *strings.Replacer
 	site := strings.Replace(change.Replace(blocks[number].text), "listen 80;", "listen "+front+";", 1)
 	user := ""
 	if os.Geteuid() == 0 {
-		user = "user root;\n" // which can read the test's folder
+		user = "user root;\n" // a user that can read the test's folder
 	}
 	conf := user + "daemon off;\npid " + folder + "/pid;\nerror_log stderr;\nevents {}\nhttp {\naccess_log off;\n" + temps + site + "}\n"
 	name := filepath.Join(folder, "nginx.conf")

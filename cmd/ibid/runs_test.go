@@ -12,14 +12,14 @@ import (
 	"ibid/answer/openai/openaitest"
 )
 
-// A run as a server shows it.
+// A shownRun is a run as a server returns it.
 type shownRun struct {
 	ID, State, Question, URL string
 	Resumable                bool
 	Answer                   struct{ Text string }
 }
 
-// fetch sends a request without a key, and returns the body of the reply.
+// fetch sends a request without a key and returns the body of the reply.
 func fetch(t *testing.T, method, url, accept, body string, want int) []byte {
 	t.Helper()
 	resp := asked(t, method, url, "", body, "Accept: "+accept, "Content-Type: application/json")
@@ -31,8 +31,8 @@ func fetch(t *testing.T, method, url, accept, body string, want int) []byte {
 	return b
 }
 
-// voyage writes a library of days at sea, one passage each, and ingests it, into
-// the store that the arguments name if not into the data directory.
+// voyage writes a library of days at sea, one passage each, and ingests it into the store
+// that the arguments name, by default the data directory.
 func voyage(t *testing.T, data string, store ...string) {
 	t.Helper()
 	folder := t.TempDir() + "/voyage"
@@ -45,15 +45,15 @@ func voyage(t *testing.T, data string, store ...string) {
 	mustRun(t, data, append([]string{"ingest", folder}, store...)...)
 }
 
-// crew is a scripted model whose replies depend on the whole prompt. Replies of
-// which the first line is enough are long.
+// crew is a scripted model whose replies depend on the whole prompt. Replies of which only
+// the first line matters are long.
 func crew(r openaitest.Request) openaitest.Reply {
 	day := dayShown.FindString(r.User)
 	tail := strings.Repeat("\nand so on and on", 40)
 	sum := sha256.Sum256([]byte(r.User))
 	switch {
 	case r.Role == "judge" && day == "day 7":
-		return openaitest.Reply{Text: "hard to say" + tail} // and asked again
+		return openaitest.Reply{Text: "hard to say" + tail} // the judge, asked again
 	case r.Role == "judge" && sum[0]%4 == 0:
 		return openaitest.Reply{Text: "no\nit is about " + day + tail}
 	case r.Role == "judge":
@@ -70,10 +70,10 @@ func crew(r openaitest.Request) openaitest.Reply {
 
 var dayShown = regexp.MustCompile(`day \d+`)
 
-// A killer answers calls to a model, ignoring the random marks of fences. At one of them
+// A killer answers calls to a model, ignoring the random marks of fences. At a given call
 // it kills its client.
 type killer struct {
-	at     int // 0-based; less than 0 for never
+	at     int // 0-based; never if negative
 	answer func(openaitest.Request) openaitest.Reply
 
 	mu      sync.Mutex
@@ -81,7 +81,8 @@ type killer struct {
 	kill    chan func() error
 }
 
-// arm returns a channel for the function that kills the client.
+// arm sets the call and the function that kills the client, and returns a channel that is
+// closed then.
 func (k *killer) arm() chan<- func() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -89,7 +90,7 @@ func (k *killer) arm() chan<- func() error {
 	return k.kill
 }
 
-// disarm returns the prompts so far, and stops killing.
+// disarm returns the prompts so far and stops killing.
 func (k *killer) disarm() []string {
 	k.mu.Lock()
 	defer k.mu.Unlock()

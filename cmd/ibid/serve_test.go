@@ -32,8 +32,8 @@ var hours = map[string]string{
 	"boats.md": "# Boats\n\nThe dinghies stand on the slipway. A keelboat needs two hands.\n",
 }
 
-// Two processes write and one reads the same data directory, without errors or
-// lost documents.
+// TestTwoWritersOneReader has two processes write and one read the same data directory,
+// without errors or lost documents.
 func TestTwoWritersOneReader(t *testing.T) {
 	t.Parallel()
 	rounds := datatest.Cases(t, 60)
@@ -51,7 +51,7 @@ func TestTwoWritersOneReader(t *testing.T) {
 		writing.Go(func() {
 			defer ended.Add(1)
 			for n := range rounds {
-				// Each round adds a document, changes one, and removes one.
+				// Each round adds, changes and removes a document.
 				files := map[string]string{
 					fmt.Sprintf("new-%d.md", n): fmt.Sprintf("# Log %d\n\nEntry %d of the log of pier %d.\n", n, n, i),
 					"changing.md":               fmt.Sprintf("# Tide\n\nRound %d of pier %d.\n", n, i),
@@ -75,16 +75,16 @@ func TestTwoWritersOneReader(t *testing.T) {
 		for i := range folders {
 			a := ask(t, url, fmt.Sprintf("Which colour does the lantern of pier %d burn?", i))
 			if !a.Answered || !strings.Contains(a.Text, "green") {
-				t.Errorf("question %d: %q", questions, a.Text)
+				t.Errorf("question %d: answer = %q, want green", questions, a.Text)
 			}
 			questions++
-			time.Sleep(100 * time.Millisecond) // the writers need the processor too
+			time.Sleep(100 * time.Millisecond) // leave processor time to the writers
 		}
 	}
 	writing.Wait()
 	t.Logf("figure: %d ingests in each of two processes, and %d questions meanwhile, without an error", rounds, questions)
 
-	// The store has the documents of the folders, to the last one.
+	// The store has all documents of the folders.
 	want := map[string]bool{}
 	for _, folder := range folders {
 		entries, err := os.ReadDir(folder)
@@ -101,19 +101,20 @@ func TestTwoWritersOneReader(t *testing.T) {
 	}
 	for id := range got {
 		if !want[id] {
-			t.Errorf("%s is still there", id)
+			t.Errorf("%s is still stored", id)
 		}
 	}
 }
 
-// A call is one that a webhook made.
+// A call is one request of a webhook.
 type webhookCall struct {
 	id   string
 	body map[string]any
 }
 
-// TestWebhook checks that the ends of a sync and of a run arrive, signed, repeated after a
-// failure and without words, and that redirects are not followed.
+// TestWebhook checks that the webhook is called at the end of a sync and of a run: signed,
+// without words of documents or questions, again after a failure, and without following
+// redirects.
 func TestWebhook(t *testing.T) {
 	t.Parallel()
 	const secret = "whsec_MDEyMzQ1Njc4OWFiY2RlZg==" // 0123456789abcdef
@@ -125,14 +126,14 @@ func TestWebhook(t *testing.T) {
 		mac := hmac.New(sha256.New, []byte("0123456789abcdef"))
 		fmt.Fprintf(mac, "%s.%s.%s", id, at, body)
 		if want := "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil)); err != nil || r.Header.Get("Webhook-Signature") != want {
-			t.Errorf("the signature is %q, want %q, %v", r.Header.Get("Webhook-Signature"), want, err)
+			t.Errorf("Webhook-Signature = %q, want %q, err = %v", r.Header.Get("Webhook-Signature"), want, err)
 		}
 		if r.URL.Path == "/elsewhere" {
 			elsewhere <- id
 			return
 		}
 		if bytes.Contains(body, []byte("ferry")) || bytes.Contains(body, []byte("nine")) {
-			t.Errorf("it has words: %s", body)
+			t.Errorf("call has words of a document or question: %s", body)
 		}
 		var c map[string]any
 		if err := json.Unmarshal(body, &c); err != nil {
@@ -161,43 +162,43 @@ func TestWebhook(t *testing.T) {
 		case c := <-calls:
 			return c
 		case <-time.After(60 * time.Second):
-			t.Fatal("no call came")
+			t.Fatal("no call received")
 		}
 		return webhookCall{}
 	}
 	synced := next()
 	files, _ := synced.body["files"].(map[string]any)
 	if synced.body["state"] != "done" || files["added"] != 1.0 || failures[synced.id] != 1 {
-		t.Errorf("of the sync: %v", synced)
+		t.Errorf("call for the sync = %v", synced)
 	}
 	ask(t, url, "When does the ferry leave?")
 	ended := next()
 	run, _ := ended.body["run"].(string)
 	if members := slices.Sorted(maps.Keys(ended.body)); strings.Join(members, " ") != "kind run state timestamp type" ||
 		ended.body["type"] != "run.ended" || ended.body["state"] != "done" {
-		t.Errorf("of the run: %v", ended)
+		t.Errorf("call for the run = %v", ended)
 	}
 	fetch(t, "GET", url+"/api/runs/"+run, "", "", http.StatusOK)
 	ask(t, url, "When does the ferry leave?")
 	if second := next(); second.id == ended.id || len(elsewhere) > 0 {
-		t.Errorf("after a redirect, of which %d were followed: %v", len(elsewhere), second)
+		t.Errorf("%d redirects followed; next call = %v", len(elsewhere), second)
 	}
 	for _, bad := range [][]string{{"--webhook", "ftp://example.org", "--webhook-secret-file", file}, {"--webhook", hook.URL},
 		{"--webhook", "http://a:b@example.org", "--webhook-secret-file", file}} {
 		if _, said, code := ibid(t, t.TempDir(), append([]string{"serve", "--addr", "127.0.0.1:0"}, bad...)...); code != exitUsage ||
 			!strings.Contains(said, "webhook") {
-			t.Errorf("%q: exit code %d: %s", bad, code, said)
+			t.Errorf("%q: exit code = %d: %s", bad, code, said)
 		}
 	}
 }
 
-// TestDrawnPages: the viewer of a PDF file shows its page, with the quoted words
-// marked, out of a folder as out of an archive in it.
+// TestDrawnPages checks that the viewer of a PDF file shows its page with the quoted words
+// marked, for a file in a folder and for one in an archive.
 func TestDrawnPages(t *testing.T) {
 	t.Parallel()
 	reader := &ingest.Reader{PDF: ingest.PDFOptions{Helped: true}}
 	if from, _ := reader.PDFium(); from == "" {
-		t.Skip("there is no PDFium: run 'go generate ./ingest/pdf' and give the tag pdfium")
+		t.Skip("no PDFium: run 'go generate ./ingest/pdf' and set the tag pdfium")
 	}
 	sample, err := os.ReadFile("sample.pdf")
 	must(t, err)
@@ -217,14 +218,14 @@ func TestDrawnPages(t *testing.T) {
 
 	get := func(path string, status int) []byte { return fetch(t, "GET", address+path, "", "", status) }
 	for _, document := range []string{"/documents/club/harbour.pdf", "/documents/club/packed.zip/papers/light.pdf"} {
-		const quoted = "?start=4&end=17" // "harbour light"
+		const quoted = "?start=4&end=17" // the bytes of "harbour light"
 		page := string(get(document+quoted, http.StatusOK))
 		if want := `<img src="` + document + `?drawn=1&amp;end=17&amp;start=4"`; !strings.Contains(page, want) {
-			t.Errorf("no %s in %s", want, page)
+			t.Errorf("%s is not in %s", want, page)
 		}
 		plain, marked := get(document+"?drawn=1&width=600", http.StatusOK), get(document+quoted+"&drawn=1&width=600", http.StatusOK)
 		if image, err := png.DecodeConfig(bytes.NewReader(marked)); err != nil || image.Width != 600 || bytes.Equal(plain, marked) {
-			t.Errorf("%s is drawn as %v, %v", document, image, err)
+			t.Errorf("%s: image = %v, %v; want it 600 pixels wide and marked", document, image, err)
 		}
 	}
 	for _, tt := range []struct {
@@ -242,7 +243,7 @@ func TestDrawnPages(t *testing.T) {
 	} {
 		var p struct{ Code string }
 		if err := json.Unmarshal(get("/documents/club/"+tt.path, tt.status), &p); err != nil || p.Code != tt.code {
-			t.Errorf("%s: %q (%v), want %s", tt.path, p.Code, err, tt.code)
+			t.Errorf("%s: code = %q, %v; want %s", tt.path, p.Code, err, tt.code)
 		}
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"ibid/retrieve/embed/encoder"
 )
 
-// TestInstalledPart checks that parts installed with the program are found, those
-// next to it first, and before them those in the data directory.
+// TestInstalledPart checks that parts installed with the program are found: those in the
+// data directory first, then those next to the program.
 func TestInstalledPart(t *testing.T) {
 	t.Parallel()
 	root, data := t.TempDir(), t.TempDir()
@@ -33,7 +33,7 @@ func TestInstalledPart(t *testing.T) {
 	doctor := func() string {
 		cmd := command(t.Context(), data, "doctor")
 		cmd.Path, cmd.Err = program, nil
-		out, _ := cmd.Output() // it fails, for it finds a damaged part
+		out, _ := cmd.Output() // doctor fails, since it finds a damaged part
 		return string(out)
 	}
 	for _, folder := range []string{filepath.Join(root, "share", "ibid"), filepath.Join(root, "bin"), data} {
@@ -41,12 +41,12 @@ func TestInstalledPart(t *testing.T) {
 		must(t, os.MkdirAll(folder, 0o755))
 		must(t, os.WriteFile(part, []byte("IBIDENC1 and no more"), 0o600))
 		if out := doctor(); !strings.Contains(out, part) {
-			t.Errorf("the part in %s is not used:\n%s", folder, out)
+			t.Errorf("part in %s is not used:\n%s", folder, out)
 		}
 	}
 }
 
-// emptyModel writes a part, named after its file, whose weights are all zero.
+// emptyModel writes a part, named after its file, with weights of zero.
 func emptyModel(t *testing.T, path string) {
 	shapes := map[string][]int{"embeddings.word_embeddings.weight": {3, 64}, "embeddings.position_embeddings.weight": {3, 64},
 		"embeddings.token_type_embeddings.weight": {2, 64}}
@@ -76,8 +76,8 @@ func emptyModel(t *testing.T, path string) {
 	must(t, os.WriteFile(path, file.Bytes(), 0o600))
 }
 
-// TestServeUsesParts checks that a running server uses a part that appears next to it, and
-// then a better one.
+// TestServeUsesParts checks that a running server uses a part as soon as it is installed
+// next to the program, and then a better one.
 func TestServeUsesParts(t *testing.T) {
 	t.Parallel()
 	data := ingested(t, hours)
@@ -90,7 +90,7 @@ func TestServeUsesParts(t *testing.T) {
 			})
 		}
 		if out := mustRun(t, data, "search", "When does the chart room open?"); !strings.Contains(out, "opens at nine") {
-			t.Errorf("%s: %s", part, out)
+			t.Errorf("search with %s = %s", part, out)
 		}
 	}
 	server.stop()
@@ -100,8 +100,8 @@ func TestServeUsesParts(t *testing.T) {
 	}
 }
 
-// TestPassedOver checks that a part which can be opened is used in the place of one in
-// the data directory that cannot, and that both are named.
+// TestPassedOver checks that if the part in the data directory can't be opened, another is
+// used and the error names both.
 func TestPassedOver(t *testing.T) {
 	t.Parallel()
 	program, err := os.Executable()
@@ -112,7 +112,7 @@ func TestPassedOver(t *testing.T) {
 	emptyModel(t, good)
 	m, err := openPart(data, name)
 	if m == nil || err == nil || !strings.Contains(err.Error(), bad) || !strings.Contains(err.Error(), good+" is used instead") {
-		t.Fatalf("%v, %v", m, err)
+		t.Fatalf("embedder = %v, err = %v; want the good part, and an error that names both", m, err)
 	}
 	must(t, m.Close())
 	must(t, os.Remove(good))

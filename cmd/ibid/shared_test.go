@@ -19,8 +19,9 @@ import (
 	"ibid/answer/openai/openaitest"
 )
 
-// TestServersShareRuns: another server resumes the answer of one that was killed,
-// and repeats no completed call; until then only one works on it.
+// TestServersShareRuns kills a server while it answers: another server must resume the
+// answer and repeat no completed call. While the first one runs, only it works on the
+// answer.
 func TestServersShareRuns(t *testing.T) {
 	for name, fresh := range everyStore(t) {
 		t.Run(name, func(t *testing.T) {
@@ -35,8 +36,8 @@ func TestServersShareRuns(t *testing.T) {
 	}
 }
 
-// shareRuns kills one of two servers in the middle of an answer. The
-// library of [voyage] is in the data directory, or in the store of the arguments.
+// shareRuns kills one of two servers in the middle of an answer. The library of [voyage] is
+// in the data directory, or in the store that the arguments name.
 func shareRuns(t *testing.T, data string, store ...string) {
 	const question = `{"question":"How many miles did the crew make on day 7?","strategy":"refine"}`
 	const events, object = "text/event-stream", "application/json"
@@ -61,7 +62,7 @@ func shareRuns(t *testing.T, data string, store ...string) {
 	id := decoded[shownRun](t, fetch(t, "POST", first+"/api/runs", object, question, 202)).ID
 	run := "/api/runs/" + id
 	if r := decoded[shownRun](t, fetch(t, "GET", second+run, object, "", 200)); r.State != "running" || r.Resumable {
-		t.Errorf("on another server it is %+v", r)
+		t.Errorf("run on the second server = %+v, want running and not resumable", r)
 	}
 	resume := `{"run":"` + id + `"}`
 	if b := fetch(t, "POST", second+"/api/runs", object, resume, 409); !bytes.Contains(b, []byte("run_running")) {
@@ -71,47 +72,47 @@ func shareRuns(t *testing.T, data string, store ...string) {
 		t.Errorf("%s", b)
 	}
 	hurt <- func() error {
-		ended() // and the system knows that the process is gone
+		ended() // wait, so that the system knows that the process has ended
 		return nil
 	}
 	eventually(t, "the run to be interrupted", func() bool {
 		return decoded[shownRun](t, fetch(t, "GET", second+run, object, "", 200)).State == "interrupted"
 	})
 	if again := calls[1].disarm(); len(again) > 0 {
-		t.Errorf("both work on it: %q", again)
+		t.Errorf("both servers work on the run: %q", again)
 	}
 	if r := decoded[shownRun](t, fetch(t, "GET", second+run, object, "", 200)); !r.Resumable {
-		t.Errorf("without its server it is %+v", r)
+		t.Errorf("run after its server was killed = %+v, want resumable", r)
 	}
 
 	before := k.disarm()
 	fetch(t, "POST", second+"/api/runs", object, resume, 202)
 	fetch(t, "GET", second+run, events, "", 200)
 	if r := decoded[shownRun](t, fetch(t, "GET", second+run, object, "", 200)); r.State != "done" || r.Answer.Text != want || want == "" {
-		t.Errorf("resumed, it is %+v, want %q", r, want)
+		t.Errorf("resumed run = %+v, want %q", r, want)
 	}
 	after := calls[1].disarm()
 	if len(before) != at+1 || len(after) != len(prompts)-at {
-		t.Errorf("of %d calls %d were made before and %d after", len(prompts), len(before), len(after))
+		t.Errorf("%d calls: %d before the kill and %d after it", len(prompts), len(before), len(after))
 	}
 }
 
-// endOf returns a function that kills a process, which the end of the test does too.
+// endOf returns a function that kills a process; the cleanup of the test calls it too.
 func endOf(t *testing.T, cmd *exec.Cmd) func() {
 	ended := false
 	end := func() {
 		if !ended {
 			ended = true
 			_ = cmd.Process.Kill()
-			_ = cmd.Wait() // it was killed
+			_ = cmd.Wait() // killed
 		}
 	}
 	t.Cleanup(end)
 	return end
 }
 
-// TestInterruptedUploads: a server that starts removes what another that died left of
-// an upload, and leaves that of another that lives, which can end.
+// TestInterruptedUploads checks that a server that starts removes the partial uploads of a
+// dead server and keeps those of a live one, which then complete.
 func TestInterruptedUploads(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
@@ -123,7 +124,7 @@ func TestInterruptedUploads(t *testing.T) {
 	type client struct {
 		body  *io.PipeWriter
 		reply chan int
-		end   func() // of its server
+		end   func() // the reply of its server
 	}
 	begin := func(name string) client {
 		cmd := command(context.Background(), data, "serve", "--addr", "127.0.0.1:0")
@@ -152,19 +153,19 @@ func TestInterruptedUploads(t *testing.T) {
 	must(t, dying.body.CloseWithError(errors.New("the server died")))
 	<-dying.reply
 	if n := len(receiving()); n != 2 {
-		t.Fatalf("%d uploads are begun", n)
+		t.Fatalf("%d partial uploads, want 2", n)
 	}
 	startProcess(t, data)
 	eventually(t, "the upload to be removed", func() bool { return len(receiving()) == 1 })
 	_, err := living.body.Write([]byte("The rest."))
 	must(t, errors.Join(err, living.body.Close()))
 	if status := <-living.reply; status != http.StatusCreated || len(receiving()) != 0 {
-		t.Errorf("status %d, left are %q", status, receiving())
+		t.Errorf("upload: status = %d, partial uploads left: %q", status, receiving())
 	}
 }
 
-// TestOneReaderOfAFolder: of two processes that read a folder, the second names the
-// first and waits. Then it has nothing to do, or everything if the first died.
+// TestOneReaderOfAFolder ingests one folder with two processes. The second names the first
+// and waits. Then it has nothing left to read, or everything if the first was killed.
 func TestOneReaderOfAFolder(t *testing.T) {
 	t.Parallel()
 	for name, dies := range map[string]bool{"the first ends": false, "the first dies": true} {
@@ -176,7 +177,7 @@ func TestOneReaderOfAFolder(t *testing.T) {
 			var calls [2]atomic.Int32
 			ingest := func(i int) (*exec.Cmd, *bufio.Reader) {
 				reply := func(openaitest.Request) openaitest.Reply {
-					// The first call tries the model.
+					// The first call tests the model.
 					if n := calls[i].Add(1); i == 0 && n > 1 {
 						called <- struct{}{}
 						<-goOn
@@ -184,7 +185,7 @@ func TestOneReaderOfAFolder(t *testing.T) {
 					return openaitest.Reply{}
 				}
 				cmd := command(t.Context(), data, append([]string{"ingest", folder}, embedder(t, reply)...)...)
-				// Both outputs in one pipe, in order.
+				// Both outputs go to one pipe, to keep their order.
 				out, err := cmd.StdoutPipe()
 				must(t, err)
 				cmd.Stderr = cmd.Stdout
@@ -196,10 +197,10 @@ func TestOneReaderOfAFolder(t *testing.T) {
 			second, said := ingest(1)
 			line, err := said.ReadString('\n')
 			if want := fmt.Sprintf("ibid: process %d of ", first.Process.Pid); err != nil || !strings.HasPrefix(line, want) {
-				t.Errorf("the second says %q, %v; want %q", line, err, want)
+				t.Errorf("second process prints %q, %v; want %q", line, err, want)
 			}
 			if n := calls[1].Load(); n != 1 {
-				t.Errorf("the second made %d calls while it waited", n)
+				t.Errorf("second process made %d calls while it waited, want 1", n)
 			}
 			if dies {
 				must(t, first.Process.Kill())
@@ -207,21 +208,21 @@ func TestOneReaderOfAFolder(t *testing.T) {
 				close(goOn)
 			}
 			if err := first.Wait(); (err != nil) != dies {
-				t.Errorf("the first ended with %v", err)
+				t.Errorf("first process: %v", err)
 			}
 			if dies {
 				close(goOn)
 			}
 			rest, err := io.ReadAll(said)
 			if err := errors.Join(err, second.Wait()); err != nil {
-				t.Errorf("the second ended with %v", err)
+				t.Errorf("second process: %v", err)
 			}
 			want, most := "2 files: 0 added, 0 updated, 2 unchanged", int32(1)
 			if dies {
 				want, most = "2 files: 2 added, 0 updated, 0 unchanged", 3
 			}
 			if n := calls[1].Load(); !strings.Contains(string(rest), want) || n > most || dies && n == 1 {
-				t.Errorf("the second made %d calls, and says %s", n, rest)
+				t.Errorf("second process made %d calls and printed %s", n, rest)
 			}
 		})
 	}

@@ -20,12 +20,12 @@ import (
 	"ibid/data/datatest"
 )
 
-// A newUser does tasks on the page with the keyboard alone, and knows of a control only
-// the words that the page shows.
+// A newUser does tasks on the page with only the keyboard, and finds controls only by the
+// words that the page shows.
 type newUser struct {
 	browserPage
 	steps             int    // controls used and texts typed
-	folder, downloads string // what is chosen, and where exports go
+	folder, downloads string // the chosen option, and the folder of exports
 }
 
 // key presses a key.
@@ -42,13 +42,13 @@ func (u *newUser) key(name, text string, code int64) {
 	}
 }
 
-// reach presses Tab until the control with the name has the focus.
+// reach presses Tab until the named control has the focus.
 func (u *newUser) reach(name string) {
 	u.t.Helper()
 	u.steps++
 	const named = `(() => { const e = document.activeElement;
 		return (e.labels?.[0]?.innerText || e.getAttribute("aria-label") || e.innerText || "").trim(); })()`
-	// Some controls appear late.
+	// Some controls appear only after a while.
 	for began := time.Now(); time.Since(began) < time.Minute; {
 		for range 40 {
 			if got := u.js(named); got == name || strings.HasPrefix(got, name+":") {
@@ -57,7 +57,7 @@ func (u *newUser) reach(name string) {
 			u.key("Tab", "", 9)
 		}
 	}
-	u.t.Fatalf("Tab does not reach %q in\n%s", name, u.js(`document.body.innerText`))
+	u.t.Fatalf("Tab doesn't reach %q in\n%s", name, u.js(`document.body.innerText`))
 }
 
 func (u *newUser) press(name string) {
@@ -72,7 +72,7 @@ func (u *newUser) tick(name string) {
 	u.key(" ", " ", 32)
 }
 
-// fill types a text into a field, in place of what it has.
+// fill types a text into a field, replacing the field's value.
 func (u *newUser) fill(name, text string) {
 	u.t.Helper()
 	u.reach(name)
@@ -91,7 +91,7 @@ func (u *newUser) askFor(question string) {
 }
 
 // TestTasksInABrowser does the first tasks of a new user, on an empty server of the real
-// program, with a model that is chosen on the page.
+// program, with a model that the user chooses on the page.
 func TestTasksInABrowser(t *testing.T) {
 	t.Parallel()
 	datatest.Chromium(t)
@@ -132,7 +132,7 @@ func TestTasksInABrowser(t *testing.T) {
 				}
 				shoot(t, u, fmt.Sprintf("task-%02d-%d-%s", i+1, screen.width, screen.theme))
 				if u.js(`String(document.documentElement.scrollWidth > innerWidth)`) == "true" {
-					t.Errorf("%s: the page is wider than the window", name)
+					t.Errorf("%s: page is wider than the window", name)
 				}
 				t.Logf("figure: at %d pixels, to %s: %d steps, %.1f s", screen.width, name, u.steps, time.Since(began).Seconds())
 			}
@@ -140,7 +140,7 @@ func TestTasksInABrowser(t *testing.T) {
 	}
 }
 
-// scriptedWriter answers from the passage that says it.
+// scriptedWriter answers from the passage that has the answer.
 func scriptedWriter(r openaitest.Request) openaitest.Reply {
 	switch r.Role {
 	case "judge", "verify":
@@ -162,8 +162,8 @@ func scriptedWriter(r openaitest.Request) openaitest.Reply {
 	return openaitest.Reply{Text: "read"}
 }
 
-// follow does a step of a task in testdata/tasks.txt. A folder is chosen after its control is
-// reached, since Enter opens the system's dialog.
+// follow does a step of a task in testdata/tasks.txt. A folder is chosen without pressing
+// Enter on its control, which would open the system's dialog.
 func (u *newUser) follow(step string) {
 	u.t.Helper()
 	switch verb, what, _ := strings.Cut(step, " "); verb {
@@ -193,12 +193,12 @@ func (u *newUser) follow(step string) {
 				strings.Contains(string(text), "- Boats: [“The mooring fee is 240 crowns a season")
 		})
 	default:
-		u.t.Fatalf("there is no step %q", step)
+		u.t.Fatalf("unknown step %q", step)
 	}
 }
 
-// TestReceiptInABrowser checks what the board says of real passages: those that were kept
-// share words with the question, and only of skipped ones is it said that they lack them.
+// TestReceiptInABrowser checks the board's reasons for real passages: kept passages share
+// words with the question, and only skipped ones are said to lack them.
 func TestReceiptInABrowser(t *testing.T) {
 	t.Parallel()
 	datatest.Chromium(t)
@@ -217,19 +217,19 @@ func TestReceiptInABrowser(t *testing.T) {
 			seen[verdict]++
 			covers, near := strings.Contains(facts, "covers "), strings.Contains(facts, "close to the question, without ")
 			if lacks := strings.Contains(facts, "does not mention "); !covers && !near && !lacks || lacks && verdict != "off topic" {
-				t.Errorf("%s: %s", question, line)
+				t.Errorf("%s: board says %s", question, line)
 			}
 		}
 		u.press("New")
 	}
 	if seen["cited"] == 0 || seen["on topic"] == 0 || seen["off topic"] == 0 {
-		t.Errorf("the boards show %v", seen)
+		t.Errorf("boards show %v", seen)
 	}
 }
 
 // TestWeightOfThePage measures the size of the home page. A campaign, which runs alone,
-// also measures when it is first painted, the best of several times, and the processor
-// time of the page until it is complete.
+// also measures when the page is first painted, as the best of several times, and its
+// processor time until it is complete.
 func TestWeightOfThePage(t *testing.T) {
 	datatest.Chromium(t)
 	if !datatest.Campaign() {
@@ -262,9 +262,9 @@ func TestWeightOfThePage(t *testing.T) {
 	}
 	t.Logf("figure: the home page is painted after %.0f ms, takes %.0f ms of processor time, and loads %d kB", best, work, bytes/1000)
 	if bytes == 0 || bytes > 120_000 {
-		t.Errorf("the home page loads %d bytes", bytes)
+		t.Errorf("home page loads %d bytes", bytes)
 	}
 	if datatest.Campaign() && best > 300 {
-		t.Errorf("the home page is first painted after %.0f ms", best)
+		t.Errorf("home page is first painted after %.0f ms", best)
 	}
 }

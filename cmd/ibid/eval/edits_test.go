@@ -32,15 +32,15 @@ func placesIn(prover support.Prover, text string) (places []place) {
 	return places
 }
 
-// An edit changes a sentence as an answer may, or so that its passage no longer
-// supports it. Change returns "" for a sentence that cannot be changed so.
+// An edit changes a sentence as a paraphrase would, or so that its passage no longer
+// supports it. Change returns "" if it doesn't apply to a sentence.
 type edit struct {
 	Name   string
-	Weak   bool // the verdict wanted
+	Weak   bool // the expected verdict
 	Change func(p place) string
 }
 
-// edits are the usual ones.
+// edits are the common edits.
 var edits = []edit{
 	{"verbatim", false, func(p place) string { return p.Sentence }},
 	{"reworded", false, leaveOut},
@@ -57,7 +57,7 @@ var edits = []edit{
 	{"affirmed", true, affirm},
 }
 
-// measureEdits returns the share of edited sentences with the wanted verdict.
+// measureEdits returns the share of edited sentences that get the expected verdict.
 func measureEdits(places []place, edits []edit) (figures []eval.Figure) {
 	for _, e := range edits {
 		f := eval.Figure{Name: e.Name}
@@ -94,8 +94,8 @@ func leaveOut(p place) string {
 	return strings.Join(kept, " ")
 }
 
-// namesIn returns the names in a sentence that are after other words, with a space
-// before each. A word that its passage has without a capital too is not a name.
+// namesIn returns the names in a sentence that follow other words, each with the space
+// before it. A word that its passage also has in lower case is not a name.
 func namesIn(sentence, passage string) (names []string) {
 	for _, m := range someName.FindAllStringSubmatch(sentence, -1) {
 		common := func(w string) bool {
@@ -121,8 +121,8 @@ func renamed(sentence, passage string, names ...string) string {
 
 var longerWord = regexp.MustCompile(`\b\p{Ll}{4,}`)
 
-// swapNames swaps two names with a longer word between them: those of a list, and the
-// parts of one name, can be in either order.
+// swapNames swaps two names with a longer word between them, since items of a list and
+// parts of one name can be in either order.
 func swapNames(p place) string {
 	names := namesIn(p.Sentence, p.Passage)
 	for i, a := range names {
@@ -137,7 +137,7 @@ func swapNames(p place) string {
 	return ""
 }
 
-// exchange replaces the first word that has one in this list by the other.
+// exchange replaces the first word that has a counterpart in this list.
 func exchange(p place) string {
 	words := strings.Fields(p.Sentence)
 	for i, w := range words {
@@ -149,7 +149,7 @@ func exchange(p place) string {
 	return ""
 }
 
-// renumber adds 13 to the first number.
+// renumber adds 13 to the first number in the sentence.
 func renumber(p place) string {
 	n := digits.FindString(p.Sentence)
 	v, err := strconv.Atoi(n)

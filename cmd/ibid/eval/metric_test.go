@@ -9,7 +9,7 @@ import (
 
 func near(a, b float64) bool { return math.Abs(a-b) < 1e-9 }
 
-// log2 of 3, 5 and 6 to ten places, so that the sums below are not a copy of the code.
+// log2 of 3, 5 and 6 to ten places, so that the sums below don't repeat the code.
 const (
 	log3 = 1.5849625007
 	log5 = 2.3219280949
@@ -62,7 +62,7 @@ func TestUnits(t *testing.T) {
 		{CountUnit, 3, "3"}, {CountUnit, 3.14159, "3.14"},
 	} {
 		if got := test.unit.Write(test.x); got != test.want {
-			t.Errorf("%v %s is written %q, want %q", test.x, test.unit, got, test.want)
+			t.Errorf("%s.Write(%v) = %q, want %q", test.unit, test.x, got, test.want)
 		}
 	}
 }
@@ -75,19 +75,21 @@ func TestCompare(t *testing.T) {
 	}{
 		{"nothing", nil, nil, Comparison{P: 1}},
 		{"the same", []float64{.2, .4}, []float64{.2, .4}, Comparison{P: 1}},
-		// Of the 8 assignments of signs, +++ and --- have a sum as far from 0.
+		// Of the 8 assignments of signs, only +++ and --- have a sum as far from 0.
 		{"three better", []float64{1, 1, 1}, []float64{0, 0, 0}, Comparison{Difference: 1, P: .25, Better: 3}},
 		{"ties do not count", []float64{1, .5, 1, 1}, []float64{0, .5, 0, 0}, Comparison{Difference: .75, P: .25, Better: 3}},
 		{"against each other", []float64{.5, 0}, []float64{0, .5}, Comparison{P: 1, Better: 1, Worse: 1}},
-		// ±.4 ±.1: |sum| of .5 twice and .3 twice; .3 is seen, so all four are as far.
+		// ±.4 ±.1: |sum| is .5 twice and .3 twice; .3 is observed, so all four are as far
+		// from 0.
 		{"one each way", []float64{.4, 0}, []float64{0, .1}, Comparison{Difference: .15, P: 1, Better: 1, Worse: 1}},
-		// ±3 ±2 ±1 with a sum of 4 (3+2-1): 6, 4, and their mirrors are at least as far: 4 of 8.
+		// ±3 ±2 ±1 with an observed sum of 4 (3+2-1): 6, 4 and their mirrors are at least
+		// as far from 0: 4 of 8.
 		{"two of three", []float64{3, 2, 0}, []float64{0, 0, 1}, Comparison{Difference: 4 / 3., P: .5, Better: 2, Worse: 1}},
 	} {
 		got := Compare(test.a, test.b)
 		if !near(got.Difference, test.want.Difference) || math.Abs(got.P-test.want.P) > .005 || got.Better != test.want.Better ||
 			got.Worse != test.want.Worse {
-			t.Errorf("%s: %+v, want %+v", test.name, got, test.want)
+			t.Errorf("%s: Compare = %+v, want %+v", test.name, got, test.want)
 		}
 	}
 }
@@ -99,10 +101,10 @@ func TestCompareProperties(t *testing.T) {
 		a, b := figures.Draw(t, "a")[:n], figures.Draw(t, "b")[:n]
 		x, y := Compare(a, b), Compare(b, a)
 		if x != Compare(a, b) {
-			t.Fatal("not the same twice")
+			t.Fatalf("Compare(%v, %v) differs between calls", a, b)
 		}
 		if x.P <= 0 || x.P > 1 || math.Abs(x.P-y.P) > .01 || !near(x.Difference, -y.Difference) || x.Better != y.Worse {
-			t.Fatalf("%+v, the other way round %+v", x, y)
+			t.Fatalf("Compare(a, b) = %+v, Compare(b, a) = %+v", x, y)
 		}
 	})
 }
@@ -121,7 +123,7 @@ func TestAUROC(t *testing.T) {
 		{[]float64{1}, nil, .5},
 	} {
 		if got := AUROC(test.good, test.bad); !near(got, test.want) {
-			t.Errorf("%v against %v: %v, want %v", test.good, test.bad, got, test.want)
+			t.Errorf("AUROC(%v, %v) = %v, want %v", test.good, test.bad, got, test.want)
 		}
 	}
 	if got := AUROC([]float64{math.NaN(), 1}, []float64{math.NaN()}); got < 0 || got > 1 {

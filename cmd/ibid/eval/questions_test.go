@@ -41,17 +41,18 @@ func TestReadQuestions(t *testing.T) {
 	}
 	for i, open := range []bool{false, true, true, false, false, false, false, false, false} {
 		if got[i].Open() != open {
-			t.Errorf("%q is open: %t", got[i].Text, got[i].Open())
+			t.Errorf("question %q: Open() = %t, want %t", got[i].Text, got[i].Open(), open)
 		}
 	}
 }
 
-// A malformed line is named with its number and fault.
+// TestMalformedQuestions checks that the error for a malformed line has its number and
+// fault.
 func TestMalformedQuestions(t *testing.T) {
 	for _, row := range datatest.Rows(t, "testdata/rows.txt", "questions")[1:] {
 		text, want := strings.ReplaceAll(row[0], "'", `"`), "q.jsonl"+strings.ReplaceAll(row[1], "'", `"`)
 		if _, err := ReadQuestions(files("q.jsonl", text), "q.jsonl"); err == nil || err.Error() != want {
-			t.Errorf("%s: %v, want %s", text, err, want)
+			t.Errorf("ReadQuestions(%q) = %v, want %s", text, err, want)
 		}
 	}
 	want := `q.jsonl:1: not a JSON object: invalid character 'x' after top-level value`
@@ -67,7 +68,7 @@ func FuzzReadQuestions(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		got, err := ReadQuestions(files("q.jsonl", string(b)), "q.jsonl")
 		if (err == nil) != (len(got) > 0) {
-			t.Fatalf("%d questions, %v", len(got), err)
+			t.Fatalf("ReadQuestions = %d questions, %v; want either questions or an error", len(got), err)
 		}
 		for _, q := range got {
 			if strings.TrimSpace(q.Text) == "" || q.ID == "" {
@@ -80,15 +81,16 @@ func FuzzReadQuestions(f *testing.F) {
 func TestHolds(t *testing.T) {
 	for _, row := range datatest.Rows(t, "testdata/rows.txt", "holds")[1:] {
 		if got := Holds(row[0], row[1]); got != (row[2] == "yes") {
-			t.Errorf("%q in %q: %t", row[1], row[0], got)
+			t.Errorf("Holds(%q, %q) = %t, want %s", row[0], row[1], got, row[2])
 		}
 	}
 }
 
-// The questions on the sample library have no field that is not known.
+// TestSampleQuestions checks that the questions on the sample library have only known
+// fields.
 func TestSampleQuestions(t *testing.T) {
 	questions, err := ReadQuestions(os.DirFS(filepath.Join("..", "..", "..", "data")), "questions.jsonl")
 	if err != nil || len(questions) < 100 || questions[0].Worded == "" {
-		t.Errorf("%d questions, %v", len(questions), err)
+		t.Errorf("ReadQuestions = %d questions, %v; want at least 100", len(questions), err)
 	}
 }

@@ -64,15 +64,15 @@ func TestReadSet(t *testing.T) {
 		}
 		want.Judgements = test.judgements
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s: %s", test.name, diff)
+			t.Errorf("%s: ReadSet (-want +got)\n%s", test.name, diff)
 		}
 		if judged := got.JudgedQueries(); len(judged) != 1 || judged[0].ID != "q1" {
-			t.Errorf("%s: judged %v", test.name, judged)
+			t.Errorf("%s: JudgedQueries() = %v, want q1", test.name, judged)
 		}
 	}
 }
 
-// Queries with answers make questions, with or without judgements.
+// TestReadAnswerSet turns queries with answers into questions, with or without judgements.
 func TestReadAnswerSet(t *testing.T) {
 	more := goodQueries + `{"_id": "q3", "text": "which?", "answers": [["red", "pink"], "blue"]}` + "\n" + `{"_id": "q4", "text": "why?", "answers": null}` + "\n"
 	want := []Question{
@@ -92,10 +92,10 @@ func TestReadAnswerSet(t *testing.T) {
 	} {
 		s, got, err := ReadAnswerSet(test.fsys, "")
 		if err != nil || len(s.Documents) != 2 {
-			t.Errorf("%s: %v, %v", name, s, err)
+			t.Errorf("%s: ReadAnswerSet = %v, %v; want 2 documents", name, s, err)
 		}
 		if diff := cmp.Diff(test.want, got); diff != "" {
-			t.Errorf("%s: (-want +got)\n%s", name, diff)
+			t.Errorf("%s: questions (-want +got)\n%s", name, diff)
 		}
 	}
 	for want, fsys := range map[string]fs.FS{
@@ -104,31 +104,31 @@ func TestReadAnswerSet(t *testing.T) {
 		"there is no corpus": files("queries.jsonl", goodQueries),
 	} {
 		if _, _, err := ReadAnswerSet(fsys, ""); err == nil || !regexp.MustCompile(want).MatchString(err.Error()) {
-			t.Errorf("%v, want %s", err, want)
+			t.Errorf("ReadAnswerSet = %v, want %s", err, want)
 		}
 	}
 }
 
-// Every mistake is named with its file and line.
+// TestHostileSets checks that the error for a mistake has its file and line.
 func TestHostileSets(t *testing.T) {
 	good := strings.NewReplacer("C", goodCorpus, "Q", goodQueries, "R", goodQrels, "HUGE", strings.Repeat("x", maxLine), "'", `"`)
 	for _, row := range datatest.Rows(t, "testdata/rows.txt", "sets")[1:] {
 		set := files("corpus.jsonl", good.Replace(row[1]), "queries.jsonl", good.Replace(row[2]), "qrels.tsv", good.Replace(row[3]))
 		want := strings.ReplaceAll(row[4], "'", `"`)
 		if _, err := ReadSet(set, ""); err == nil || !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("%s: %v, want %s", row[0], err, want)
+			t.Errorf("%s: ReadSet = %v, want %s", row[0], err, want)
 		}
 	}
 	for split, want := range map[string]string{"dev": "no judgements found in qrels/dev.tsv",
 		"../../etc": `"../../etc" is not the name of a split`} {
 		_, err := ReadSet(files("corpus.jsonl", goodCorpus, "queries.jsonl", goodQueries, "qrels.tsv", goodQrels), split)
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("%v, want %s", err, want)
+			t.Errorf("ReadSet = %v, want %s", err, want)
 		}
 	}
 }
 
-// Judgements are read in the formats of all sets.
+// TestJudgements reads judgements in the formats of all sets.
 func TestJudgements(t *testing.T) {
 	want := map[string]Grades{"q1": {"a": 2, "b": 0}, "7": {"a": -1}}
 	for name, written := range map[string]string{
@@ -139,7 +139,7 @@ func TestJudgements(t *testing.T) {
 	} {
 		got, _, err := ReadGrades(files("qrels.tsv", written), "")
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
-			t.Errorf("%s: %v %s", name, err, diff)
+			t.Errorf("%s: err = %v, judgements (-want +got)\n%s", name, err, diff)
 		}
 	}
 }
@@ -153,27 +153,27 @@ func FuzzReadSet(f *testing.F) {
 			return
 		}
 		if len(s.JudgedQueries()) == 0 || len(s.Documents) == 0 {
-			t.Error("a set that cannot be measured is taken")
+			t.Error("ReadSet accepted a set without judged queries or documents")
 		}
 	})
 }
 
-// README.md documents every field, and its examples can be read.
+// TestReadme checks that README.md documents every field and that its examples can be read.
 func TestReadme(t *testing.T) {
 	b, err := os.ReadFile("README.md")
 	must(t, err)
 	readme := string(b)
 	examples := regexp.MustCompile("(?s)<<'END'\n(.*?)\nEND\n").FindStringSubmatch(readme)
 	if examples == nil {
-		t.Fatal("no examples")
+		t.Fatal("README.md has no examples")
 	}
 	questions, err := ReadQuestions(files("q.jsonl", examples[1]), "q.jsonl")
 	if err != nil || len(questions) < 6 {
-		t.Errorf("%d questions, %v", len(questions), err)
+		t.Errorf("examples of README.md: ReadQuestions = %d questions, %v; want at least 6", len(questions), err)
 	}
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[questionLine]()) {
 		if !strings.Contains(readme, "`"+strings.ToLower(f.Name)+"`") {
-			t.Errorf("the field %s is not documented", f.Name)
+			t.Errorf("README.md doesn't document the field %s", f.Name)
 		}
 	}
 }

@@ -62,11 +62,11 @@ func readClaims(t *testing.T) (claims []claim) {
 	return claims
 }
 
-// claimFigures measures how well the support separates supported claims from others,
-// and the verdicts.
+// claimFigures measures how well the support separates supported claims from the other
+// claims, and how often the verdicts are right.
 func claimFigures(claims []claim) map[string]float64 {
 	var scores [2][]float64
-	var verdicts [2][2]float64 // [supported by the verdict][by the label]
+	var verdicts [2][2]float64 // [supported, by the verdict][supported, by the label]
 	for _, c := range claims {
 		q := prover.Find(c.Text, support.Passage{Text: c.Page})
 		label, verdict := 0, 0
@@ -89,10 +89,10 @@ func lower(s string) string {
 	return strings.ToLower(string(r)) + s[size:]
 }
 
-// joinSentences makes one sentence of two.
+// joinSentences joins two sentences into one.
 func joinSentences(a, b string) string { return strings.TrimSuffix(a, ".") + ", and " + lower(b) }
 
-// more are further edits.
+// more are further edits, which TestEdits adds to edits.
 var more = []edit{
 	{Name: "lead_in", Change: func(p place) string { return "According to the handbook, " + lower(p.Sentence) }},
 	{Name: "cut", Change: func(p place) string {
@@ -117,15 +117,16 @@ var more = []edit{
 	}},
 }
 
-// least are the shares of edited sentences that must have the wanted verdict; 1 where
-// there is none.
+// least are the minimum shares of edited sentences with the expected verdict; the default
+// is 1.
 var least = map[string]float64{
 	"lead_in": .99, "reworded": .97, "cut": .98, "clauses_swapped": .97, "joined": .97, "other_number": .99, "other_name": .9,
 	"passage_name": .97, "swapped_names": .97, "negated": .97, "affirmed": .85, "opposite": .8, "elsewhere": .97,
 }
 
-// TestEdits changes the longer sentences of the sample library, and of pages of the
-// web, and looks at the verdicts by the passage that the sentence is in.
+// TestEdits changes the longer sentences of the sample library and of web pages, and
+// compares the verdicts on them, by the passage that has the sentence, with the expected
+// ones.
 func TestEdits(t *testing.T) {
 	t.Run("library", func(t *testing.T) { testEdits(t, libraryPlaces(t)) })
 	t.Run("pages", func(t *testing.T) {
@@ -159,30 +160,31 @@ func testEdits(t *testing.T, documents [][]place) {
 		}
 		t.Logf("figure: %s: %.3f of %d", f.Name, f.Value, f.Questions)
 		if f.Questions < 10 || f.Value < want {
-			t.Errorf("%s: %.3f of %d are right, want %.2f", f.Name, f.Value, f.Questions, want)
+			t.Errorf("%s: %.3f of %d edited sentences have the expected verdict, want %.2f", f.Name, f.Value, f.Questions, want)
 		}
 	}
 }
 
-// TestAUROC measures how well the support separates claims that their page bears
-// out from those that it bears out in part or not at all, and the verdicts at
-// [support.Threshold]. The weights were fitted on these claims; fitted on four
-// fifths and measured on the fifth, the figures are the same to .01.
+// TestAUROC measures how well the support separates claims that their page supports from
+// claims that it supports in part or not at all, and the verdicts at [support.Threshold].
+// The weights were fitted on these claims; fitted on four fifths and measured on the last
+// fifth, the figures differ by less than .01.
 func TestAUROC(t *testing.T) {
 	claims := readClaims(t)
 	f := claimFigures(claims)
 	t.Logf("figure: %v of %d claims", f, len(claims))
 	if f["auroc"] < 0.83 || f["weak_precision"] < 0.8 || f["called_weak"] > 0.3 {
-		t.Error("a figure is beyond its bound")
+		t.Errorf("figures %v: want auroc >= 0.83, weak_precision >= 0.8, called_weak <= 0.3", f)
 	}
 }
 
-// TestTogether cuts the pages of judged claims into passages that are all
-// cited: together they separate the claims as well as the whole page does.
+// TestTogether splits the pages of judged claims into passages that are all cited: together
+// they must separate the claims as well as the whole page does.
 func TestTogether(t *testing.T) {
-	datatest.CampaignOnly(t) // a twentieth of the claims has no AUROC; TestJoin runs the same code
+	datatest.CampaignOnly(t) // a twentieth of the claims is too few for an AUROC; TestJoin runs the same code
 	claims := readClaims(t)
-	// area measures claims whose pages are cut into n passages of about as many sentences.
+	// area measures claims whose pages are split into n passages with about the same number
+	// of sentences.
 	area := func(n int, together bool) float64 {
 		var scores [2][]float64
 		for _, c := range claims {
@@ -213,7 +215,8 @@ func TestTogether(t *testing.T) {
 		alone, together := area(n, false), area(n, true)
 		t.Logf("figure: %d passages: AUROC of the best alone %.3f, together %.3f, of the whole page %.3f", n, alone, together, whole)
 		if together < alone || together < whole-0.01 {
-			t.Errorf("%d passages: together they are worse", n)
+			t.Errorf("AUROC of %d passages together = %.3f, want at least %.3f (the best alone) and %.3f (the whole page) - 0.01",
+				n, together, alone, whole)
 		}
 	}
 }
