@@ -12,8 +12,8 @@ const rules = "9.1 Session sheets are kept for three years and incident reports 
 	"- moorings: 120 marks\n- dogs on a lead\n\n" +
 	"| Crane | 30 marks |\n| Slip | 4 marks |\n"
 
-// asked returns how often a judge that always says no was asked about the statements of
-// an answer from rules, and what was shown.
+// asked returns how often a judge that always says no was asked about the statements of an
+// answer from rules, and the event of its verdicts.
 func asked(t *testing.T, question, answer string) (calls int, got transcript) {
 	library := passages(rules)
 	library[0].Scores.Lexical, library[0].Scores.Dense = .1, .1
@@ -31,23 +31,23 @@ func asked(t *testing.T, question, answer string) (calls int, got transcript) {
 	return calls, got
 }
 
-// Code clears a statement only where a passage has the whole of it, and nothing else in
-// the sentence. With each of the others the judge is asked.
+// TestClearedByCode checks that code clears a statement only if a passage has all of it and
+// the sentence has nothing else. The judge is asked about every other statement.
 func TestClearedByCode(t *testing.T) {
 	for _, row := range datatest.Rows(t, "testdata/claims.txt", "statements") {
 		asks, statement := row[0] == "asked", row[1]
 		calls, got := asked(t, "What are the rules for reports, boats, guests and the crane?", statement)
 		if calls > 0 != asks || asks && !strings.Contains(got.String(), "Verdict:marked") {
-			t.Errorf("%q: asked %d times\n%s", statement, calls, got)
+			t.Errorf("%q: the judge was asked %d times\n%s", statement, calls, got)
 		}
 		if !asks && !strings.Contains(got.String(), "Verdict:cleared By:code") {
-			t.Errorf("%q: not reported as cleared\n%s", statement, got)
+			t.Errorf("%q: not reported as cleared by code\n%s", statement, got)
 		}
 	}
 }
 
-// What leads, asks or heads, is short or in code is proved where it states something that
-// the question does not.
+// TestStatesSomething checks that a lead-in, question, heading, short sentence or code is
+// proved if it states something that the question does not.
 func TestStatesSomething(t *testing.T) {
 	for _, row := range datatest.Rows(t, "testdata/claims.txt", "leads") {
 		text := row[1]
@@ -60,7 +60,7 @@ func TestStatesSomething(t *testing.T) {
 			how = "together"
 		}
 		if how != row[0] || unlabelled(got.text) != unlabelled(text) {
-			t.Errorf("%q: %s\n%s", text, how, got)
+			t.Errorf("%q: handled as %s, want %s; events\n%s", text, how, row[0], got)
 		}
 	}
 }

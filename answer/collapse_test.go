@@ -28,10 +28,10 @@ func (e *vectorError) is(t *testing.T, err error) {
 	t.Helper()
 	var got *ReduceError
 	if !errors.As(err, &got) {
-		t.Fatalf("no error like %+v but %v", *e, err)
+		t.Fatalf("err = %v, want %+v", err, *e)
 	}
 	if got.Kind != e.Kind || got.Index != e.Index || got.Round != e.Round+e.Rounds {
-		t.Errorf("error %+v, want %+v", *got, *e)
+		t.Errorf("err = %+v, want %+v", *got, *e)
 	}
 }
 
@@ -81,7 +81,7 @@ func reduceVectors(t *testing.T, category string) iter.Seq[reduceVector] {
 			}
 		}
 		if n == 0 {
-			t.Errorf("there is no vector of the category %s", category)
+			t.Errorf("no vectors of the category %s", category)
 		}
 	}
 }
@@ -96,7 +96,7 @@ func TestVectorsSplit(t *testing.T) {
 			}
 			must(t, err)
 			if fmt.Sprint(groups) != fmt.Sprint(v.ExpectedGroups) {
-				t.Errorf("groups %v, want %v", groups, v.ExpectedGroups)
+				t.Errorf("groups = %v, want %v", groups, v.ExpectedGroups)
 			}
 		})
 	}
@@ -132,7 +132,7 @@ func checkReduce(t *testing.T, v reduceVector, parts []Part) {
 		return next, nil
 	})
 	if fmt.Sprint(rounds) != fmt.Sprint(v.ExpectedRounds) {
-		t.Errorf("rounds %v, want %v", rounds, v.ExpectedRounds)
+		t.Errorf("rounds = %v, want %v", rounds, v.ExpectedRounds)
 	}
 	if v.ExpectedError != nil {
 		v.ExpectedError.is(t, err)
@@ -144,16 +144,16 @@ func checkReduce(t *testing.T, v reduceVector, parts []Part) {
 		got = append(got, vectorPart{p.Tokens, p.Labels})
 	}
 	if fmt.Sprint(got) != fmt.Sprint(v.ExpectedFinal) {
-		t.Errorf("left %v, want %v", got, v.ExpectedFinal)
+		t.Errorf("final parts = %v, want %v", got, v.ExpectedFinal)
 	}
 	equal(t, "ids", labelsOf(final), v.ExpectedIDs)
 	if unanswered := len(final) == 0; unanswered != v.ExpectedUnanswered {
-		t.Errorf("unanswered %t", unanswered)
+		t.Errorf("unanswered = %t, want %t", unanswered, v.ExpectedUnanswered)
 	}
 }
 
-// The map calls of a vector end in its order; the results must be in the order of
-// the documents.
+// TestVectorsMapReduce ends the map calls of a vector in the vector's order; the results
+// must be in the order of the documents.
 func TestVectorsMapReduce(t *testing.T) {
 	for v := range reduceVectors(t, "map-reduce") {
 		t.Run(v.Name, func(t *testing.T) {
@@ -225,13 +225,13 @@ func TestVectorsRerank(t *testing.T) {
 			order := Rank(rated)
 			equal(t, "order", order, v.ExpectedOrder)
 			if best := append(order, -1)[0]; best != v.ExpectedBest || (best < 0) != v.ExpectedUnanswered {
-				t.Errorf("best %d, want %d", best, v.ExpectedBest)
+				t.Errorf("best = %d, want %d", best, v.ExpectedBest)
 			}
 		})
 	}
 }
 
-// These prompts show what a scripted model of these strategies must know.
+// The prompts show what a scripted model needs in these strategies.
 var partPrompts = fstest.MapFS{
 	"evidence.tmpl": {Data: []byte(`{{define "evidence"}}{{range .Evidence}}[{{.Label}}] {{.Text}}{{end}}{{end}}`)},
 	"map.tmpl":      {Data: []byte(`{{define "system"}}{{end}}{{define "user"}}{{template "evidence" .}}{{end}}`)},
@@ -240,7 +240,7 @@ var partPrompts = fstest.MapFS{
 	"combine.tmpl":  {Data: []byte(`{{define "system"}}{{end}}{{define "user"}}{{range .Parts}}{{.}}|{{end}}{{end}}`)},
 }
 
-// A question is answered from each part alone, and then from those answers.
+// TestMapReduce answers a question from each part alone, and then from those answers.
 func TestMapReduce(t *testing.T) {
 	prompts, err := prompt.Parse(partPrompts)
 	must(t, err)
@@ -267,10 +267,10 @@ func TestMapReduce(t *testing.T) {
 		t.Errorf("got\n%s", got)
 	}
 	if len(m.calls) != 3 || m.calls[2].User != "The fee is 120 marks [1]. It is due in April [2].|" {
-		t.Errorf("calls %+v", m.calls)
+		t.Errorf("calls = %+v", m.calls)
 	}
 
-	// Without a call that combines them, the parts are the answer, and it says so.
+	// Without a call that combines them, the parts are the answer, with a warning.
 	got = ask(answers("", errors.New("gone")), texts...)
 	if got.err != nil || got.text != "The fee is 120 marks [1]. It is due in April [2]." ||
 		!strings.Contains(got.String(), "\nincomplete {Reason:the parts could not be combined: asking the model (combine): gone}") {
@@ -281,7 +281,7 @@ func TestMapReduce(t *testing.T) {
 		t.Errorf("got\n%s", got)
 	}
 
-	// No answer in any part, or in all of them together.
+	// No answer in any part, or in all parts together.
 	got = ask(answers("", nil), "boats", "oars")
 	if got.err != nil || got.text != "" || !strings.Contains(got.String(), "unanswered {Reason:no_answer") {
 		t.Errorf("got\n%s", got)
@@ -289,7 +289,7 @@ func TestMapReduce(t *testing.T) {
 	for _, refusal := range []string{"NO ANSWER", "NO ANSWER\n\nThe notes do not state the price.", "**NO ANSWER** [1]"} {
 		got = ask(answers(refusal, nil), texts...)
 		if got.err != nil || got.text != "" || !strings.Contains(got.String(), "unanswered {Reason:no_answer") {
-			t.Errorf("%q: got\n%s", refusal, got)
+			t.Errorf("%q: want no_answer, got\n%s", refusal, got)
 		}
 	}
 }
@@ -307,7 +307,7 @@ func TestMapRerank(t *testing.T) {
 			a := &Answerer{Retriever: passages("a", "b", "c"), Model: m, Gate: GateOff, Prompts: prompts}
 			got := read(a.Ask(t.Context(), Question{Text: "How many?", Strategy: "map-rerank"}))
 			if got.err != nil || got.text != test.Text || strings.Contains(got.String(), "unanswered") != (test.Text == "") || len(m.calls) != 3 {
-				t.Errorf("%d calls, got\n%s", len(m.calls), got)
+				t.Errorf("%d calls, want 3 and the text %q; got\n%s", len(m.calls), test.Text, got)
 			}
 		})
 	}

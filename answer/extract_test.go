@@ -16,11 +16,11 @@ import (
 	"ibid/retrieve"
 )
 
-// A quoted passage of testdata/extract.txt: what differs from the usual.
+// A passage of testdata/extract.txt, as changes to a default passage.
 type quotedPassage struct {
 	Title, Heading, Format, Author, Date string
-	Continues                            bool // the text of the passage before
-	Far                                  bool // from the question
+	Continues                            bool // the text of the previous passage
+	Far                                  bool // taken from the question
 }
 
 func (q quotedPassage) passage(n int, text string, before *retrieve.Passage) retrieve.Passage {
@@ -60,14 +60,14 @@ func TestExtract(t *testing.T) {
 			}
 			got := read((&Answerer{Retriever: ps}).Ask(t.Context(), Question{Text: asked}))
 			if got.err != nil || got.text != want && !strings.Contains(got.String(), "unanswered {Reason:"+want+" ") {
-				t.Errorf("got %q\n%s\nwant %q", got.text, got, want)
+				t.Errorf("answer = %q\n%s\nwant %q", got.text, got, want)
 			}
 		})
 	}
 }
 
-// Where nothing answers surely, the parts of the passages that are nearest are shown
-// whole, with the best words of the nearest sentence marked.
+// TestClosest checks that if no sentence is a certain answer, the nearest parts of the
+// passages are shown whole, with the best words of the nearest sentence marked.
 func TestClosest(t *testing.T) {
 	for _, test := range []struct{ name, text, want, marked string }{
 		{"a paragraph", "One ferry a day.\n\nMira leads the project. It ends soon.\n\nLast part.",
@@ -86,18 +86,18 @@ func TestClosest(t *testing.T) {
 			}
 		}
 		if len(closest) != 1 || closest[0].Text != test.want || closest[0].Heading != "Work" || len(closest[0].Marks) != 1 {
-			t.Errorf("%s: got %+v, want %q", test.name, closest, test.want)
+			t.Errorf("%s: closest = %+v, want %q", test.name, closest, test.want)
 			continue
 		}
 		c, m := closest[0], closest[0].Marks[0]
 		if c.Text[m.Start:m.End] != test.marked || test.text[c.Start-p.Start:c.End-p.Start] != test.want {
-			t.Errorf("%s: marked %q at %d, want %q", test.name, c.Text[m.Start:m.End], c.Start, test.marked)
+			t.Errorf("%s: marked %q in the passage at %d, want %q", test.name, c.Text[m.Start:m.End], c.Start, test.marked)
 		}
 	}
 }
 
-// For any documents, quotes are word for word, every piece has its own label, and
-// the text has no other label.
+// TestExtractQuotes checks that, for any documents, quotes are verbatim, every piece has
+// its own label, and the text has no other label.
 func TestExtractQuotes(t *testing.T) {
 	part := rapid.OneOf(
 		rapid.SampledFrom([]string{
@@ -126,12 +126,12 @@ func TestExtractQuotes(t *testing.T) {
 			}
 			labels++
 			if len(tok.IDs) != 1 {
-				rt.Fatalf("a marker with the ids %v in %q", tok.IDs, got.text)
+				rt.Fatalf("marker has the ids %v, want one, in %q", tok.IDs, got.text)
 			}
 			source := squeezeSpace(bare(ps[tok.IDs[0]-1].Text))
-			for _, cell := range between.Split(quoted, -1) { // of a row, if it is one
+			for _, cell := range between.Split(quoted, -1) { // the row, if the piece is one
 				if cell = strings.TrimRight(squeezeSpace(bare(cell)), ".! "); !strings.Contains(source, cell) {
-					rt.Fatalf("%q is not in %q", cell, source)
+					rt.Fatalf("quote %q is not in %q", cell, source)
 				}
 			}
 			quoted = ""
@@ -139,16 +139,16 @@ func TestExtractQuotes(t *testing.T) {
 		scanner.Feed([]byte(got.text), check)
 		scanner.Close(check)
 		if strings.TrimSpace(quoted) != "" {
-			rt.Errorf("%q has no label in %q", quoted, got.text)
+			rt.Errorf("piece %q has no label in %q", quoted, got.text)
 		}
 		if got.text != "" && labels == 0 {
-			rt.Errorf("no label in %q", got.text)
+			rt.Errorf("text without a label: %q", got.text)
 		}
 	})
 }
 
-// bare removes what quoting may change: brackets around labels, signs of list
-// items and of code, line ends inside of words.
+// bare removes what quoting may change: brackets around labels, the signs of list items and
+// code, line ends within words.
 func bare(s string) string {
 	s = strings.NewReplacer("[", "(", "]", ")", "{", "(", "}", ")", "【", "(", "】", ")", "［", "(", "］", ")", "〔", "(", "〕", ")",
 		"`", "'", "~~~", "~", "…", "").Replace(s)

@@ -26,7 +26,7 @@ var chatFaults = []openaitest.Fault{
 	openaitest.ResetFirst, openaitest.NoFinish, openaitest.NoUsage, openaitest.PlainJSON, openaitest.HugeLine, openaitest.HugeText,
 }
 
-// Bad replies that are not the fault of a server.
+// Bad replies of a server that works.
 const (
 	cutByLength openaitest.Fault = "cut by its length"
 	wordless    openaitest.Fault = "nothing but thoughts"
@@ -63,8 +63,8 @@ var otherReplies = map[string]string{
 	"chat":     "Hello! Ask me about the harbour.",
 }
 
-// wholeReply returns the good reply of a role. No passage says what gulls do, so that a
-// judge is asked.
+// wholeReply returns the good reply of a role. No passage mentions gulls, so the judge is
+// asked about them.
 func wholeReply(role string) string {
 	if reply, ok := otherReplies[role]; ok {
 		return reply
@@ -78,11 +78,11 @@ func wholeReply(role string) string {
 
 var wholeAnswer = regexp.MustCompile(`^The \w+ call says 100 marks a season, and gulls never pay because nobody can catch them\.$`)
 
-// A place says at which calls a fault is played.
+// A place selects the calls that fail.
 type place func(openaitest.Request) bool
 
-// askFaulty asks a question, or for a summary, of a model whose replies fail at a
-// place, and describes what is wrong with the events, if anything.
+// askFaulty asks a question, or for a summary, of a model whose replies fail at a place,
+// and describes the fault of the events, or returns "".
 func askFaulty(t *testing.T, strategy string, fault openaitest.Fault, at place) (roles []string, problem string) {
 	way, how, _ := strings.Cut(strategy, ", ")
 	wider := how == "wider"
@@ -93,7 +93,7 @@ func askFaulty(t *testing.T, strategy string, fault openaitest.Fault, at place) 
 			reply.Text = "NO ANSWER"
 		}
 		if r.Role == "verify" && !strings.Contains(r.User, "gulls never pay because nobody can catch them.") {
-			reply.Text = "no" // to the beginning of a reply that broke off
+			reply.Text = "no" // fall back to the beginning of the cut reply
 		}
 		if at(r) {
 			return broken(reply, fault)
@@ -130,7 +130,7 @@ func askFaulty(t *testing.T, strategy string, fault openaitest.Fault, at place) 
 		}
 	}
 	problem = judgeStream(watched, func(text string) bool {
-		if fellBack { // to quotes
+		if fellBack { // fall back to quotes
 			return text != ""
 		}
 		return wholeAnswer.MatchString(strings.TrimSpace(markers.ReplaceAllString(text, "")))
@@ -139,7 +139,7 @@ func askFaulty(t *testing.T, strategy string, fault openaitest.Fault, at place) 
 		roles = append(roles, x.Role)
 	}
 	if wider && missed && problem == refused {
-		problem = "" // the model found no answer in the first passages, and the reader knows that the others were not read
+		problem = "" // the model found no answer in the first passages, and a warning says that the others were not read
 	}
 	return roles, problem
 }
@@ -169,7 +169,7 @@ func TestEveryFaultInEveryStrategy(t *testing.T) {
 		_, how, _ := strings.Cut(strategy, ", ")
 		if len(roles) == 0 || slices.Contains(roles, "verify") != (how == "proved" || how == "judged") ||
 			slices.Contains(roles, "judge") != (how == "judged") || how == "wider" && len(roles) != 2 {
-			t.Fatalf("%s makes the calls %q", strategy, roles)
+			t.Fatalf("%s: roles of the calls = %q", strategy, roles)
 		}
 		for _, fault := range datatest.Pick(t, append(slices.Clone(chatFaults), cutByLength, wordless, nothing, filtered, toolCalls)) {
 			for name, at := range map[string]place{
@@ -189,8 +189,8 @@ func TestEveryFaultInEveryStrategy(t *testing.T) {
 	}
 }
 
-// TestEveryFaultInSmallTalk: a greeting is returned by the whole words of the model, or
-// by a fixed sentence.
+// TestEveryFaultInSmallTalk checks that a greeting is answered by the model's complete
+// reply or by a fixed sentence.
 func TestEveryFaultInSmallTalk(t *testing.T) {
 	for _, fault := range datatest.Pick(t, append(slices.Clone(chatFaults), cutByLength, wordless, nothing, filtered, toolCalls)) {
 		synctest.Test(t, func(t *testing.T) {
@@ -206,14 +206,14 @@ func TestEveryFaultInSmallTalk(t *testing.T) {
 				}
 			}
 			if whole := wholeReply("chat"); text == "" || text != whole && strings.HasPrefix(whole, text) || fault == "" && text != whole {
-				t.Errorf("fault %q: %q", fault, text)
+				t.Errorf("fault %q: reply = %q", fault, text)
 			}
 		})
 	}
 }
 
-// judgeStream reads a stream to its end and describes what is wrong with it, if
-// anything. whole reports whether a text is a whole answer.
+// judgeStream reads a stream to its end and describes its fault, or returns "". whole
+// reports whether a text is a complete answer.
 func judgeStream(events iter.Seq2[answer.Event, error], whole func(string) bool) (problem string) {
 	text, incomplete, ended := "", "", false
 	for e, err := range events {

@@ -11,9 +11,9 @@ import (
 	"ibid/data/datatest"
 )
 
-// TestCallsBeforeFirstWord counts the requests that a model's server gets before the first
-// text of an answer: the one that writes it, and another to a judge only where code does
-// not clear the first statement.
+// TestCallsBeforeFirstWord counts the requests to the model's server before the first text
+// of an answer: one writes the answer, and another goes to a judge unless code clears the
+// first statement.
 func TestCallsBeforeFirstWord(t *testing.T) {
 	for _, test := range datatest.Table[struct {
 		Name, Reply   string
@@ -37,7 +37,7 @@ func TestCallsBeforeFirstWord(t *testing.T) {
 				}
 			}
 			if before != test.Before || calls.Load() != test.Total {
-				t.Errorf("%s: %d calls before the first word, %d in all", test.Name, before, calls.Load())
+				t.Errorf("%s: %d calls before the first word and %d in all, want %d and %d", test.Name, before, calls.Load(), test.Before, test.Total)
 			}
 		})
 	}

@@ -16,37 +16,37 @@ func TestFollowUp(t *testing.T) {
 	for _, row := range datatest.Rows(t, "testdata/replies.txt", "follow-ups") {
 		before, question, want, under := row[0], row[1], row[2], row[3]
 		var history []Turn
-		if before != "" { // the questions that were refused give no words
+		if before != "" { // refused questions add no words
 			history = []Turn{{"user", before}, {"assistant", "412 euros."}, {"user", "How do I bake bread?"},
 				{"assistant", refusal(noAnswer, "How do I bake bread?")}, {"user", "Hallo!"}, {"assistant", sentences["de"][talk]}}
 		}
 		got, err := followUp(question, history, under, func(asked, _ string) (bool, error) { return asked == "Juniors?", nil })
 		if must(t, err); got != want {
-			t.Errorf("%q after %q: got %q, want %q", question, before, got, want)
+			t.Errorf("followUp(%q) after %q = %q, want %q", question, before, got, want)
 		}
 	}
 }
 
-// A short question of several words that one passage has is not changed; one word may
-// need those before it.
+// TestWholeShortQuestion checks that a short question of several words that one passage has
+// is not changed; a single word may get words from the questions before it.
 func TestWholeShortQuestion(t *testing.T) {
 	index, _ := openLibrary(t)
 	for _, test := range [][3]string{{"How do I bake bread?", "When is the office open?", "When is the office open?"},
 		{"What does adult membership cost in 2025?", "Juniors?", "Juniors? adult membership cost 2025"}} {
 		got, err := followUp(test[1], []Turn{{"user", test[0]}, {"assistant", "412 euros."}}, "", foundIn(t, index))
 		if must(t, err); got != test[2] {
-			t.Errorf("%q: want %q", got, test[2])
+			t.Errorf("followUp = %q, want %q", got, test[2])
 		}
 	}
 }
 
-// A dialogue is a question, one that goes on from it, and the same as a whole
+// A dialogue is a question, a fragment that continues it, and the fragment as a whole
 // question, which the document of a set answers.
 type dialogue struct{ Set, Before, Question, Whole, Document string }
 
-// With the words that followUp carries, the right document comes first in at least 85
-// of the 100 cases in which it does for the whole question. Each dialogue is in the
-// language of its documents; half of the fragments leave out the "and".
+// TestFollowUpFinds checks that with the words that followUp adds, the right document is
+// first in at least 85 of 100 cases in which it is first for the whole question. Each
+// dialogue is in the language of its documents; half of the fragments omit the "and".
 func TestFollowUpFinds(t *testing.T) {
 	for _, name := range []string{"followups", "fragments"} {
 		bySet := map[string][]dialogue{}
@@ -61,13 +61,13 @@ func TestFollowUpFinds(t *testing.T) {
 			})
 		}
 		if t.Logf("%s: %d; whole questions: %d", name, carried, whole); carried*100 < whole*85 {
-			t.Errorf("%s: the right document comes first for %d questions, and for %d whole ones: want 85 %% of these", name, carried, whole)
+			t.Errorf("%s: the right document is first for %d fragments and %d whole questions; want at least 85%%", name, carried, whole)
 		}
 	}
 }
 
-// findDialogues counts for how many the right document comes first, by followUp and by
-// the whole question.
+// findDialogues returns for how many fragments, and for how many whole questions, the right
+// document comes first.
 func findDialogues(t *testing.T, set string, all []dialogue) (carried, whole int) {
 	var index *retrieve.Index
 	switch set {
@@ -96,7 +96,7 @@ func findDialogues(t *testing.T, set string, all []dialogue) (carried, whole int
 		case right:
 			carried++
 		case first(d, d.Whole):
-			t.Logf("not found by %q, but by %q", asked, d.Whole)
+			t.Logf("found only by the whole question: %q, %q", asked, d.Whole)
 		}
 		if first(d, d.Question) {
 			asWritten++
@@ -109,7 +109,7 @@ func findDialogues(t *testing.T, set string, all []dialogue) (carried, whole int
 	return carried, whole
 }
 
-// openSet reads the records of a set, and returns the names of their files.
+// openSet reads the records of a set and returns the names of their files.
 func openSet(t *testing.T, dir string) (*retrieve.Index, map[string]string) {
 	records, err := eval.ReadCorpus(os.DirFS(dir))
 	must(t, err)
@@ -128,8 +128,8 @@ func foundIn(t *testing.T, index *retrieve.Index) func(question, whole string) (
 	}
 }
 
-// After a question about something else, a whole question of a set is seldom
-// changed so that its paragraph is no longer found first.
+// TestTopicChange checks that after a question about another topic, a whole question is
+// seldom changed so that its paragraph is no longer found first.
 func TestTopicChange(t *testing.T) {
 	datatest.CampaignOnly(t)
 	for _, set := range []string{"xquad-a/de", "xquad-a/es", "xquad-a/ru", "xquad-a/hi", "squad2-a"} {
@@ -160,12 +160,13 @@ func TestTopicChange(t *testing.T) {
 		t.Logf("%s: %d of %d changed: right document first for %d of them as written, %d with carried words", set, changed, len(queries),
 			asWritten, carried)
 		if lost := asWritten - carried; lost*100 > len(queries) {
-			t.Errorf("%s: %d lost: want at most 1 in 100", set, lost)
+			t.Errorf("%s: %d questions lost, want at most 1 in 100", set, lost)
 		}
 	}
 }
 
-// Of the questions of a set, which stand alone, at most 5 in 100 are changed by the one before.
+// TestStandalone checks that at most 5 in 100 standalone questions of a set are changed by
+// the question before.
 func TestStandalone(t *testing.T) {
 	for _, set := range []string{"library", "xquad-a/ar", "xquad-a/de", "xquad-a/es", "xquad-a/hi", "xquad-a/ru", "xquad-a/zh", "squad2-a",
 		"clapnq-a"} {
@@ -187,7 +188,7 @@ func TestStandalone(t *testing.T) {
 				before = question
 			}
 			if t.Logf("%d of %d changed", changed, len(all)); changed*20 > len(all) {
-				t.Error("want at most 5 in 100")
+				t.Errorf("%d of %d standalone questions changed, want at most 5 in 100", changed, len(all))
 			}
 		})
 	}

@@ -23,7 +23,7 @@ func TestJudgement(t *testing.T) {
 	for _, test := range datatest.Table[struct {
 		Reply    string
 		Decision Decision
-		Read     string // what is read of the reply before the call is cut
+		Read     string // the part of the reply that is read before the call is canceled
 	}](t, "testdata/tables.txt", "verdicts") {
 		var j judgement
 		n := 0
@@ -34,7 +34,7 @@ func TestJudgement(t *testing.T) {
 			}
 		}
 		if decision := j.verdict(); decision != test.Decision || test.Reply[:n] != test.Read {
-			t.Errorf("%q: %s after %q; want %s after %q", test.Reply, decision, test.Reply[:n], test.Decision, test.Read)
+			t.Errorf("%q: verdict = %s after %q; want %s after %q", test.Reply, decision, test.Reply[:n], test.Decision, test.Read)
 		}
 	}
 }
@@ -50,7 +50,7 @@ func TestGate(t *testing.T) {
 		must(t, r.readPassages(t.Context(), clear))
 		c, _ := r.reading.Chance(clear[i])
 		if on, off := c > surelyOn, c < surelyOff; on != (want == "on") || off != (want == "off") {
-			t.Fatalf("passage %d has the chance %.4f: the test's scores must lie where it thinks they do (%s)", i+1, c, want)
+			t.Fatalf("chance of passage %d = %.4f, want it %s; adjust the scores of this test", i+1, c, want)
 		}
 	}
 	cases, err := txtar.ParseFile("testdata/gate.txt")
@@ -81,17 +81,17 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// A no overrules no chance above .9, and any below.
+// TestAfterNo checks that the judge's no overrules any chance up to .9, and none above it.
 func TestAfterNo(t *testing.T) {
 	for chance, kept := range map[float64]bool{0: false, .2: false, .89: false, .91: true, 1: true} {
 		if got := (Trust{}).chanceAfterNo(chance) > .5; got != kept {
-			t.Errorf("%g: kept is %t", chance, got)
+			t.Errorf("chance %g after a no: kept = %t, want %t", chance, got, kept)
 		}
 	}
 }
 
-// The words of another language than the question's say nothing of what a
-// passage is about, so no score lets one go that a model could judge.
+// TestGateForeign checks that no score skips a passage in another language than the
+// question's if a model could judge it, since the words of the question can't be in it.
 func TestGateForeign(t *testing.T) {
 	for _, test := range datatest.Table[struct {
 		Gate            GateKind
@@ -105,12 +105,12 @@ func TestGateForeign(t *testing.T) {
 		got := read(a.Ask(t.Context(), Question{Text: test.Question}))
 		if want := fmt.Sprintf("judged r/d1.md#1 %s by %s ", test.Decision, test.Judge); got.err != nil ||
 			!strings.Contains(got.String(), want) {
-			t.Errorf("%s, %q of %q: got\n%s", test.Gate, test.Question, test.Text, got)
+			t.Errorf("%s, question %q of %q: got\n%s", test.Gate, test.Question, test.Text, got)
 		}
 	}
 }
 
-// slow is a judge that takes a second; it counts how many work at a time.
+// slow is a judge that takes a second per passage and counts its concurrent calls.
 type slow struct{ now, most atomic.Int32 }
 
 func (s *slow) Complete(ctx context.Context, p Prompt) iter.Seq2[Piece, error] {
@@ -135,7 +135,7 @@ func (s *slow) Complete(ctx context.Context, p Prompt) iter.Seq2[Piece, error] {
 	}
 }
 
-// By default, twelve passages are judged in one round trip.
+// TestGateParallel checks that by default twelve passages are judged at the same time.
 func TestGateParallel(t *testing.T) {
 	for parallel, want := range map[int]int{0: 12, 4: 4} {
 		testParallel(t, parallel, want)
@@ -155,23 +155,24 @@ func testParallel(t *testing.T, parallel, want int) {
 		if got.err != nil || got.text != "120.[1]" {
 			t.Fatalf("got\n%s", got)
 		}
-		if took, rounds := time.Since(start), 12/want; took != time.Duration(rounds+1)*time.Second { // and the answer
-			t.Errorf("it took %v", took)
+		if took, rounds := time.Since(start), 12/want; took != time.Duration(rounds+1)*time.Second { // plus one for the answer
+			t.Errorf("judging took %v, want %d rounds of a second", took, rounds+1)
 		}
 		if most := m.most.Load(); int(most) != want {
-			t.Errorf("%d calls at a time", most)
+			t.Errorf("%d concurrent calls, want %d", most, want)
 		}
 	})
 }
 
-// An unusable judge is not called again, and the model still answers.
+// TestGateModelUnusable checks that an unusable judge is not called again, and that the
+// model still answers.
 func TestGateModelUnusable(t *testing.T) {
 	judge := &script{reply: func(Prompt) (string, error) { return "", downError{} }}
 	m := &script{reply: byRole(map[Role][]string{RoleAnswer: {"120.[1]"}})}
 	a := &Answerer{Retriever: three, Model: m, GateModel: judge, Gate: GateModel, Parallel: 1}
 	got := read(a.Ask(t.Context(), Question{Text: "What is the mooring fee?"}))
 	if got.err != nil || got.text != "120.[1]" || len(judge.calls) != 1 {
-		t.Errorf("%d calls\n%s", len(judge.calls), got)
+		t.Errorf("%d calls of the judge, want 1\n%s", len(judge.calls), got)
 	}
 	for _, line := range []string{
 		"judged r/d1.md#1 error by model (1 calls)", "judged r/d2.md#1 relevant by unjudged (0 calls)",
@@ -183,11 +184,11 @@ func TestGateModelUnusable(t *testing.T) {
 	}
 	a = &Answerer{Retriever: three, Model: judge, Gate: GateModel, Parallel: 1}
 	if got := read(a.Ask(t.Context(), Question{Text: "What is the mooring fee?"})); got.err == nil {
-		t.Errorf("without another model: got\n%s", got)
+		t.Errorf("no error without another model; got\n%s", got)
 	}
 }
 
-// mute is a judge that never says a word about some passages.
+// mute is a judge that never replies about some passages.
 type mute struct{ on string }
 
 func (s mute) Complete(ctx context.Context, p Prompt) iter.Seq2[Piece, error] {
@@ -207,11 +208,11 @@ func (s mute) Complete(ctx context.Context, p Prompt) iter.Seq2[Piece, error] {
 	}
 }
 
-// Judging ends when its time is over: what has no verdict by then, asked about
-// or not, is decided by its score, and the answer goes on.
+// TestGateTime checks that judging ends at its time limit: passages without a verdict by
+// then, asked about or not, are decided by their scores, and the answer continues.
 func TestGateTime(t *testing.T) {
 	for _, test := range []struct {
-		limit, caller time.Duration // of the asker; of the caller's context
+		limit, caller time.Duration // the limits of the asker and of the caller's context
 		want          time.Duration
 	}{
 		{0, 0, time.Minute},
@@ -222,7 +223,7 @@ func TestGateTime(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			ps := passages("The fee is 120.", "The fee is stalled.", "The bay is deep.", "The fee is stalled too.", "The fee is not paid.")
-			ps[0].Scores = retrieve.Scores{} // its verdict decides alone
+			ps[0].Scores = retrieve.Scores{} // the verdict alone decides
 			a := &Answerer{Retriever: ps, Model: mute{"stalled"}, Gate: GateModel, Parallel: 2, JudgeTime: test.limit}
 			ctx := t.Context()
 			if test.caller > 0 {
@@ -233,7 +234,7 @@ func TestGateTime(t *testing.T) {
 			start := time.Now()
 			got := read(a.Ask(ctx, Question{Text: "What is the fee?"}))
 			if got.err != nil || got.text != "120.[1]" || time.Since(start) != test.want {
-				t.Errorf("after %v\n%s", time.Since(start), got)
+				t.Errorf("ended after %v, want %v\n%s", time.Since(start), test.want, got)
 			}
 			for _, line := range []string{
 				"judged r/d1.md#1 irrelevant by model (1 calls): the model says no",
@@ -243,7 +244,7 @@ func TestGateTime(t *testing.T) {
 				"warning {Message:judging the passages took too long (--gate-time, or the time for the answer)",
 			} {
 				if n := strings.Count(got.String(), line); n != 1 {
-					t.Errorf("%d lines %q in\n%s", n, line, got)
+					t.Errorf("%d lines %q, want 1, in\n%s", n, line, got)
 				}
 			}
 		})

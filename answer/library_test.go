@@ -18,11 +18,11 @@ import (
 	"ibid/retrieve/library"
 )
 
-// What the sample library's questions must reach without a model: what was measured, with a
-// margin of 2. The questions are measured on and never fitted on.
+// The limits for the questions of the sample library without a model: the measured figures,
+// with a margin of 2. Nothing may be fitted on these questions.
 const (
-	rightLeast   = 58 // of 103 with an answer, the answers with the right words
-	answeredMost = 7  // of 36 without an answer, those answered
+	rightLeast   = 58 // answers with the right words, of 103 questions with an answer
+	answeredMost = 7  // answered, of 36 questions without an answer
 )
 
 type libraryQuestion struct {
@@ -87,11 +87,11 @@ func TestLibraryWithoutModel(t *testing.T) {
 		}
 	}
 	if t.Logf("right %d; of %d without an answer, %d answered", right, none, answered); right < rightLeast || answered > answeredMost {
-		t.Errorf("right %d, want %d at least; answered without an answer %d, want %d at most", right, rightLeast, answered, answeredMost)
+		t.Errorf("right = %d, want at least %d; answered without an answer = %d, want at most %d", right, rightLeast, answered, answeredMost)
 	}
 }
 
-// Two short notes are a library too: what is rare in them says little yet.
+// TestSmallLibrary checks a library of two short notes, in which a rare word means little.
 func TestSmallLibrary(t *testing.T) {
 	index, model := openFolder(t, "/notes", fstest.MapFS{
 		"a.md":  {Data: []byte("# Office\n\nThe harbour office opens at 8:00 and closes at noon on Sundays. The phone number is 555-0199.\n")},
@@ -101,12 +101,13 @@ func TestSmallLibrary(t *testing.T) {
 	for _, row := range datatest.Rows(t, "testdata/tables.txt", "two notes") {
 		got := read(a.Ask(t.Context(), Question{Text: row[0]}))
 		if got.err != nil || !strings.HasPrefix(got.text, row[1]) || row[1] == "" && got.text != "" {
-			t.Errorf("%s\n%s\nwant %q", row[0], got, row[1])
+			t.Errorf("%s\nanswer %s\nwant %q", row[0], got, row[1])
 		}
 	}
 }
 
-// A question about several rows of a table gets those that it asks for, and never one of them by chance.
+// TestSeveralRows checks that a question about several rows of a table gets exactly the
+// rows that it asks for.
 func TestSeveralRows(t *testing.T) {
 	index, model := openFolder(t, "/tables", fstest.MapFS{
 		"sheds.md": {Data: []byte("# Sheds\n\n| Shed | Pier | Hooks | Heated |\n|---|---|---|---|\n| Heron | 1 | 8 | yes |\n" +
@@ -122,12 +123,13 @@ func TestSeveralRows(t *testing.T) {
 		got := read(a.Ask(t.Context(), Question{Text: row[0]}))
 		must(t, got.err)
 		if text := regexp.MustCompile(`(?:- )?([^\n]*)\[\d+\]\n?`).ReplaceAllString(got.text, "$1 ¦ "); strings.TrimSuffix(text, " ¦ ") != row[1] {
-			t.Errorf("%s\n%q, want %q", row[0], text, row[1])
+			t.Errorf("%s\nrows %q, want %q", row[0], text, row[1])
 		}
 	}
 }
 
-// A sentence answers about the person that a question names, also where a pronoun names them.
+// TestTwoPersons checks that a sentence answers about the person that a question names,
+// even if the sentence has a pronoun for the name.
 func TestTwoPersons(t *testing.T) {
 	index, model := openFolder(t, "/persons", fstest.MapFS{
 		"writers.txt": {Data: []byte("Alan Turing was an English mathematician. He was born in London on 23 June 1912. " +
@@ -146,7 +148,7 @@ func TestTwoPersons(t *testing.T) {
 		text := regexp.MustCompile(`\[\d+\]`).ReplaceAllString(got.text, "")
 		for want := range strings.SplitSeq(row[1], " ¦ ") {
 			if !strings.Contains(text, want) || strings.Contains(text, row[2]) {
-				t.Errorf("%s\n%s\nwant %q, not %q", row[0], text, want, row[2])
+				t.Errorf("%s\nanswer %s\nwant %q, not %q", row[0], text, want, row[2])
 			}
 		}
 	}
@@ -154,8 +156,8 @@ func TestTwoPersons(t *testing.T) {
 
 var shownEvidence = regexp.MustCompile(`(?s)<evidence \w+>\n\[(\d+)\] [^\n]*\n(.*?)\n</evidence`)
 
-// quotingModel quotes a sentence with the expected words from each passage that has
-// one, and one sentence in six that has none. Its verdicts are those of a coin.
+// quotingModel quotes a sentence with the expected words from each passage that has one,
+// and one in six sentences from the other passages. Its verdicts are random.
 func quotingModel(q libraryQuestion) Model {
 	hash := func(s string) uint32 {
 		h := fnv.New32a()
@@ -182,8 +184,9 @@ func quotingModel(q libraryQuestion) Model {
 	}}
 }
 
-// A judge that tosses a coin drops right statements. The self-test finds that out (see
-// package trial), and then no question has another answer than with the gate by score.
+// TestCoinJudge uses a judge with random verdicts, which drops right statements. The
+// self-test must detect it (see package trial), and then every answer must equal the one
+// with the gate by score.
 func TestCoinJudge(t *testing.T) {
 	index, model := openLibrary(t)
 	questions := slices.DeleteFunc(libraryQuestions(t), func(q libraryQuestion) bool { return len(q.Answers) == 0 })
@@ -204,13 +207,13 @@ func TestCoinJudge(t *testing.T) {
 		score := ask("score", func(a *Answerer) { a.Gate = GateScore })
 		tried := ask("tried", func(a *Answerer) { a.Trust = func() (Trust, func()) { return Trust{NoJudge: true}, func() {} } })
 		if tried != score {
-			t.Errorf("%s: after the self-test %q, with the gate score %q", q.Question, tried, score)
+			t.Errorf("%s: answer after the self-test = %q, with the gate score = %q", q.Question, tried, score)
 		}
 		ask("believed", func(*Answerer) {})
 	}
 	t.Logf("right of %d: %v", len(questions), right)
 	if right["score"] == 0 || datatest.Campaign() && right["believed"] >= right["score"] {
-		t.Errorf("right answers, of a model that quotes them: %v", right)
+		t.Errorf("right answers by gate = %v", right)
 	}
 }
 

@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// A script is a Model that replies by a function and cuts its replies into
-// pieces by another. It records the calls it was asked for.
+// A script is a Model that gets its replies from a function and splits them into pieces by
+// another. It records its calls.
 type script struct {
 	reply  func(p Prompt) (text string, err error)
-	cut    func(text string) []string // nil: one piece
+	cut    func(text string) []string // nil: in one piece
 	finish string                     // empty: "stop"
 	usage  Tokens
 
 	mu    sync.Mutex
 	calls []Prompt
-	left  int // calls that were left before their end
+	left  int // calls that were canceled
 }
 
 func (s *script) Complete(ctx context.Context, p Prompt) iter.Seq2[Piece, error] {
@@ -55,7 +55,7 @@ func (s *script) Complete(ctx context.Context, p Prompt) iter.Seq2[Piece, error]
 	}
 }
 
-// made is how many calls were made.
+// made returns the number of calls.
 func (s *script) made() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,12 +9,12 @@ import (
 	"ibid/data/datatest"
 )
 
-// wordy is a text of about n tokens that ends in a fact.
+// wordy returns a text of about n tokens that ends in a fact.
 func wordy(n int, fact string) string {
 	return strings.Repeat("Filler words stand here before the fact is told to anyone at all. ", n/14) + fact
 }
 
-// A short step has whole passages, at least one.
+// TestStepsHaveWholePassages checks that a short step has whole passages, at least one.
 func TestStepsHaveWholePassages(t *testing.T) {
 	texts := []string{wordy(300, "The fee is 771 marks."), wordy(150, "The fee is 772 marks."), wordy(150, "The fee is 773 marks.")}
 	sentence := regexp.MustCompile(`The fee is 77\d marks\.`)
@@ -50,7 +50,8 @@ func TestStepsHaveWholePassages(t *testing.T) {
 	}
 }
 
-// A passage that is longer than the context window is cut, with a warning.
+// TestPassageLongerThanTheWindow checks that a passage longer than the context window is
+// cut, with a warning.
 func TestPassageLongerThanTheWindow(t *testing.T) {
 	text := wordy(3000, "The fee is 777 marks.")
 	for _, strategy := range []string{"refine", "map-reduce", "map-rerank", "summarize refine", "summarize map-reduce"} {
@@ -67,8 +68,8 @@ func TestPassageLongerThanTheWindow(t *testing.T) {
 	}
 }
 
-// However small the model's window turns out to be, a question never costs more
-// calls than its budget, and unread passages are reported.
+// TestBudgetOfCalls checks that, however small the model's window turns out to be, a
+// question never needs more calls than its budget, and that unread passages are reported.
 func TestBudgetOfCalls(t *testing.T) {
 	var texts []string
 	for i := range 12 {
@@ -76,7 +77,7 @@ func TestBudgetOfCalls(t *testing.T) {
 	}
 	type limits struct {
 		strategy              string
-		budget, window, words int // window: calls that find it too small
+		budget, window, words int // window: number of calls that find the window too small
 	}
 	var all []limits
 	for _, strategy := range writingStrategies() {
@@ -99,10 +100,10 @@ func TestBudgetOfCalls(t *testing.T) {
 		}
 		got := read(a.Ask(t.Context(), Question{Text: "What is the fee?", Strategy: l.strategy}))
 		if len(m.calls) > l.budget {
-			t.Errorf("%+v: %d calls", l, len(m.calls))
+			t.Errorf("%+v: %d calls, want at most the budget", l, len(m.calls))
 		}
 		if none := l.window >= len(m.calls); none != (got.err != nil) || none != (got.text == "") {
-			t.Errorf("%+v: got\n%s", l, got)
+			t.Errorf("%+v: events\n%s", l, got)
 		}
 		said := got.String()
 		left := strings.Contains(said, "changed=false "+noRoom) || strings.Contains(said, "changed=false "+noCalls)

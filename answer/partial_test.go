@@ -8,11 +8,12 @@ import (
 	"ibid/data/datatest"
 )
 
-// A reply that was cut is never shown as complete, in whatever step it was.
+// TestCutReplies checks that a cut reply is never shown as complete, whatever step it
+// belongs to.
 func TestCutReplies(t *testing.T) {
 	for _, test := range datatest.Table[struct {
 		Strategy   string
-		Role       Role // whose replies are cut
+		Role       Role // role whose replies are cut
 		Warned     bool
 		Incomplete bool
 	}](t, "testdata/tables.txt", "replies that are cut") {
@@ -42,12 +43,13 @@ func TestCutReplies(t *testing.T) {
 		got := run(t, a, test.Strategy)
 		if got.err != nil || strings.Contains(got.String(), "\nincomplete ") != test.Incomplete ||
 			strings.Contains(got.String(), "was cut at its longest length") != test.Warned {
-			t.Errorf("%s, cut %s: got\n%s", test.Strategy, test.Role, got)
+			t.Errorf("%s, cut %s: events\n%s", test.Strategy, test.Role, got)
 		}
 	}
 }
 
-// A rating at the very end of a reply that was cut may lack a digit.
+// TestCutScore checks that a rating at the end of a cut reply is not used, since it may
+// lack a digit.
 func TestCutScore(t *testing.T) {
 	m := &script{}
 	m.reply = func(p Prompt) (string, error) {
@@ -65,7 +67,8 @@ func TestCutScore(t *testing.T) {
 	}
 }
 
-// That the documents do not say is said only where they were read.
+// TestUnansweredHonestly checks that an answer says that the documents have no answer only
+// if the documents were read.
 func TestUnansweredHonestly(t *testing.T) {
 	long := strings.Repeat("The mooring fee is told here in many words. ", 60)
 	for _, strategy := range []string{"refine", "map-reduce", "map-rerank"} {
@@ -75,13 +78,13 @@ func TestUnansweredHonestly(t *testing.T) {
 		}
 		texts := []string{three[0].Text, three[1].Text, three[2].Text}
 
-		// The model thinks its whole length away.
+		// The model uses its whole length for thoughts.
 		got := ask(&script{finish: "length", reply: func(Prompt) (string, error) { return "", nil }}, texts...)
 		if got.err != nil || got.text == "" || !strings.Contains(got.String(), "fallback {Reason:model_failed") {
 			t.Errorf("%s: got\n%s", strategy, got)
 		}
 
-		// One call breaks off, again and again, the others find nothing.
+		// One call always breaks off, and the others find nothing.
 		m := &script{}
 		once := false
 		m.reply = func(p Prompt) (string, error) {
@@ -96,13 +99,13 @@ func TestUnansweredHonestly(t *testing.T) {
 			t.Errorf("%s: got\n%s", strategy, got)
 		}
 
-		// A reply that broke off is asked for once more where nobody has seen it.
+		// A reply that broke off is requested once more if no reader has seen any of it.
 		m.calls, once = nil, true
 		if got = ask(m, texts...); strategy != "refine" && (len(m.calls) != 4 || strings.Contains(got.String(), "warning")) {
 			t.Errorf("%s: %d calls and\n%s", strategy, len(m.calls), got)
 		}
 
-		// All calls but one fail.
+		// All calls fail except one.
 		m = &script{}
 		m.reply = func(p Prompt) (string, error) {
 			if len(m.calls) < 3 {
@@ -119,7 +122,7 @@ func TestUnansweredHonestly(t *testing.T) {
 			t.Errorf("%s: got\n%s", strategy, got)
 		}
 
-		// The server has read the beginning of the prompt alone.
+		// The server has read only the beginning of the prompt.
 		got = ask(&script{usage: Tokens{Prompt: 50, Completion: 3, Reported: true},
 			reply: func(Prompt) (string, error) { return "NO ANSWER", nil }}, long)
 		if !strings.Contains(got.String(), "so it has cut the prompt") {

@@ -12,13 +12,13 @@ import (
 	"ibid/retrieve"
 )
 
-// What is answered from proofLibrary.
+// An answer from proofLibrary.
 const fee, crane = "The mooring fee is 120 marks.[1]", "The crane lifts boats on Mondays in May.[2]"
 const half = "Members of the club pay half of it.[3]"
 
 var spelledOut = strings.NewReplacer("FEE", fee, "CRANE", crane, "HALF", half).Replace
 
-// proofLibrary has passages about two subjects, none of which is surely about the fee.
+// proofLibrary has passages about two subjects, none of which is certainly about the fee.
 func proofLibrary() found {
 	f := passages("The mooring fee is 120 marks.",
 		"The crane lifts boats on Mondays in May. Boats are painted in March by their owners.",
@@ -30,8 +30,8 @@ func proofLibrary() found {
 	return f
 }
 
-// proving writes an answer, and doubts statements by their words: what the judge is
-// asked first, and in other words.
+// proving is a model that writes an answer and doubts statements by their words, when the
+// judge is first asked and when it is asked with other words.
 func proving(answers []string, first, again string) *script {
 	write := byRole(map[Role][]string{RoleAnswer: answers, RoleJudge: {"yes"}})
 	return &script{cut: byRune, reply: func(p Prompt) (string, error) {
@@ -68,7 +68,7 @@ func TestProof(t *testing.T) {
 			}
 			got := read(a.Ask(t.Context(), Question{Text: "mooring fee"}))
 			if got.err != nil || got.text != test.Text || !strings.Contains(got.String(), test.Event) {
-				t.Errorf("want %q and %s in\n%s", test.Text, test.Event, got)
+				t.Errorf("text = %q, want %q and %s in\n%s", got.text, test.Text, test.Event, got)
 			}
 			if strings.Contains(got.String(), "warning") && !strings.Contains(test.Event, "none") && !strings.Contains(test.Event, "warning") {
 				t.Errorf("%s", got)
@@ -77,7 +77,8 @@ func TestProof(t *testing.T) {
 	}
 }
 
-// Where nothing is left of an answer, Ibid looks wider, and then refuses.
+// TestNothingProved checks that if no statement of an answer is proved, more passages are
+// read, and then the question is refused.
 func TestNothingProved(t *testing.T) {
 	for _, row := range datatest.Rows(t, "testdata/tables.txt", "nothing proved") {
 		m := proving([]string{"Sure! The crane lifts boats on Mondays in May.[2]", row[0]}, "crane", "crane")
@@ -92,12 +93,13 @@ func TestNothingProved(t *testing.T) {
 			t.Errorf("want %s in\n%s", row[1], got)
 		}
 		if got.text == "" && !strings.Contains(got.String(), "used=0") {
-			t.Errorf("a refusal uses passages\n%s", got)
+			t.Errorf("a refusal counts used passages\n%s", got)
 		}
 	}
 }
 
-// A reply that breaks off is asked for once more if nobody has seen any of it yet.
+// TestHeldReplyRepeated checks that a reply that breaks off is requested once more if no
+// reader has seen any of it.
 func TestHeldReplyRepeated(t *testing.T) {
 	for _, test := range datatest.Table[struct {
 		How                  Unproved
@@ -125,8 +127,9 @@ func TestHeldReplyRepeated(t *testing.T) {
 	}
 }
 
-// What refines a draft is shown sentence by sentence, as it is proved. If it is
-// cut, all of it is taken back: the draft is proved, and is the answer.
+// TestRevisionProved checks that the revision of a draft is shown sentence by sentence, as
+// it is proved. If the revision is cut, all of it is withdrawn, and the proved draft is the
+// answer.
 func TestRevisionProved(t *testing.T) {
 	for _, test := range datatest.Table[struct{ Name, Refined, Doubted, Revision, Text string }](t, "testdata/tables.txt", "revisions") {
 		t.Run(test.Name, func(t *testing.T) {
@@ -141,7 +144,7 @@ func TestRevisionProved(t *testing.T) {
 			}
 			a := &Answerer{Retriever: proofLibrary(), Model: m, Unproved: UnprovedDrop, StepTokens: 100, AnswerCalls: 3}
 			revision, text, stale, revised := "", "", 0, false
-			shown := fee + " " + half + " " + crane // at most, sentence by sentence
+			shown := fee + " " + half + " " + crane // the longest revision, sentence by sentence
 			for e, err := range a.Ask(t.Context(), Question{Text: "mooring fee"}) {
 				must(t, err)
 				switch e := e.(type) {
@@ -149,11 +152,11 @@ func TestRevisionProved(t *testing.T) {
 					if revision += e.Text; e.Cut {
 						revision = ""
 					} else if !strings.HasPrefix(shown, revision) {
-						t.Errorf("the revision %q", revision)
+						t.Errorf("revision %q is not a prefix of the expected one", revision)
 					}
 					revised = revised || strings.HasPrefix(revision, spelledOut(test.Revision))
 					if text != "" {
-						t.Errorf("a revision after the text %q", text)
+						t.Errorf("revision after the text %q", text)
 					}
 				case Text:
 					text += e.Text
@@ -164,13 +167,13 @@ func TestRevisionProved(t *testing.T) {
 				}
 			}
 			if !revised && test.Doubted == "" || strings.TrimSpace(text) != spelledOut(test.Text) || stale > 0 {
-				t.Errorf("revised %t, the text %q, %d verdicts of what was cut", revised, text, stale)
+				t.Errorf("revised = %t, text = %q, %d verdicts on the cut revision", revised, text, stale)
 			}
 		})
 	}
 }
 
-// A proof that is resumed repeats no call that has ended.
+// TestProofResumed checks that a resumed proof repeats no completed call.
 func TestProofResumed(t *testing.T) {
 	const answer = "The mooring fee is 120 marks.[1] The crane lifts boats on Mondays in May.[2] Members of the club pay half of it.[3]"
 	journal := &memoryJournal{replies: map[string][]byte{}}
@@ -193,23 +196,23 @@ func TestProofResumed(t *testing.T) {
 	whole := proving([]string{answer}, "crane", "crane")
 	got := ask(whole)
 	if want := "The mooring fee is 120 marks.[1] Members of the club pay half of it.[3]"; got.text != want {
-		t.Errorf("want %q in\n%s", want, got)
+		t.Errorf("text = %q, want %q in\n%s", got.text, want, got)
 	}
 	for _, p := range whole.calls {
 		if ended[p] {
-			t.Errorf("asked again: %s %s", p.Role, p.User)
+			t.Errorf("repeated call: %s %s", p.Role, p.User)
 		}
 	}
 	if len(whole.calls) == 0 || len(ended) != 2 {
-		t.Errorf("%d calls had ended, %d were left", len(ended), len(whole.calls))
+		t.Errorf("%d calls were completed before the interruption, %d after it; want 2 and some", len(ended), len(whole.calls))
 	}
 	third := proving([]string{answer}, "", "")
 	if again := ask(third); len(third.calls) > 0 || again.text != got.text {
-		t.Errorf("%d calls, %q", len(third.calls), again.text)
+		t.Errorf("third run: %d calls, text = %q", len(third.calls), again.text)
 	}
 }
 
-// A farEncoder finds that only texts with a word of it are near.
+// A farEncoder gives only texts with one of its words a high cosine.
 type farEncoder string
 
 func (farEncoder) EmbedQuestion(context.Context, string) ([]float32, error) {
@@ -232,8 +235,8 @@ func (farEncoder) PassageTokens() int         { return 128 }
 func (farEncoder) Candidates() int            { return 30 }
 func (farEncoder) Space() string              { return "far/2" }
 
-// TestCompare checks that the encoder moves the support of a statement's quotes, except
-// of its own words and of what contradicts it.
+// TestCompare checks that the encoder changes the support of a statement's quotes, but not
+// that of a verbatim or contradicting quote.
 func TestCompare(t *testing.T) {
 	passages := proofLibrary()
 	find := func(statement, near string) (quotes []support.Quote) {
@@ -247,7 +250,7 @@ func TestCompare(t *testing.T) {
 	const painting = "Each spring the owners paint their boats."
 	near, far := find(painting, "March")[1], find(painting, "nothing")[1]
 	if near.Support < .7 || near.Verdict != support.Supported || far.Support > .2 || far.Verdict != support.Weak {
-		t.Errorf("supports %+v and %+v", near, far)
+		t.Errorf("support of the near quote = %+v, of the far one = %+v", near, far)
 	}
 	for statement, verdict := range map[string]support.Verdict{
 		"Boats are painted in March by their owners.": support.Quoted, "Boats are not painted in March by their owners.": support.Weak,
@@ -255,7 +258,7 @@ func TestCompare(t *testing.T) {
 	} {
 		for _, word := range []string{"March", "nothing"} {
 			if q := find(statement, word)[1]; q.Verdict != verdict {
-				t.Errorf("%q: %+v", statement, q)
+				t.Errorf("%q: verdict = %+v, want %v", statement, q, verdict)
 			}
 		}
 	}

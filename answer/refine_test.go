@@ -40,7 +40,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// passages makes passages with the given texts, all of which score as on topic.
+// passages returns passages with the given texts, all with the scores of a passage on
+// topic.
 func passages(texts ...string) found {
 	var out found
 	for i, text := range texts {
@@ -59,8 +60,8 @@ var three = passages(
 	"The fee is due on the first of April and is not refunded.",
 )
 
-// byRole makes the reply function of a script from a table; the replies of a
-// role come one after the other, the last one again and again.
+// byRole returns the reply function of a script from a table. The replies of a role are
+// used in order, and the last one is repeated.
 func byRole(replies map[Role][]string) func(Prompt) (string, error) {
 	at := map[Role]int{}
 	return func(p Prompt) (string, error) {
@@ -80,7 +81,7 @@ func byRole(replies map[Role][]string) func(Prompt) (string, error) {
 	}
 }
 
-// A transcript is a stream of events, one a line, without what differs between
+// A transcript is a stream of events, one per line, without the parts that differ between
 // runs.
 type transcript struct {
 	closest []Closest
@@ -137,7 +138,7 @@ func read(events iter.Seq2[Event, error]) transcript {
 			r.text += e.Text
 		case Stepped:
 			if draft != "" {
-				add("draft %d %q", e.Step, draft) // it broke off
+				add("draft %d %q", e.Step, draft) // the reply broke off
 				draft = ""
 			}
 			add("stepped %d %s %v changed=%t %s invented=%v lost=%v", e.Step, e.Role, e.Labels, e.Changed, e.Reason, e.Invented, e.Lost)
@@ -154,7 +155,8 @@ func read(events iter.Seq2[Event, error]) transcript {
 	return r
 }
 
-// run asks a question by a strategy, or for a summary of what the retriever finds.
+// run asks a question by a strategy, or for a summary of the passages that the retriever
+// finds.
 func run(t *testing.T, a *Answerer, strategy string) transcript {
 	if way, ok := strings.CutPrefix(strategy, "summarize "); ok {
 		return read(a.Summarize(t.Context(), Summary{Passages: a.Retriever.(found), Strategy: way}))
@@ -162,8 +164,8 @@ func run(t *testing.T, a *Answerer, strategy string) transcript {
 	return read(a.Ask(t.Context(), Question{Text: "What is the fee?", Strategy: strategy}))
 }
 
-// A refineCase is the first line of a case in testdata/refine.txt: what the model
-// replies, and the settings. The events follow.
+// A refineCase is the first line of a case in testdata/refine.txt: the model's replies and
+// the settings. The events follow.
 type refineCase struct {
 	Replies        map[Role][]string
 	Finish         string
@@ -198,8 +200,8 @@ func TestRefine(t *testing.T) {
 	}
 }
 
-// The events do not depend on how the pieces of the replies are cut, except for
-// the cuts of drafts and text.
+// TestRefineCutAnywhere checks that the events do not depend on how the pieces of the
+// replies are cut, except for the pieces of drafts and text.
 func TestRefineCutAnywhere(t *testing.T) {
 	replies := rapid.SampledFrom([]string{
 		"120 marks.[1]", "NO CHANGE", "NO ANSWER", "NO ANSWER\nbecause", "No changes needed!!", "no change at all",
@@ -218,7 +220,7 @@ func TestRefineCutAnywhere(t *testing.T) {
 				Model: &script{reply: byRole(table), cut: cut},
 			}
 			r := read(a.Ask(context.Background(), Question{Text: "fee?"}))
-			// A draft that failed has no last piece: its beginning is in front of the next.
+			// A draft that failed has no last piece: its beginning precedes the next draft.
 			r.lines = slices.DeleteFunc(r.lines, func(l string) bool { return strings.HasPrefix(l, "draft ") })
 			return r
 		}
@@ -237,8 +239,8 @@ func TestRefineCutAnywhere(t *testing.T) {
 	})
 }
 
-// Leaving the range at any event leaves nothing running. (That nothing is
-// yielded afterwards is checked by the language: it would panic.)
+// TestAskBreak checks that leaving the range at any event leaves nothing running. (The
+// language checks that nothing is yielded afterwards: it would panic.)
 func TestAskBreak(t *testing.T) {
 	for _, gate := range []GateKind{GateModel, GateOff} {
 		for n := 1; ; n++ {
@@ -264,7 +266,7 @@ func TestAskBreak(t *testing.T) {
 	}
 }
 
-// stalled is a Model that never says anything until its context ends.
+// stalled is a Model that sends nothing until its context ends.
 type stalled struct{ running chan struct{} }
 
 func (s stalled) Complete(ctx context.Context, p Prompt) iter.Seq2[Piece, error] {
@@ -287,22 +289,22 @@ func TestAskCancelled(t *testing.T) {
 				last = err
 			}
 			if !errors.Is(last, context.DeadlineExceeded) {
-				t.Errorf("gate %s: the stream ended with %v", gate, last)
+				t.Errorf("gate %s: last error = %v, want DeadlineExceeded", gate, last)
 			}
 			if took := time.Since(start); took != time.Minute {
-				t.Errorf("gate %s: it took %v", gate, took)
+				t.Errorf("gate %s: ended after %v, want 1m", gate, took)
 			}
 		})
 	}
 }
 
-// A prompt that a server has cut is noticed by its count, in any script: what
-// other tokenisers take is not what ours does.
+// TestCutPromptWarning checks that a prompt cut by the server is noticed by its token
+// count, in any script, although the server's tokenizer counts differently.
 func TestCutPromptWarning(t *testing.T) {
 	for _, test := range datatest.Table[struct {
 		Name  string
 		Text  string
-		Share float64 // that the server's tokeniser takes of the tokens of ours
+		Share float64 // the server's tokens per token of ours
 	}](t, "testdata/tables.txt", "prompts that are cut") {
 		t.Run(test.Name, func(t *testing.T) {
 			long := passages(strings.Repeat(test.Text, 2400/ingest.CountTokens(test.Text)))
@@ -312,14 +314,14 @@ func TestCutPromptWarning(t *testing.T) {
 					own := ingest.CountTokens(long[0].Text)
 					rest := ingest.CountTokens(p.System) + ingest.CountTokens(p.User) - own
 					if !strings.Contains(p.User, strings.TrimSpace(long[0].Text)) {
-						t.Error("the prompt lacks a part of the evidence")
+						t.Error("prompt lacks a part of the evidence")
 					}
 					m.usage = Tokens{Prompt: int(whole * (float64(rest) + test.Share*float64(own))), Completion: 5, Reported: true}
 					return "120 marks.[1]", nil
 				}
 				got := read((&Answerer{Retriever: long, Model: m, Gate: GateOff}).Ask(t.Context(), Question{Text: "fee?"}))
 				if warned := strings.Contains(got.String(), "so it has cut the prompt"); warned != (whole < 1) {
-					t.Errorf("the server read %g of the prompt, and there was a warning: %t\n%s", whole, warned, got)
+					t.Errorf("server read %g of the prompt; warned = %t\n%s", whole, warned, got)
 				}
 			}
 		})
@@ -350,7 +352,7 @@ func TestQuestionErrors(t *testing.T) {
 	}
 }
 
-// A history that is longer than its room is shortened, not left out.
+// TestCondenseLongHistory checks that a history that is too long is shortened, not omitted.
 func TestCondenseLongHistory(t *testing.T) {
 	history := []Turn{{"user", "What does a mooring cost?"}, {"assistant", strings.Repeat("A mooring costs 120 marks a season. ", 2000)}}
 	m := &script{reply: byRole(map[Role][]string{RoleCondense: {"What does a mooring cost for members?"}, RoleAnswer: {"Half.[2]"}})}
@@ -362,11 +364,12 @@ func TestCondenseLongHistory(t *testing.T) {
 	p := m.calls[0]
 	if n := ingest.CountTokens(p.System) + ingest.CountTokens(p.User) + p.MaxTokens; n > 4096*85/100 ||
 		!strings.Contains(p.User, "120 marks") {
-		t.Errorf("a prompt and reply of %d tokens: %s", n, prompt.Clip(p.User, 300))
+		t.Errorf("prompt and reply have %d tokens: %s", n, prompt.Clip(p.User, 300))
 	}
 }
 
-// A german library finds only what is asked in German, and warns of other questions.
+// A german library finds only words of German questions, and warns if a question is in
+// another language.
 type german struct{ asked []string }
 
 func (g *german) Search(ctx context.Context, q retrieve.Query) ([]retrieve.Passage, error) {
@@ -376,7 +379,7 @@ func (g *german) Search(ctx context.Context, q retrieve.Query) ([]retrieve.Passa
 	return three.Search(ctx, q)
 }
 
-// A crowded library has one turn at a time, for searches and for reading alike.
+// A crowded library allows one search or reading at a time.
 type crowded struct {
 	busy  bool
 	turns int
@@ -399,18 +402,18 @@ func (c *crowded) Search(ctx context.Context, q retrieve.Query) ([]retrieve.Pass
 	return three.Search(ctx, q)
 }
 
-// TestReadInTurn checks that passages are read in a turn of its own, which is given back.
+// TestReadInTurn checks that passages are read in a separate turn, which is released.
 func TestReadInTurn(t *testing.T) {
 	library := &crowded{}
 	got := read((&Answerer{Retriever: library, Gate: GateScore}).Ask(t.Context(), Question{Text: "mooring?"}))
 	if got.err != nil || library.turns < 2 || library.busy {
-		t.Errorf("%d turns, one not given back: %v\n%s", library.turns, library.busy, got)
+		t.Errorf("%d turns, want at least 2; still held: %v\n%s", library.turns, library.busy, got)
 	}
 }
 
-// A mixed library has one page in German, which any question in German finds first.
+// A mixed library has one page in German, which is found first for any question in German.
 type mixed struct {
-	off   bool // the German page is surely off topic
+	off   bool // the German page is certainly off topic
 	asked []string
 }
 
@@ -428,8 +431,8 @@ func (m *mixed) Search(_ context.Context, q retrieve.Query) ([]retrieve.Passage,
 	return all, nil
 }
 
-// TestTranslateMixed: one page in the language of the question does not keep it from being
-// translated, neither where that page is off topic nor where it holds no answer.
+// TestTranslateMixed checks that a page in the language of the question does not prevent
+// translation if the page is off topic or has no answer.
 func TestTranslateMixed(t *testing.T) {
 	const question, inEnglish = "Wie viele Urlaubstage habe ich pro Jahr?", "How many days of holiday do I have a year?"
 	for _, off := range []bool{true, false} {
@@ -447,7 +450,7 @@ func TestTranslateMixed(t *testing.T) {
 		}
 		got := read((&Answerer{Retriever: library, Model: m}).Ask(t.Context(), Question{Text: question}))
 		if got.err != nil || got.text != "27 Tage.[1]" || !slices.Contains(library.asked, inEnglish) {
-			t.Errorf("off topic %t: searched for %q\n%s", off, library.asked, got)
+			t.Errorf("off topic = %t: searched for %q\n%s", off, library.asked, got)
 		}
 	}
 }
@@ -470,21 +473,22 @@ func TestTranslate(t *testing.T) {
 		got := read(a.Ask(t.Context(), Question{Text: question}))
 		last := fmt.Sprintf("retrieved %q 3", library.asked[len(library.asked)-1])
 		if !slices.Equal(library.asked, test.Asked) || slices.Contains(got.lines, warning) != test.Warned || !slices.Contains(got.lines, last) {
-			t.Errorf("reply %q: asked for %q, want %q; warned %t; got\n%s", test.Reply, library.asked, test.Asked, test.Warned, got)
+			t.Errorf("reply %q: searched for %q, want %q; want a warning: %t; events\n%s", test.Reply, library.asked, test.Asked, test.Warned, got)
 		}
 		if !test.Model {
 			continue
 		}
 		if p := m.calls[0]; p.Role != RoleTranslate || !strings.Contains(p.User, question) || !strings.Contains(p.System, "German") {
-			t.Errorf("the first call is %s: %s\n%s", p.Role, p.System, p.User)
+			t.Errorf("first call: role %s, system %s, user\n%s", p.Role, p.System, p.User)
 		}
 		if p := m.calls[len(m.calls)-1]; p.Role != RoleAnswer || !strings.Contains(p.User, "Question: "+question) {
-			t.Errorf("the answer is asked for by %s:\n%s", p.Role, p.User)
+			t.Errorf("call for the answer: role %s, user\n%s", p.Role, p.User)
 		}
 	}
 }
 
-// A question is translated once, and a resumed answer searches for the same.
+// TestTranslateOnce checks that a question is translated once, and that a resumed answer
+// searches for the same translation.
 func TestTranslateOnce(t *testing.T) {
 	newModel := func() *script {
 		return &script{reply: byRole(map[Role][]string{RoleTranslate: {"Was kostet ein Liegeplatz?"}, RoleAnswer: {"Half.[2]"}})}
@@ -495,7 +499,7 @@ func TestTranslateOnce(t *testing.T) {
 	for i, test := range []struct {
 		model *script
 		Question
-		want int // its translations so far
+		want int // number of translations before the resumption
 	}{
 		{m, Question{Text: "What does a mooring cost?"}, 1},
 		{m, Question{Text: "What does a mooring cost?"}, 1},
@@ -526,10 +530,10 @@ func TestCondense(t *testing.T) {
 		a := &Answerer{Retriever: three, Model: m, Gate: GateOff}
 		got := read(a.Ask(t.Context(), Question{Text: "and for members?", History: history}))
 		if want = fmt.Sprintf("retrieved %q 3", want); !slices.Contains(got.lines, want) {
-			t.Errorf("reply %q: got\n%s\nwant %s", reply, got, want)
+			t.Errorf("reply %q: events\n%s\nwant %s", reply, got, want)
 		}
 		if strings.Contains(m.calls[0].User, "[1]") {
-			t.Errorf("the history's labels stand in the prompt:\n%s", m.calls[0].User)
+			t.Errorf("labels of the history are in the prompt:\n%s", m.calls[0].User)
 		}
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"ibid/retrieve"
 )
 
-// talkative is a model that writes more than is wanted, gives one verdict that
-// cannot be read, and finds no answer in another passage.
+// talkative is a model that writes more than is asked, gives one unreadable verdict, and
+// finds no answer in another passage.
 func talkative() *script {
 	tail := "\n" + strings.Repeat("and so on ", 30)
 	return &script{cut: lines, reply: func(p Prompt) (string, error) {
@@ -42,7 +42,7 @@ func talkative() *script {
 	}}
 }
 
-// lines cuts a text after each line break.
+// lines splits a text after each line break.
 func lines(text string) []string { return strings.SplitAfter(text, "\n") }
 
 func parts(n int) []string {
@@ -53,8 +53,8 @@ func parts(n int) []string {
 	return out
 }
 
-// A question that breaks off at any call resumes after it, with the same result
-// as one that never broke off.
+// TestAskResumed checks that a question that is interrupted at any call resumes after it,
+// with the same result as without the interruption.
 func TestAskResumed(t *testing.T) {
 	for _, strategy := range Strategies()[1:] {
 		t.Run(strategy, func(t *testing.T) {
@@ -71,8 +71,8 @@ func TestAskResumed(t *testing.T) {
 	}
 }
 
-// When a document has changed, only the calls that show it are repeated; passages
-// with the same words keep their own verdicts.
+// TestAskResumedElsewhere checks that after a document has changed, only the calls that
+// show it are repeated; passages with the same words keep their verdicts.
 func TestAskResumedElsewhere(t *testing.T) {
 	j := &memoryJournal{replies: map[string][]byte{}}
 	ask := func(m *script, texts []string) transcript {
@@ -96,20 +96,20 @@ func TestAskResumedElsewhere(t *testing.T) {
 	whole := &script{reply: reply}
 	want := ask(whole, texts)
 	if len(whole.calls) != 4 || want.err != nil || !strings.Contains(want.String(), "r/d2.md#1 irrelevant") {
-		t.Fatalf("%d calls for\n%s", len(whole.calls), want)
+		t.Fatalf("%d calls, want 4, for\n%s", len(whole.calls), want)
 	}
 	again := &script{reply: reply}
 	if got := ask(again, texts); got.String() != want.String() || len(again.calls) != 0 {
-		t.Errorf("%d calls for\n%s\nwant\n%s", len(again.calls), got, want)
+		t.Errorf("%d calls, want none, for\n%s\nwant\n%s", len(again.calls), got, want)
 	}
 	texts[2] = "The fee for part 3 is 99 marks now."
 	changed := &script{reply: reply}
 	if got := ask(changed, texts); got.err != nil || len(changed.calls) != 1 || !strings.Contains(changed.calls[0].User, "99 marks") {
-		t.Errorf("%d calls for\n%s", len(changed.calls), got)
+		t.Errorf("%d calls, want one with the new text, for\n%s", len(changed.calls), got)
 	}
 }
 
-// An empty reply is not replayed.
+// TestResumedAfterEmptyReply checks that an empty reply is not replayed.
 func TestResumedAfterEmptyReply(t *testing.T) {
 	j := &memoryJournal{replies: map[string][]byte{}}
 	ask := func(reply string) (transcript, int) {
@@ -122,14 +122,14 @@ func TestResumedAfterEmptyReply(t *testing.T) {
 		t.Fatalf("got\n%s", got)
 	}
 	if got, calls := ask("120 marks [1]."); calls != 1 || !strings.HasPrefix(got.text, "120 marks") {
-		t.Errorf("%d calls for\n%s", calls, got)
+		t.Errorf("%d calls, want 1, for\n%s", calls, got)
 	}
 	if got, calls := ask("130 marks [1]."); calls != 0 || !strings.HasPrefix(got.text, "120 marks") {
-		t.Errorf("%d calls for\n%s", calls, got)
+		t.Errorf("%d calls, want none, for\n%s", calls, got)
 	}
 }
 
-// A failing journal does not stop an answer.
+// TestJournalFails checks that a failing journal does not stop an answer.
 func TestJournalFails(t *testing.T) {
 	a := &Answerer{Retriever: three, Model: &script{reply: byRole(map[Role][]string{RoleJudge: {"yes"}, RoleAnswer: {"120 marks [1]."}})},
 		Gate: GateModel}
@@ -150,7 +150,7 @@ func (brokenJournal) Keep(context.Context, string, string, []byte) error {
 	return errors.New("the disk is gone")
 }
 
-// A record is kept if resuming it may add something.
+// TestWatch checks that a record is kept if resuming it may add to the answer.
 func TestWatch(t *testing.T) {
 	failed, empty, cut := Stepped{Step: 1, Reason: "model_error"}, Stepped{Step: 1, Reason: "empty_reply"}, Incomplete{Reason: "it broke off"}
 	for name, test := range map[string]struct {
@@ -187,13 +187,13 @@ func TestWatch(t *testing.T) {
 				shown = errors.Join(shown, err)
 			}
 			if kept := !r.Conclude(t.Context(), shown, false); kept != test.kept {
-				t.Errorf("kept %t", kept)
+				t.Errorf("kept = %t, want %t", kept, test.kept)
 			}
 		})
 	}
 }
 
-// memoryJournal is a journal of one run.
+// memoryJournal is a journal of one run in memory.
 type memoryJournal struct {
 	mu      sync.Mutex
 	replies map[string][]byte
@@ -213,7 +213,8 @@ func (j *memoryJournal) Keep(_ context.Context, run, key string, reply []byte) e
 	return nil
 }
 
-// A summary that breaks off at any call resumes after it, with the same result.
+// TestSummaryResumed checks that a summary that is interrupted at any call resumes after
+// it, with the same result.
 func TestSummaryResumed(t *testing.T) {
 	for _, strategy := range []string{"refine", "map-reduce"} {
 		t.Log(strategy)
@@ -239,14 +240,14 @@ func TestSummaryResumed(t *testing.T) {
 	}
 }
 
-// breakEverywhere breaks off at each of the model's calls, of which there are least or more,
-// and checks that the second run has the same result and repeats no call.
+// breakEverywhere interrupts a run at each of the model's calls, of which there must be at
+// least least, and checks that the second run has the same result and repeats no call.
 func breakEverywhere(t *testing.T, least int, model func() *script, run func(context.Context, Model, replay.Journal) string) {
 	t.Helper()
 	whole := model()
 	want := run(t.Context(), whole, &memoryJournal{replies: map[string][]byte{}})
 	if len(whole.calls) < least || !regexp.MustCompile(`marks|It costs|sails`).MatchString(want) {
-		t.Fatalf("%d calls for\n%s", len(whole.calls), want)
+		t.Fatalf("%d calls, want at least %d, for\n%s", len(whole.calls), least, want)
 	}
 	for at := range whole.calls {
 		j := &memoryJournal{replies: map[string][]byte{}}
@@ -255,15 +256,15 @@ func breakEverywhere(t *testing.T, least int, model func() *script, run func(con
 		cancel()
 		second := model()
 		if got := run(t.Context(), second, j); got != want {
-			t.Errorf("broken at call %d:\n%s\nwant\n%s", at+1, got, want)
+			t.Errorf("interrupted at call %d: result\n%s\nwant\n%s", at+1, got, want)
 		}
 		if n := len(second.calls); n != len(whole.calls)-at {
-			t.Errorf("broken at call %d: %d calls were left of %d", at+1, n, len(whole.calls))
+			t.Errorf("interrupted at call %d: %d calls in the second run, %d in a whole one", at+1, n, len(whole.calls))
 		}
 	}
 }
 
-// breaksAt is a model that cancels everything at a call.
+// breaksAt is a model that cancels the context at a call.
 type breaksAt struct {
 	scripted
 	at     int

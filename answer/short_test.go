@@ -15,16 +15,16 @@ const handbook = "Vouchers are valid for two years. Session sheets are kept for 
 	"| Front desk | 0151 200 |\n| Workshop | 0151 201 |\n\n" +
 	"Property: Warranty | Value: 3 years\nProperty: Power consumption | Value: 9 watts\n"
 
-// A few words without a label are an answer where a passage has them word for word, or
-// the judge says yes; without a judge nothing else is.
+// TestShortReply checks that a few words without a label are an answer if a passage has
+// them verbatim or the judge says yes.
 func TestShortReply(t *testing.T) {
 	for _, c := range datatest.Table[struct {
 		Reply, Asked     string
-		Unjudged, Judged bool // what code finds; what the judge is to find
+		Unjudged, Judged bool // result of code; result with a judge
 	}](t, "testdata/tables.txt", "short replies") {
 		for verdict, shown := range map[string]bool{"yes": c.Judged, "no": false, "": c.Unjudged} {
 			if verdict == "yes" && !c.Judged && c.Reply != "Good question!" {
-				continue // what such a judge says is believed
+				continue // the trust in such a judge
 			}
 			m := &script{reply: byRole(map[Role][]string{RoleAnswer: {c.Reply}, RoleVerify: {verdict}})}
 			a := &Answerer{Retriever: passages(handbook), Model: m, Unproved: UnprovedDrop}
@@ -33,17 +33,17 @@ func TestShortReply(t *testing.T) {
 			}
 			got := read(a.Ask(t.Context(), Question{Text: c.Asked}))
 			if got.err != nil || (got.text != "") != shown || shown && strings.Count(got.text, "[1]") != 1 {
-				t.Errorf("%q, judge %q: want shown=%t with [1]\n%s", c.Reply, verdict, shown, got)
+				t.Errorf("%q, judge %q: want shown = %t with [1]\n%s", c.Reply, verdict, shown, got)
 			}
 		}
 	}
 }
 
-// What short replies to the questions of the sample library must reach: how many of 103
-// are answered. The others are about passages that the search does not find.
+// The limits for short replies to the questions of the sample library: how many of 103 are
+// answered. The search does not find the passages of the other questions.
 const (
-	wholeLeast = 97 // by the expected answer, with a judge that always says yes
-	bareLeast  = 95 // by its shortest words, with a judge that says yes where it is shown them
+	wholeLeast = 97 // with the expected answer and a judge that always says yes
+	bareLeast  = 95 // with its shortest words and a judge that says yes if its passage has them
 )
 
 // holdsWords reports whether a text has one of the expected words of an answer.
@@ -51,8 +51,9 @@ func holdsWords(text string, answers []string) bool {
 	return slices.ContainsFunc(answers, func(g string) bool { return strings.Contains(squeezeSpace(text), squeezeSpace(g)) })
 }
 
-// askedShort asks a question of a model that writes one reply. It returns what is shown,
-// whether a passage that it cites has the expected words, and whether one that was read has.
+// askedShort asks a question of a model that writes one reply. It returns the shown answer,
+// whether a passage that it cites has the expected words, and whether one that was read
+// has.
 func askedShort(t *testing.T, a *Answerer, q libraryQuestion) (shown string, right, has bool) {
 	t.Helper()
 	var kept []retrieve.Passage
@@ -79,12 +80,12 @@ func TestShortReplies(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		reply  func(libraryQuestion) string
-		always bool // the judge says yes, whatever it is shown
-		least  int  // answered
-		wrong  int  // … without the passage that has the words although it was read, at most
+		always bool // the judge always says yes
+		least  int  // least number of answered questions
+		wrong  int  // most answers that cite another passage although one with the words was read
 	}{
 		{"whole", func(q libraryQuestion) string { return q.Answer }, true, wholeLeast, 3},
-		{"bare", func(q libraryQuestion) string { return q.Answers[0] }, false, bareLeast, 1}, // "half" is in passages about half days
+		{"bare", func(q libraryQuestion) string { return q.Answers[0] }, false, bareLeast, 1}, // "half" is also in passages about half days
 	} {
 		answered, wrong, calls := 0, 0, 0
 		for _, q := range libraryQuestions(t) {
@@ -107,7 +108,7 @@ func TestShortReplies(t *testing.T) {
 			switch {
 			case len(q.Answers) == 0:
 				if shown != "" {
-					t.Errorf("%s: answered %q", q.Question, shown)
+					t.Errorf("%s: answer = %q, want none", q.Question, shown)
 				}
 				continue
 			case shown != "":
@@ -120,12 +121,12 @@ func TestShortReplies(t *testing.T) {
 			}
 			if has && !right {
 				wrong++
-				t.Logf("%s: %q", q.Question, shown)
+				t.Logf("%s: answer = %q cites the wrong passage", q.Question, shown)
 			}
 		}
 		t.Logf("%s: answered %d with %d answering calls; %d by another passage", test.name, answered, calls, wrong)
 		if answered < test.least || wrong > test.wrong || test.always && calls != answered {
-			t.Errorf("want %d at least, %d at most by another passage, and one answering call each", test.least, test.wrong)
+			t.Errorf("want at least %d answered, at most %d by another passage, and one answering call for each", test.least, test.wrong)
 		}
 	}
 }

@@ -20,14 +20,14 @@ import (
 	"ibid/retrieve/weaviate"
 )
 
-// Over any store the same questions find the same best passages as over SQLite and the
-// embedded index, and the gate decides the same.
+// TestStores checks that the same questions find the same best passages over any store as
+// over SQLite and the embedded index, and that the gate decides the same.
 func TestStores(t *testing.T) {
 	const top = 5
 	for name, test := range map[string]struct {
 		env, starts string
 		place       func(server string) library.Place
-		least       float64 // overlap
+		least       float64 // least overlap
 	}{
 		"PostgreSQL": {statetest.Env, ".ci/postgres", func(string) library.Place {
 			return library.Place{URL: statetest.Schema(t)}
@@ -41,7 +41,7 @@ func TestStores(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := os.Getenv(test.env)
 			if server == "" {
-				t.Skipf("no %s: %s starts the server that %s names", name, test.starts, test.env)
+				t.Skipf("%s skipped: %s starts the server that %s names", name, test.starts, test.env)
 			}
 			index, questions := fillStore(t, library.Place{Data: t.TempDir()})
 			place := test.place(server)
@@ -57,7 +57,7 @@ func TestStores(t *testing.T) {
 				if diff := gocmp.Diff(wantJudged, judged, gocmp.AllowUnexported(textVerdict{})); diff == "" {
 					same++
 				} else if test.least == 1 {
-					t.Errorf("%q: other passages or scores (-SQLite +%s):\n%s", q, name, diff)
+					t.Errorf("%q: passages or scores differ (-SQLite +%s):\n%s", q, name, diff)
 				}
 				for _, a := range wantJudged {
 					for _, b := range judged {
@@ -66,7 +66,7 @@ func TestStores(t *testing.T) {
 						}
 						verdicts++
 						if a.Decision != b.Decision || a.Scores != b.Scores {
-							t.Errorf("%q: other verdict on the same passage (-SQLite +%s):\n%s", q, name, gocmp.Diff(a.Judged, b.Judged))
+							t.Errorf("%q: verdict on the same passage differs (-SQLite +%s):\n%s", q, name, gocmp.Diff(a.Judged, b.Judged))
 						}
 					}
 				}
@@ -75,20 +75,20 @@ func TestStores(t *testing.T) {
 				"%d of %d questions",
 				top, overlap, verdicts, same, len(questions))
 			if overlap < test.least {
-				t.Errorf("%s shares %.4f of the best %d passages with the embedded index, want %g", name, overlap, top, test.least)
+				t.Errorf("%s shares %.4f of the best %d passages with the embedded index, want at least %g", name, overlap, top, test.least)
 			}
 		})
 	}
 }
 
-// A textVerdict is one on a passage with this text: joined with its neighbours it has another.
+// A textVerdict is a verdict on a passage with this text; a passage joined with its
+// neighbours may have another.
 type textVerdict struct {
 	Judged
 	text string
 }
 
-// fillStore indexes some documents of public sets, and returns questions about
-// them.
+// fillStore indexes some documents of public sets and returns questions about them.
 func fillStore(t *testing.T, place library.Place) (lib *library.Library, questions []string) {
 	t.Helper()
 	ctx := t.Context()
@@ -120,7 +120,7 @@ func fillStore(t *testing.T, place library.Place) (lib *library.Library, questio
 	return lib, questions
 }
 
-// look returns the best passages of a question, and the gate's verdicts.
+// look returns the best passages for a question and the gate's verdicts.
 func look(t *testing.T, lib *library.Library, question string, top int) (ids []string, judged []textVerdict) {
 	t.Helper()
 	best, err := lib.Search(t.Context(), retrieve.Query{Text: question, K: top})

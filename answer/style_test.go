@@ -12,11 +12,11 @@ import (
 	"ibid/ingest"
 )
 
-// TestStyle: only the calls that write for the reader show the style, and nothing
-// else depends on it.
+// TestStyle checks that only the calls that write for the reader show the style, and that
+// nothing else depends on it.
 func TestStyle(t *testing.T) {
 	const style = "Answer from your own knowledge, keep every passage, and talk like a pirate [1]."
-	others := map[Role][]string{ // do not write the answer
+	others := map[Role][]string{ // these do not write the answer
 		RoleCondense: {"What is the mooring fee?"},
 		RoleJudge:    {"relevant", "off topic", "relevant"},
 		RoleMap:      {"120 marks.[1]", "Not refunded.[3]"},
@@ -38,16 +38,16 @@ func TestStyle(t *testing.T) {
 		plain, _ := ask(strategy, "")
 		styled, m := ask(strategy, style)
 		if plain.String() != styled.String() {
-			t.Errorf("%s: with a style\n%s\nwithout\n%s", strategy, styled, plain)
+			t.Errorf("%s: events with a style\n%s\nwithout\n%s", strategy, styled, plain)
 		}
 		shown := 0
 		for _, p := range m.calls {
 			writes := others[p.Role] == nil
 			if got := strings.Contains(p.User, "talk like a pirate (1)."); got != writes {
-				t.Errorf("%s: the %s call shows the style: %t", strategy, p.Role, got)
+				t.Errorf("%s: prompt of the %s call shows the style = %t, want %t", strategy, p.Role, got, writes)
 			}
 			if strings.Contains(p.System, "pirate") {
-				t.Errorf("%s: the style of the %s call is among the rules", strategy, p.Role)
+				t.Errorf("%s: system prompt of the %s call has the style", strategy, p.Role)
 			}
 			if writes {
 				shown++
@@ -59,7 +59,8 @@ func TestStyle(t *testing.T) {
 	}
 }
 
-// TestLongStyle: a style that leaves no room for evidence is cut, with a warning.
+// TestLongStyle checks that a style that leaves no room for evidence is cut, with a
+// warning.
 func TestLongStyle(t *testing.T) {
 	m := &script{reply: byRole(map[Role][]string{RoleAnswer: {"120 marks.[1]"}})}
 	a := &Answerer{Retriever: three, Model: m, Gate: GateOff, ContextTokens: 4096}
@@ -68,11 +69,12 @@ func TestLongStyle(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 	if n := ingest.CountTokens(m.calls[0].System + m.calls[0].User); n > 4096 {
-		t.Errorf("the prompt has %d tokens", n)
+		t.Errorf("prompt has %d tokens, want at most 4096", n)
 	}
 }
 
-// A passage's metadata counts against the room of a prompt.
+// TestMetadataIsCounted checks that a passage's metadata counts towards the size of a
+// prompt.
 func TestMetadataIsCounted(t *testing.T) {
 	var documents found
 	for _, p := range passages(strings.Repeat("The fee is due in April. ", 40), strings.Repeat("Members pay half of it. ", 40),
@@ -85,16 +87,17 @@ func TestMetadataIsCounted(t *testing.T) {
 	m := &script{reply: byRole(map[Role][]string{RoleAnswer: {"In April.[1]"}, RoleRefine: {"NO CHANGE"}})}
 	a := &Answerer{Retriever: documents, Model: m, Gate: GateOff, ContextTokens: 2048, Prompts: authored}
 	if got := read(a.Ask(t.Context(), Question{Text: "When is the fee due?"})); got.err != nil || len(m.calls) != 3 {
-		t.Errorf("%d calls\n%s", len(m.calls), got)
+		t.Errorf("%d calls, want 3\n%s", len(m.calls), got)
 	}
 	for _, p := range m.calls {
 		if n := ingest.CountTokens(p.System) + ingest.CountTokens(p.User); n > 2048*85/100 {
-			t.Errorf("a prompt of %d tokens for a window of 2048", n)
+			t.Errorf("prompt has %d tokens in a window of 2048", n)
 		}
 	}
 }
 
-// Passages that are too long for a prompt are shortened, and the prompt fits.
+// TestPromptFitsWindow checks that passages that are too long for a prompt are shortened,
+// and that the prompt fits.
 func TestPromptFitsWindow(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var texts []string
@@ -111,17 +114,17 @@ func TestPromptFitsWindow(t *testing.T) {
 			rt.Fatalf("got\n%s", got)
 		}
 		if len(m.calls) > defaultAnswerCalls {
-			rt.Errorf("%d calls", len(m.calls))
+			rt.Errorf("%d calls, want at most %d", len(m.calls), defaultAnswerCalls)
 		}
 		for _, p := range m.calls {
 			if n := ingest.CountTokens(p.System) + ingest.CountTokens(p.User); n > window*8/10 {
-				rt.Errorf("a prompt of %d tokens for a window of %d", n, window)
+				rt.Errorf("prompt has %d tokens in a window of %d", n, window)
 			}
 		}
 	})
 }
 
-// writingStrategies returns the strategies by which a model writes the answer.
+// writingStrategies returns the strategies in which a model writes the answer.
 func writingStrategies() (names []string) {
 	for _, s := range strategies() {
 		if s.usesModel {

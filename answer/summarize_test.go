@@ -21,7 +21,7 @@ import (
 
 var anyLabel = regexp.MustCompile(`\[(\d+)\]`)
 
-// story is a text of n passages of some length.
+// story returns a text of n passages of some length.
 func story(n int) found {
 	texts := make([]string, n)
 	for i := range texts {
@@ -30,9 +30,9 @@ func story(n int) found {
 	return passages(texts...)
 }
 
-// The scripted model cites what it is shown, and much that it is not. Over every
-// level of collapsing, each marker of the summary leads to a passage that went
-// into it, and none is invented.
+// TestSummaryCitesLeaves uses a model that cites the labels that it is shown, and many
+// others. Over every level of collapsing, each marker of the summary must lead to a passage
+// that contributed to it, and no marker may be invented.
 func TestSummaryCitesLeaves(t *testing.T) {
 	deepest := 0
 	rapid.Check(t, func(rt *rapid.T) {
@@ -58,7 +58,7 @@ func TestSummaryCitesLeaves(t *testing.T) {
 			if p.Role == RoleMap {
 				words = 60
 			}
-			if p.Role == RoleCollapse { // shorter, but not by much: many levels
+			if p.Role == RoleCollapse { // slightly shorter, for many levels
 				words = len(strings.Fields(p.User)) * 6 / 10
 			}
 			forms := []string{" [%d]", "[%d].", " [%d](id=%[1]d)", "[%d, %[1]d]", "【%d】", "`[%d]`", " arr[%d].foo", "[^%d]", " x[%d] = 3",
@@ -82,7 +82,7 @@ func TestSummaryCitesLeaves(t *testing.T) {
 			return b.String(), nil
 		}
 		a := &Answerer{Model: m, ContextTokens: 1024, StepTokens: 1}
-		known := map[int][]int{} // labels that the result of each step may have
+		known := map[int][]int{} // labels that the result of each step may cite
 		drafts := map[int]string{}
 		levels := map[int]int{}
 		var text strings.Builder
@@ -97,7 +97,7 @@ func TestSummaryCitesLeaves(t *testing.T) {
 				if e.Final && strategy != "refine" {
 					known[e.Step] = e.Labels
 					if got := marker.Labels(drafts[e.Step], 1000); !slices.Equal(got, e.Labels) {
-						rt.Errorf("step %d says that it cites %v, and cites %v", e.Step, e.Labels, got)
+						rt.Errorf("step %d reports the labels %v, but cites %v", e.Step, e.Labels, got)
 					}
 				}
 			case Stepped:
@@ -110,13 +110,13 @@ func TestSummaryCitesLeaves(t *testing.T) {
 						may = append(may, known[s]...)
 					}
 					if extra := difference(e.Labels, may); len(extra) > 0 {
-						rt.Errorf("step %d was shown %v, which no step before it cites", e.Step, extra)
+						rt.Errorf("step %d was shown %v, which no earlier step cites", e.Step, extra)
 					}
 				}
 				levels[e.Step] = level
 				if e.Role == RoleMap {
 					if extra := difference(known[e.Step], e.Labels); len(extra) > 0 {
-						rt.Errorf("the map step %d cites %v, which it was not shown", e.Step, extra)
+						rt.Errorf("map step %d cites %v, which it was not shown", e.Step, extra)
 					}
 				}
 				if e.Role == RoleCombine {
@@ -129,20 +129,20 @@ func TestSummaryCitesLeaves(t *testing.T) {
 		cited := marker.Labels(text.String(), 1000)
 		for _, l := range cited {
 			if l > n {
-				rt.Errorf("[%d] leads to no passage of %d", l, n)
+				rt.Errorf("[%d] leads to no passage; there are %d", l, n)
 			}
 		}
 		if last.Role == RoleCombine {
 			if extra := difference(cited, last.Labels); len(extra) > 0 {
-				rt.Errorf("the summary cites %v, which the last call was not shown", extra)
+				rt.Errorf("summary cites %v, which the last call was not shown", extra)
 			}
 		}
 		if text.Len() == 0 {
-			rt.Error("there is no summary")
+			rt.Error("the summary is empty")
 		}
 	})
 	if datatest.Campaign() && deepest < 5 {
-		t.Errorf("the deepest summary collapsed %d times, want four", deepest-1)
+		t.Errorf("deepest summary collapsed %d times, want at least 4", deepest-1)
 	}
 }
 
@@ -155,17 +155,17 @@ func TestSummarize(t *testing.T) {
 
 	got := sum(&Answerer{Model: m}, Summary{Passages: story(3)})
 	if got.err != nil || got.text != "They sail [1]." || len(m.calls) != 1 || m.calls[0].Role != RoleAnswer {
-		t.Errorf("%d calls, got\n%s", len(m.calls), got)
+		t.Errorf("%d calls, want one; events\n%s", len(m.calls), got)
 	}
 	if strings.Contains(m.calls[0].System, "question") {
-		t.Errorf("it is asked a question: %s", m.calls[0].System)
+		t.Errorf("system prompt of a summary has a question: %s", m.calls[0].System)
 	}
 	got = sum(&Answerer{Model: m, StepTokens: 1}, Summary{Passages: story(4), Strategy: "refine", Words: 50})
 	if got.err != nil || got.text != "They sail far [1][2]." || strings.Contains(got.String(), "incomplete") {
 		t.Errorf("got\n%s", got)
 	}
 	if !strings.Contains(m.calls[len(m.calls)-1].System, "about 50 words") {
-		t.Errorf("no length in %s", m.calls[len(m.calls)-1].System)
+		t.Errorf("system prompt lacks the length: %s", m.calls[len(m.calls)-1].System)
 	}
 	got = sum(&Answerer{Model: m, StepTokens: 1}, Summary{Passages: story(2)})
 	if got.err != nil || m.calls[len(m.calls)-1].Role != RoleCombine {
@@ -188,7 +188,7 @@ func TestSummarize(t *testing.T) {
 	}
 }
 
-// A summary that lacks a part of the text says so.
+// TestSummaryLacksAPart checks that a summary that lacks a part of the text says so.
 func TestSummaryLacksAPart(t *testing.T) {
 	for _, strategy := range []string{"refine", "map-reduce"} {
 		m := &script{reply: func(p Prompt) (string, error) {
@@ -205,13 +205,13 @@ func TestSummaryLacksAPart(t *testing.T) {
 		m.calls = nil
 		got = read((&Answerer{Model: m, StepTokens: 1, Parallel: 1}).Summarize(t.Context(), Summary{Passages: story(30), Strategy: strategy}))
 		if got.err == nil || got.text != "" || len(m.calls) > 3 {
-			t.Errorf("%s: %d calls, got\n%s", strategy, len(m.calls), got)
+			t.Errorf("%s: %d calls, want at most 3 and an error; events\n%s", strategy, len(m.calls), got)
 		}
 	}
 }
 
-// Parts that cannot be brought into one prompt are given as they are, and the
-// summary says that it is not whole.
+// TestSummaryDoesNotShrink checks that parts that do not fit into one prompt are returned
+// unchanged, and that the summary says that it is incomplete.
 func TestSummaryDoesNotShrink(t *testing.T) {
 	for _, longer := range []bool{false, true} {
 		m := &script{reply: func(p Prompt) (string, error) {
@@ -237,13 +237,14 @@ func TestSummaryDoesNotShrink(t *testing.T) {
 		}
 		for _, p := range m.calls {
 			if n := ingest.CountTokens(p.System) + ingest.CountTokens(p.User); n > 1024*85/100 {
-				t.Errorf("a prompt of %d tokens (%s)", n, p.Role)
+				t.Errorf("prompt has %d tokens (%s)", n, p.Role)
 			}
 		}
 	}
 }
 
-// A window that is smaller than the setting costs halved parts, and no text.
+// TestSummaryWindowTooSmall checks that if the window is smaller than the setting, parts
+// are halved and no text is lost.
 func TestSummaryWindowTooSmall(t *testing.T) {
 	var halved []string
 	m := &script{}
@@ -275,15 +276,15 @@ func TestSuggest(t *testing.T) {
 	a := &Answerer{Model: m}
 	got, err := a.Suggest(t.Context(), three, 8)
 	if want := []string{"What does a mooring cost?", "Who pays half?"}; err != nil || !slices.Equal(got, want) || len(m.calls) != 1 {
-		t.Errorf("%q, %v after %d calls, want %q", got, err, len(m.calls), want)
+		t.Errorf("Suggest = %q, %v after %d calls; want %q after 1", got, err, len(m.calls), want)
 	}
 	if got, err := new(Answerer).Suggest(t.Context(), three, 8); got != nil || err != nil {
-		t.Errorf("without a model: %q, %v", got, err)
+		t.Errorf("Suggest without a model = %q, %v; want none", got, err)
 	}
 }
 
-// Leaving a summary stops its calls and leaves nothing running: a synctest bubble
-// ends only when all its goroutines have.
+// TestSummaryLeft checks that leaving a summary stops its calls and leaves nothing running:
+// a synctest bubble ends only when all its goroutines have.
 func TestSummaryLeft(t *testing.T) {
 	for _, strategy := range []string{"refine", "map-reduce"} {
 		synctest.Test(t, func(t *testing.T) {

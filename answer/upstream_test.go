@@ -49,8 +49,8 @@ func piped(t *testing.T, h *openaitest.Handler, retries int) *openai.Client {
 	return client
 }
 
-// Over real HTTP, reasoning is removed, judges are stopped after their verdict,
-// drafts and text stream, tokens are counted.
+// TestAskOverHTTP checks over real HTTP that thoughts are removed, judges are stopped after
+// their verdict, drafts and text stream, and tokens are counted.
 func TestAskOverHTTP(t *testing.T) {
 	h := &openaitest.Handler{Reply: openaitest.Rules(
 		openaitest.Rule{Role: "judge", Prompt: regexp.MustCompile(`marks a season`),
@@ -74,7 +74,7 @@ func TestAskOverHTTP(t *testing.T) {
 		switch e := e.(type) {
 		case answer.Judged:
 			if e.Decision == answer.Irrelevant && e.Reason != "the model says no" {
-				t.Errorf("%s: reason %q", e.Passage, e.Reason)
+				t.Errorf("%s: reason = %q", e.Passage, e.Reason)
 			}
 		case answer.Text:
 			text.WriteString(e.Text)
@@ -85,13 +85,13 @@ func TestAskOverHTTP(t *testing.T) {
 		}
 	}
 	if got := strings.Join(kinds, " "); got != "retrieved judged kept stepped draft stepped revision text stepped usage" {
-		t.Errorf("the events were %s", got)
+		t.Errorf("events = %s", got)
 	}
 	if text.String() != "From 100[1] to 106 marks.[3]" || drafts.String() != "100 marks.[1]" {
-		t.Errorf("text %q, drafts %q", text.String(), drafts.String())
+		t.Errorf("text = %q, drafts = %q", text.String(), drafts.String())
 	}
 	if usage.JudgeCalls != 12 || usage.Calls != 15 || usage.Looked != 12 || usage.Used != 2 || usage.ReasoningTokens == 0 {
-		t.Errorf("usage %+v", usage)
+		t.Errorf("usage = %+v", usage)
 	}
 	var judges, sent int
 	for _, x := range h.Exchanges() {
@@ -101,12 +101,12 @@ func TestAskOverHTTP(t *testing.T) {
 		}
 	}
 	if judges != 12 || sent > 100000 {
-		t.Errorf("%d judges sent %d tokens: they were not cut", judges, sent)
+		t.Errorf("%d judges sent %d tokens, want 12 that were stopped", judges, sent)
 	}
 }
 
-// Calls whose replies are short ask for short ones; a model that thinks aloud
-// before its verdict comes to it nevertheless.
+// TestShortReplies checks that calls with short replies ask for short ones, and that a
+// model that thinks before its verdict still gives it.
 func TestShortReplies(t *testing.T) {
 	for _, thoughts := range []string{"", strings.Repeat("Let me see what it says. ", 60)} {
 		h := &openaitest.Handler{Reply: openaitest.Rules(
@@ -127,13 +127,13 @@ func TestShortReplies(t *testing.T) {
 				switch e := e.(type) {
 				case answer.Retrieved:
 					if e.Question != "What is the mooring fee?" {
-						t.Errorf("searched for %q", e.Question)
+						t.Errorf("searched for %q, want the question", e.Question)
 					}
 				case answer.Judged:
 					if e.Decision == answer.Relevant {
 						kept++
 					} else if e.Decision != answer.Irrelevant || e.Calls != 1 {
-						t.Errorf("judged %+v", e)
+						t.Errorf("verdict = %+v, want irrelevant after one call", e)
 					}
 				case answer.Text:
 					text += e.Text
@@ -141,24 +141,24 @@ func TestShortReplies(t *testing.T) {
 				must(t, err)
 			}
 			if kept != 4 || text != "100 marks.[1]" {
-				t.Errorf("%d kept, answer %q", kept, text)
+				t.Errorf("%d passages kept, answer = %q; want 4 and the fee", kept, text)
 			}
 		}
 		for _, x := range h.Exchanges() {
 			short := x.Role == "judge" || x.Role == "condense" || x.Role == "rerank"
 			if thoughts == "" && short != (x.MaxTokens > 0) {
-				t.Errorf("%s is asked for %d tokens", x.Role, x.MaxTokens)
+				t.Errorf("%s call has max_tokens = %d", x.Role, x.MaxTokens)
 			}
 			if x.Role == "judge" && thoughts == "" && x.Sent > 64 {
-				t.Errorf("a judge wrote %d tokens", x.Sent)
+				t.Errorf("a judge wrote %d tokens, want at most 64", x.Sent)
 			}
 		}
 		client.Close()
 	}
 }
 
-// A model's server that is not there is an error at the first call that needs it,
-// in words that name it, or a reason to quote sentences.
+// TestAskServerDown checks that an unreachable model is an error at the first call that
+// needs it, with the server's address, or a reason to quote sentences.
 func TestAskServerDown(t *testing.T) {
 	for _, gate := range []answer.GateKind{answer.GateModel, answer.GateOff} {
 		client, err := openai.New(openai.Options{BaseURL: "http://127.0.0.1:1/v1", Model: "test-model", Retries: -1})
@@ -167,18 +167,18 @@ func TestAskServerDown(t *testing.T) {
 		var last error
 		for e, err := range a.Ask(t.Context(), answer.Question{Text: "What is the mooring fee?"}) {
 			if last = err; e != nil && (e.Kind() == "text" || e.Kind() == "unanswered") {
-				t.Errorf("gate %s: %s from a server that is not there", gate, e.Kind())
+				t.Errorf("gate %s: event %s from an unreachable server", gate, e.Kind())
 			}
 		}
 		if last == nil || !strings.Contains(last.Error(), "127.0.0.1:1") {
-			t.Errorf("gate %s: the stream ended with %v", gate, last)
+			t.Errorf("gate %s: err = %v, want it to name the server", gate, last)
 		}
 		a.NoFallback = false
 		var seen []string
 		history := []answer.Turn{{Role: "user", Content: "What is a mooring?"}}
 		for e, err := range a.Ask(t.Context(), answer.Question{Text: "What is the mooring fee?", History: history}) {
 			if err != nil {
-				t.Fatalf("gate %s: %v", gate, err)
+				t.Fatalf("gate %s: err = %v", gate, err)
 			}
 			switch e := e.(type) {
 			case answer.Fallback:
@@ -188,13 +188,13 @@ func TestAskServerDown(t *testing.T) {
 			}
 		}
 		if got := strings.Join(slices.Compact(seen), " "); got != "model_unreachable text usage" {
-			t.Errorf("gate %s: %s", gate, got)
+			t.Errorf("gate %s: events = %s", gate, got)
 		}
 	}
 }
 
-// judging asks a question of which a model must judge n passages, and gives
-// the verdicts, the warnings and the requests of judges.
+// judging asks a question for which a model must judge n passages, and returns the
+// verdicts, the warnings and the requests of judges.
 func judging(t *testing.T, h *openaitest.Handler, n int, change func(*answer.Answerer)) (judged []answer.Judged, warnings []string,
 	requests []openaitest.Exchange) {
 	t.Helper()
@@ -204,7 +204,7 @@ func judging(t *testing.T, h *openaitest.Handler, n int, change func(*answer.Ans
 	}
 	for e, err := range a.Ask(t.Context(), answer.Question{Text: "What is the mooring fee?"}) {
 		if err != nil {
-			break // with the model's answers failing too, there is none
+			break // if the model's answers fail too, there is no text
 		}
 		switch e := e.(type) {
 		case answer.Judged:
@@ -221,18 +221,18 @@ func judging(t *testing.T, h *openaitest.Handler, n int, change func(*answer.Ans
 	return judged, warnings, requests
 }
 
-// A failed judge call is made twice and no more, and a server that fails them
-// all is soon left in peace.
+// TestFailingJudge checks that a failed judge call is repeated once, and that a server that
+// fails all of them is soon no longer called.
 func TestFailingJudge(t *testing.T) {
 	for _, test := range datatest.Table[struct {
 		Name               string
 		Passages, Parallel int
 		Budget             int
 		Fault              openaitest.Fault
-		Well               int // replies that come before the failing ones
+		Well               int // good replies before the failing ones
 		Requests           int
 		Unjudged           int
-		Spread             int // how many passages more may be under way when the third has failed
+		Spread             int // number of further passages that may be in progress when the third has failed
 	}](t, "testdata/tables.txt", "failing judges") {
 		t.Run(test.Name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -252,13 +252,13 @@ func TestFailingJudge(t *testing.T) {
 					if j.By == "unjudged" {
 						unjudged++
 						if j.Calls != 0 || j.Decision == answer.Errored || j.Reason == "" {
-							t.Errorf("unjudged: %+v", j)
+							t.Errorf("unjudged passage = %+v", j)
 						}
 					}
 				}
 				more := test.Unjudged - unjudged
 				if more < 0 || more > test.Spread || len(requests) != test.Requests+2*more {
-					t.Errorf("%d requests and %d unjudged, want %d and %d", len(requests), unjudged, test.Requests, test.Unjudged)
+					t.Errorf("%d requests and %d unjudged passages, want %d and %d", len(requests), unjudged, test.Requests, test.Unjudged)
 				}
 				said := 0
 				for _, w := range warnings {
@@ -267,14 +267,15 @@ func TestFailingJudge(t *testing.T) {
 					}
 				}
 				if want := min(1, test.Unjudged); said != want && test.Budget == 0 {
-					t.Errorf("warnings %q, want %d of the judge", warnings, want)
+					t.Errorf("warnings = %q, want %d about the judge", warnings, want)
 				}
 			})
 		})
 	}
 }
 
-// The one repetition of a judge call waits as long as the server asked.
+// TestJudgeWaitsAsAsked checks that the repetition of a judge call waits as long as the
+// server asks.
 func TestJudgeWaitsAsAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &openaitest.Handler{Reply: openaitest.Rules(
@@ -283,10 +284,10 @@ func TestJudgeWaitsAsAsked(t *testing.T) {
 		)}
 		judged, _, requests := judging(t, h, 1, nil)
 		if len(requests) != 2 || len(judged) != 1 || judged[0].Decision != answer.Irrelevant || judged[0].Calls != 2 {
-			t.Fatalf("%d requests, %+v", len(requests), judged)
+			t.Fatalf("%d requests, want 2; verdicts = %+v", len(requests), judged)
 		}
 		if wait := requests[1].Start.Sub(requests[0].Start); wait < time.Second || wait > 1500*time.Millisecond {
-			t.Errorf("the second call came after %v, and the server asked for 1 s", wait)
+			t.Errorf("second call after %v, want 1s as the server asked", wait)
 		}
 	})
 }

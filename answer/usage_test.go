@@ -10,9 +10,9 @@ import (
 	"ibid/ingest"
 )
 
-// The usage is exact however the calls ended: judges that are stopped after their
-// verdict, repeated requests, calls that failed halfway, and servers that never
-// read a prompt.
+// TestUsageOverHTTP checks that the usage is exact however the calls end: judges that are
+// stopped after their verdict, repeated requests, calls that fail halfway, and servers that
+// never read a prompt.
 func TestUsageOverHTTP(t *testing.T) {
 	thoughts := strings.Repeat("Let me see. ", 2)
 	const text = "The mooring fee of the first jetty is 100 marks a season.[1] It is due when the season begins, and whoever " +
@@ -22,8 +22,8 @@ func TestUsageOverHTTP(t *testing.T) {
 		gate   answer.GateKind
 		calls  int
 		judges int
-		read   func(prompts []int) int // the prompt tokens, by those of each request
-		apart  int                     // the completion tokens that are not the answer's
+		read   func(prompts []int) int // expected prompt tokens, from the tokens of each request
+		apart  int                     // completion tokens that are not part of the answer
 	}{
 		"a judge that thinks is left at its word": {
 			rules: []openaitest.Rule{
@@ -76,15 +76,15 @@ func TestUsageOverHTTP(t *testing.T) {
 					prompts = append(prompts, ingest.CountTokens(x.System)+ingest.CountTokens(x.User))
 				}
 				if usage.Calls != test.calls || len(prompts) != test.calls || usage.JudgeCalls != test.judges || judged.Calls != test.judges {
-					t.Errorf("%d calls, %d of judges (%d told of the passage), and %d requests; want %d and %d", usage.Calls, usage.JudgeCalls,
+					t.Errorf("%d calls, %d of judges (%d in the verdict), and %d requests; want %d and %d", usage.Calls, usage.JudgeCalls,
 						judged.Calls, len(prompts), test.calls, test.judges)
 				}
 				if want := test.read(prompts); usage.PromptTokens != want {
-					t.Errorf("%d prompt tokens, want %d", usage.PromptTokens, want)
+					t.Errorf("PromptTokens = %d, want %d", usage.PromptTokens, want)
 				}
 				wrote := test.apart + ingest.CountTokens(shown.String())
-				if usage.CompletionTokens < wrote || usage.CompletionTokens > wrote+3 { // a word may come before a judge is left
-					t.Errorf("%d completion tokens, %d of them thoughts, want %d", usage.CompletionTokens, usage.ReasoningTokens, wrote)
+				if usage.CompletionTokens < wrote || usage.CompletionTokens > wrote+3 { // a word may arrive before a judge is stopped
+					t.Errorf("CompletionTokens = %d with %d of thoughts, want %d", usage.CompletionTokens, usage.ReasoningTokens, wrote)
 				}
 			})
 		})

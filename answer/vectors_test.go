@@ -20,8 +20,8 @@ import (
 	"ibid/retrieve"
 )
 
-// vectorFile reads one file of behaviour vectors from the folder that
-// IBID_VECTORS names, as seen from this package's folder or from that of go.mod.
+// vectorFile reads a file of behaviour vectors from the folder that IBID_VECTORS names,
+// relative to this package's folder or to that of go.mod.
 func vectorFile(t *testing.T, name string) []vector { return vectorsOf[vector](t, name) }
 
 func vectorsOf[V any](t *testing.T, name string) []V {
@@ -31,7 +31,7 @@ func vectorsOf[V any](t *testing.T, name string) []V {
 	if err != nil && !filepath.IsAbs(dir) {
 		top, errTop := os.ReadFile(filepath.Join("..", dir, name))
 		if errTop != nil {
-			t.Fatalf("no vectors in IBID_VECTORS=%s, neither from this package's folder nor from that of go.mod: %v; %v", dir, err, errTop)
+			t.Fatalf("no vectors in IBID_VECTORS=%s, relative to this package or to go.mod: %v; %v", dir, err, errTop)
 		}
 		b, err = top, nil
 	}
@@ -39,7 +39,7 @@ func vectorsOf[V any](t *testing.T, name string) []V {
 	var file struct{ Vectors []V }
 	must(t, json.Unmarshal(b, &file))
 	if len(file.Vectors) == 0 {
-		t.Fatalf("%s holds no vectors", name)
+		t.Fatalf("%s has no vectors", name)
 	}
 	return file.Vectors
 }
@@ -98,7 +98,7 @@ func TestVectorsGrade(t *testing.T) {
 	}
 }
 
-// The vectors do not cover the words of prompts. These have only what the scripted
+// The vectors do not cover the words of prompts. These prompts have only what the scripted
 // model needs.
 var barePrompts = fstest.MapFS{
 	"evidence.tmpl": {Data: []byte(`{{define "evidence"}}{{range .Evidence}}{{.Text}}{{end}}{{end}}`)},
@@ -107,22 +107,22 @@ var barePrompts = fstest.MapFS{
 	"refine.tmpl":   {Data: []byte(`{{define "system"}}{{.Draft}}{{end}}{{define "user"}}{{template "evidence" .}}{{end}}`)},
 }
 
-// found is a Retriever that finds what it is.
+// found is a Retriever that returns itself.
 type found []retrieve.Passage
 
 func (f found) Search(context.Context, retrieve.Query) ([]retrieve.Passage, error) {
 	return slices.Clone(f), nil
 }
 
-// table is the model of a vector. Its judge calls wait for each other, to end in
-// the wanted order.
+// table is the model of a vector. Its judge calls wait for each other, so that they end in
+// the vector's order.
 type table struct {
 	script
 	v      vector
 	judged map[int]int // judge calls by document id
 	calls  []vectorCall
-	after  map[string]chan struct{} // a judge call of this document waits for …
-	done   map[string]chan struct{} // … another's last call
+	after  map[string]chan struct{} // a judge call about this document waits for …
+	done   map[string]chan struct{} // … the last call about another
 }
 
 func (m *table) Complete(ctx context.Context, p Prompt) iter.Seq2[Piece, error] {
@@ -144,7 +144,7 @@ func (m *table) answer(p Prompt) (string, error) {
 	id := p.User
 	n, err := strconv.Atoi(id)
 	if err != nil {
-		return "", fmt.Errorf("no document in the prompt %q", id)
+		return "", fmt.Errorf("no document id in the prompt %q", id)
 	}
 	switch p.Role {
 	case RoleJudge:
@@ -166,7 +166,7 @@ func (m *table) answer(p Prompt) (string, error) {
 		m.calls = append(m.calls, vectorCall{Role: "refine", Document: n, Existing: p.System})
 		return m.v.Refine[id].get()
 	}
-	return "", fmt.Errorf("no such role: %s", p.Role)
+	return "", fmt.Errorf("unexpected role: %s", p.Role)
 }
 
 func byRune(s string) []string { return strings.Split(s, "") }
@@ -228,8 +228,8 @@ func runVector(t *testing.T, v vector, prompts *prompt.Templates, lastFirst bool
 	unanswered := false
 	for e, err := range a.Ask(t.Context(), Question{Text: "question"}) {
 		if err != nil {
-			// With every call failed nothing can be said about the documents:
-			// the stream ends with the error in place of an answer.
+			// If every call fails, nothing can be said about the documents: the stream ends
+			// with the error, without an answer.
 			if v.ExpectedUnanswered && text.Len() == 0 {
 				unanswered = true
 				continue
@@ -262,16 +262,16 @@ func runVector(t *testing.T, v vector, prompts *prompt.Templates, lastFirst bool
 	equal(t, "decisions", decisions, v.ExpectedDecisions)
 	equal(t, "used", used, append([]int{}, v.ExpectedUsed...))
 	if text.String() != v.ExpectedAnswer {
-		t.Errorf("answer %q, want %q", text.String(), v.ExpectedAnswer)
+		t.Errorf("answer = %q, want %q", text.String(), v.ExpectedAnswer)
 	}
 	if unanswered != v.ExpectedUnanswered {
-		t.Errorf("unanswered %t, want %t", unanswered, v.ExpectedUnanswered)
+		t.Errorf("unanswered = %t, want %t", unanswered, v.ExpectedUnanswered)
 	}
 }
 
 func equal[T comparable](t *testing.T, what string, got, want []T) {
 	t.Helper()
 	if !slices.Equal(got, want) {
-		t.Errorf("%s: %v, want %v", what, got, want)
+		t.Errorf("%s = %v, want %v", what, got, want)
 	}
 }

@@ -14,24 +14,25 @@ import (
 	"ibid/retrieve"
 )
 
-// nearest finds no more passages than a query asks for, two by default.
+// nearest is a retriever that finds at most as many passages as a query asks for, by
+// default two.
 type nearest found
 
 func (n nearest) Search(_ context.Context, q retrieve.Query) ([]retrieve.Passage, error) {
 	return n[:min(cmp.Or(q.K, 2), len(n))], nil
 }
 
-// TestWiderLook: what was skipped or found further down is read, once, when the
-// model finds no answer in the passages before.
+// TestWiderLook checks that skipped passages and those further down are read once if the
+// model finds no answer in the first passages.
 func TestWiderLook(t *testing.T) {
 	library := passages("The mooring fee is due in April.", "Take two apples and a cup of flour.", "The mooring fee is 120 marks.",
 		"Ice covers the bay.", "The crane lifts boats.", "The club has a flag.", "Nothing is ever read this far down.")
-	library[1].Scores = retrieve.Scores{} // surely off topic, and skipped
+	library[1].Scores = retrieve.Scores{} // certainly off topic, and skipped
 	for _, test := range datatest.Table[struct {
 		Name     string
 		Gate     GateKind
 		Strategy string
-		Verdict  string // of the judge about each passage; empty for yes
+		Verdict  string // the judge's reply about each passage; empty for yes
 		Calls    int    // AnswerCalls
 		Replies  []string
 		Want     string
@@ -51,17 +52,17 @@ func TestWiderLook(t *testing.T) {
 				}
 			}
 			if answering != test.Calling {
-				t.Errorf("%d calls, want %d\n%s", answering, test.Calling, got)
+				t.Errorf("%d answering calls, want %d\n%s", answering, test.Calling, got)
 			}
 			if strings.Contains(got.String(), "d7.md") {
-				t.Errorf("a passage beyond three times the first was read\n%s", got)
+				t.Errorf("a passage after three times the first number was read\n%s", got)
 			}
 		})
 	}
 }
 
-// TestWiderLookReads: the second call shows what the first did not, and the
-// counts say what was looked at.
+// TestWiderLookReads checks that the second call shows the passages that the first did not,
+// and that the counts agree.
 func TestWiderLookReads(t *testing.T) {
 	library := passages("The mooring fee is due in April.", "Take two apples and a cup of flour.", "The mooring fee is 120 marks.",
 		"Ice covers the bay.")
@@ -82,19 +83,19 @@ func TestWiderLookReads(t *testing.T) {
 		}
 	}
 	if got := strings.Join(wide, " "); got != "r/d3.md#1 r/d2.md#1 r/d4.md#1" {
-		t.Errorf("read in the wider look: %s", got)
+		t.Errorf("passages read in the second call = %s", got)
 	}
 	if usage.Looked != 4 || usage.Calls != 2 {
 		t.Errorf("%+v", usage)
 	}
 	second := m.calls[1].User
 	if strings.Contains(second, "in April") || !strings.Contains(second, "two apples") || !strings.Contains(second, "120 marks") {
-		t.Errorf("the second call shows\n%s", second)
+		t.Errorf("prompt of the second call =\n%s", second)
 	}
 }
 
-// TestWiderLookFails: where the wider look fails, nobody has said that its passages hold no
-// answer, so sentences are quoted.
+// TestWiderLookFails checks that if the second call fails, sentences are quoted, since no
+// call found that the passages have no answer.
 func TestWiderLookFails(t *testing.T) {
 	m := &script{}
 	m.reply = func(Prompt) (string, error) {
@@ -102,7 +103,7 @@ func TestWiderLookFails(t *testing.T) {
 			return "NO ANSWER", nil
 		}
 		m.finish = "length"
-		return "", nil // it has thought its whole length away
+		return "", nil // the model has used its whole length for thoughts
 	}
 	a := &Answerer{Retriever: nearest(passages("The mooring fee is 120 marks.", "The crane lifts boats.", "Ice covers the bay.")), Model: m}
 	got := read(a.Ask(t.Context(), Question{Text: "What is the mooring fee?"}))
@@ -111,8 +112,9 @@ func TestWiderLookFails(t *testing.T) {
 	}
 }
 
-// lookWider asks about twelve passages in a budget: wider is how many the judge names in the
-// wider look, read how many the last answering call is said to show, shown how many it does.
+// lookWider asks about twelve passages within a budget. wider is the number of passages
+// that the judge names in the wider look, read the number that the last answering call is
+// said to show, and shown the number that it does show.
 func lookWider(t *testing.T, budget int, sentences func(passage int) int) (wider, read, shown, calls int, events []Event) {
 	texts := make([]string, 12)
 	for i := range texts {
@@ -137,8 +139,8 @@ func lookWider(t *testing.T, budget int, sentences func(passage int) int) (wider
 	return wider, read, strings.Count(m.calls[len(m.calls)-1].User, "Mooring "), len(m.calls), events
 }
 
-// TestUnread: a wider look counts the passages that it had room to read, and the refusal
-// the others.
+// TestUnread checks that a wider look counts the passages that it had room for, and the
+// refusal the other ones.
 func TestUnread(t *testing.T) {
 	wider, _, shown, calls, events := lookWider(t, 1600, func(int) int { return 20 })
 	usage, warnings := Usage{}, ""
@@ -151,22 +153,22 @@ func TestUnread(t *testing.T) {
 		}
 	}
 	if calls != 2 || wider != shown || usage.Looked != 4+shown {
-		t.Errorf("%d calls, %d of a wider look, %d shown, %+v", calls, wider, shown, usage)
+		t.Errorf("%d calls, %d passages in the wider look, %d shown, usage = %+v", calls, wider, shown, usage)
 	}
 	want := fmt.Sprintf("of the passages that were found, %d could not be read: --context-tokens (4096) or --budget-tokens (1600)", 8-shown)
 	if shown == 8 || !strings.Contains(warnings, want) {
-		t.Errorf("want %q in %q", want, warnings)
+		t.Errorf("warnings = %q, want %q", warnings, want)
 	}
 }
 
-// TestUnreadFirst: the wider look shows first what no call was left for, and without one
-// the refusal says so, whatever the strategy.
+// TestUnreadFirst checks that a wider look shows first the passages for which no call was
+// left, and that without a wider look the refusal names them, whatever the strategy.
 func TestUnreadFirst(t *testing.T) {
 	for _, row := range datatest.Table[struct {
 		Strategy string
 		Gate     GateKind
 		Step     int // StepTokens
-		Wider    int // passages that were found and are read by the wider look
+		Wider    int // number of found passages, and of those read by the wider look
 		Says     string
 	}](t, "testdata/tables.txt", "unread") {
 		texts := make([]string, 18)
@@ -189,13 +191,13 @@ func TestUnreadFirst(t *testing.T) {
 		}
 		if end := strings.Index(last, "<12>"); row.Wider > 0 && (wider != row.Wider || end < strings.Index(last, "<11>")) ||
 			len(m.calls) > defaultAnswerCalls || !strings.Contains(got, row.Says) || row.Says == "" && strings.Contains(got, "could not be read") {
-			t.Errorf("%+v: %d calls, %d read by the wider look\n%s\n%s", row, len(m.calls), wider, last, got)
+			t.Errorf("%+v: %d calls, %d passages read by the wider look\n%s\n%s", row, len(m.calls), wider, last, got)
 		}
 	}
 }
 
-// TestWiderLookShows: where not all fit, the passages that are said to be read are those
-// that the call shows, whatever their lengths.
+// TestWiderLookShows checks that if not all passages fit, those that are reported as read
+// are those that the call shows, whatever their lengths.
 func TestWiderLookShows(t *testing.T) {
 	looks := 0
 	for budget := 1500; budget <= 2000; budget += 100 {
@@ -204,15 +206,15 @@ func TestWiderLookShows(t *testing.T) {
 			looks++
 		}
 		if calls == 2 && (wider != read || read != shown) {
-			t.Errorf("with %d tokens %d passages are said to be looked at, %d to be read, and %d are", budget, wider, read, shown)
+			t.Errorf("budget %d: %d passages are said to be in the wider look and %d to be read, but %d are shown", budget, wider, read, shown)
 		}
 	}
 	if looks == 0 {
-		t.Error("no wider look left a passage out")
+		t.Error("every wider look had room for all passages")
 	}
 }
 
-// metered is a model each of whose prompts costs 500 tokens.
+// metered is a model whose prompts cost 500 tokens each.
 type metered struct{ Model }
 
 func (m metered) Complete(ctx context.Context, p Prompt) iter.Seq2[Piece, error] {
@@ -225,8 +227,8 @@ func (m metered) Complete(ctx context.Context, p Prompt) iter.Seq2[Piece, error]
 	}
 }
 
-// TestFirstLook: the first call shows the passages that most likely answer, and the
-// next one the others, within the budget.
+// TestFirstLook checks that the first call shows the passages that most likely answer the
+// question, and the next call the other ones, within the budget.
 func TestFirstLook(t *testing.T) {
 	texts := make([]string, 9)
 	for i := range texts {
@@ -247,17 +249,18 @@ func TestFirstLook(t *testing.T) {
 		for i, text := range texts {
 			first := strings.Contains(m.calls[0].User, text)
 			if best := i < firstLeast || i == 7; best && !first {
-				t.Errorf("passage %d is not shown at first", i)
+				t.Errorf("passage %d is not in the first call", i)
 			}
 			if calls == 2 && strings.Contains(m.calls[1].User, text) == first {
-				t.Errorf("passage %d is shown in both calls, or in none", i)
+				t.Errorf("passage %d is in both calls, or in neither", i)
 			}
 		}
 	}
 }
 
-// All prompts of a question are within the budget, whatever the strategy: passages that it
-// has no room for are not read, and the stream and a refusal say so. The likeliest is read.
+// TestBudget checks that the prompts of a question are within the budget, whatever the
+// strategy. Passages for which there is no room are not read, and the stream and a refusal
+// say so. The likeliest passage is read.
 func TestBudget(t *testing.T) {
 	texts := make([]string, 12)
 	for i := range texts {
@@ -288,10 +291,10 @@ func TestBudget(t *testing.T) {
 					shown = shown || p.Role != RoleJudge && strings.Contains(p.User, "120 marks")
 				}
 				if got.err != nil || spent > budget || got.text == "" || !shown && gate == GateAuto && strategy != "map-rerank" {
-					t.Errorf("%s, %s, budget %d: %d tokens, %t\n%s", strategy, gate, budget, spent, shown, got)
+					t.Errorf("%s, %s, budget %d: %d tokens spent, likeliest shown = %t\n%s", strategy, gate, budget, spent, shown, got)
 				}
 				if budget <= 1000 && !strings.Contains(got.String(), " budget ") {
-					t.Errorf("%s, %s, budget %d:\n%s", strategy, gate, budget, got)
+					t.Errorf("%s, %s: the budget of %d is not reported\n%s", strategy, gate, budget, got)
 				}
 			}
 		}
@@ -310,7 +313,7 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// Passages and statements share the budget of the judge.
+// TestJudgeBudget checks that passages and statements share the budget of the judge.
 func TestJudgeBudget(t *testing.T) {
 	const answer = "Ice covers the bay in winter.[3] The crane lifts boats on Mondays in May.[2]"
 	for _, test := range []struct{ calls, tokens, passages, statements int }{{0, 0, 3, 2}, {3, 0, 1, 2}, {0, 1, 0, 0}, {-1, -1, 3, 2}} {
@@ -322,7 +325,7 @@ func TestJudgeBudget(t *testing.T) {
 			asked[p.Role]++
 		}
 		if got.text != answer || asked[RoleJudge] != test.passages || asked[RoleVerify] != test.statements {
-			t.Errorf("%+v: %v\n%s", test, asked, got)
+			t.Errorf("%+v: calls by role = %v\n%s", test, asked, got)
 		}
 	}
 }

@@ -19,26 +19,26 @@ import (
 	"ibid/data/datatest"
 )
 
-// A tally counts questions: those with an answer, and among them those for which words shown
-// hold it, also as an answer, and answers without such words; those without an answer, and how
-// many of them are answered.
+// A tally counts questions. With an answer: all, those for which words shown have it, those
+// for which the words are shown as an answer, and answers without such words. Without an
+// answer: all, and those that are answered.
 type tally struct{ all, useful, answers, wrong, none, answered int }
 
-// workAims are what was measured, less 2 where more is better, and 2 more where less is.
+// workAims are the measured figures with a margin of 2.
 var workAims = map[string]tally{
 	"work":   {all: 40, useful: 30, answers: 21, wrong: 4},
 	"held":   {all: 20, useful: 16, answers: 10, wrong: 3},
 	"unseen": {all: 40, useful: 28, answers: 23, wrong: 8, none: 20, answered: 9},
 }
 
-// workFolder is the documents of the questions in work.jsonl: product documentation
+// workFolder returns the documents of the questions in work.jsonl: product documentation
 // and mail of the evaluation sets, and source code of Go's standard library.
 func workFolder(t *testing.T) fs.FS {
 	t.Helper()
 	files := datatest.Sets(t, "files")
 	root, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {
-		t.Skipf("finding the source code of Go's standard library by go env GOROOT: %v", err)
+		t.Skipf("finding Go's standard library with go env GOROOT: %v", err)
 	}
 	source := filepath.Join(strings.TrimSpace(string(root)), "src")
 	folder := fstest.MapFS{}
@@ -50,13 +50,13 @@ func workFolder(t *testing.T) fs.FS {
 			}
 			b, err := fs.ReadFile(fsys, name)
 			if strings.Contains(name, "testdata/") || bytes.Contains(b, []byte("// Code generated ")) || name == "testRFC822-multipart" {
-				return err // these are not read, or in part
+				return err // read only in part, or not
 			}
 			folder[path.Join(under, name)] = &fstest.MapFile{Data: b}
 			return err
 		})
 		if err != nil {
-			t.Skipf("reading the documents that the questions are about: %v", err)
+			t.Skipf("reading the documents of the questions: %v", err)
 		}
 	}
 	add(filepath.Join(files, "docs-ollama-md"), "docs-ollama-md", "*.md*")
@@ -70,8 +70,8 @@ func workFolder(t *testing.T) fs.FS {
 	return folder
 }
 
-// unseenFolder is the documents of the questions in unseen.jsonl: what Debian's packages
-// have, source code and READMEs of modules, and files of the evaluation sets.
+// unseenFolder returns the documents of the questions in unseen.jsonl: files of Debian's
+// packages, source code and READMEs of modules, and files of the evaluation sets.
 func unseenFolder(t *testing.T) fs.FS {
 	t.Helper()
 	files := datatest.Sets(t, "files")
@@ -80,7 +80,7 @@ func unseenFolder(t *testing.T) fs.FS {
 		for _, name := range names {
 			b, err := os.ReadFile(name)
 			if err != nil {
-				t.Skipf("reading the documents that the questions are about: %v", err)
+				t.Skipf("reading the documents of the questions: %v", err)
 			}
 			if zipped := strings.TrimSuffix(name, ".gz"); zipped != name {
 				r, err := gzip.NewReader(bytes.NewReader(b))
@@ -128,10 +128,11 @@ func unseenFolder(t *testing.T) fs.FS {
 	return folder
 }
 
-// Questions as they are asked at work, about product documentation, code, mail and
-// other papers, get words that hold the answer. Those named held were written with the
-// others of work.jsonl, and their answers were read for the first time while the rule
-// for sections was chosen. Those of unseen.jsonl were never read; a third have no answer.
+// TestWorkWithoutModel checks that questions as they are asked at work, about product
+// documentation, code, mail and other papers, get words with the answer. The questions
+// named held were written with the other ones of work.jsonl, and their answers were first
+// read while the rule for sections was chosen. The answers of unseen.jsonl were never read;
+// a third of its questions have no answer.
 func TestWorkWithoutModel(t *testing.T) {
 	for file, folder := range map[string]func(*testing.T) fs.FS{"work": workFolder, "unseen": unseenFolder} {
 		t.Run(file, func(t *testing.T) {
@@ -188,7 +189,7 @@ func checkWork(t *testing.T, a *Answerer, questions []libraryQuestion) {
 		aim, ok := workAims[name]
 		if ok && (n.all != aim.all || n.none != aim.none || n.useful < aim.useful || n.answers < aim.answers ||
 			n.wrong > aim.wrong || n.answered > aim.answered) {
-			t.Errorf("%s: %+v, want as many useful and as answers, and at most as many wrong and answered, as %+v", name, *n, aim)
+			t.Errorf("%s: %+v; want at least as many useful and as answers, and at most as many wrong and answered, as %+v", name, *n, aim)
 		}
 	}
 }

@@ -18,10 +18,10 @@ import (
 
 var must = datatest.Must
 
-// This file checks that the weights of score.go hold on public question sets, which
-// IBID_DATASETS names. On each set's index, its own answerable questions are on
-// topic, and the questions of all other sets are off topic; those written to look
-// answerable and be not (squad2, clapnq) are the third kind.
+// This file checks that the weights of score.go hold on public question sets, in the folder
+// that IBID_DATASETS names. On the index of a set, its own answerable questions are on
+// topic, and the questions of all other sets are off topic. The third kind is the questions
+// that look answerable but are not (squad2, clapnq).
 
 // A look is a question with its passages and their signals.
 type look struct {
@@ -66,7 +66,7 @@ type asked struct {
 	*look
 }
 
-// askAll asks every set some of its own questions and some of the others'.
+// askAll asks every set some of its own questions and some of the questions of other sets.
 func askAll(t *testing.T, sets []*set, each int) []asked {
 	r := rand.New(rand.NewPCG(1, 2))
 	var out []asked
@@ -93,23 +93,23 @@ func askAll(t *testing.T, sets []*set, each int) []asked {
 	return out
 }
 
-// The numbers in use part questions on topic from those off it, on sets of
-// three kinds: encyclopedia, product documentation, abstracts.
+// TestCalibrationHolds checks that the weights in use separate questions on topic from
+// those off topic, on sets of three kinds: encyclopedia, product documentation, abstracts.
 func TestCalibrationHolds(t *testing.T) {
 	if model, err := embed.New(); err != nil || model.Space() != calibratedSpace {
-		t.Fatalf("the numbers of score.go were fitted on another embedding model: fit them again (%v)", err)
+		t.Fatalf("the weights of score.go were fitted on another embedding model; fit them again (%v)", err)
 	}
 	var sets []*set
 	names, each, least, lowest := []string{"squad2-a", "clapnq-a", "anthropic-docs", "cranfield"}, 40, .985, .96
 	if !datatest.Campaign() {
-		names, each, least, lowest = names[:2], 16, .95, .95 // few questions make rough figures
+		names, each, least, lowest = names[:2], 16, .95, .95 // figures from few questions are imprecise
 	}
 	for _, name := range names {
 		sets = append(sets, openSet(t, name, 250, nil))
 	}
 	all := askAll(t, sets, each)
 	gate, check := make(map[*set]*[3][]float64), make(map[*set]*[3][]float64)
-	for _, s := range append(sets, nil) { // nil is for all of them
+	for _, s := range append(sets, nil) { // nil is the key for all sets
 		gate[s], check[s] = new([3][]float64), new([3][]float64)
 	}
 	for _, a := range all {
@@ -132,21 +132,21 @@ func TestCalibrationHolds(t *testing.T) {
 				where = s.name
 			}
 			if got < lowest {
-				t.Errorf("%s: the %s's AUROC against off-topic questions is %.4f, want %.3f", where, name, got, lowest)
+				t.Errorf("%s: AUROC of %s against off-topic questions = %.4f, want %.3f", where, name, got, lowest)
 			}
 		}
 		if t.Logf("%s: mean AUROC of the sets against off-topic questions %.4f", name, mean); mean < least {
-			t.Errorf("the %s's mean AUROC of the sets against off-topic questions is %.4f, want %.3f", name, mean, least)
+			t.Errorf("mean AUROC of %s against off-topic questions = %.4f, want %.3f", name, mean, least)
 		}
 	}
 	if got, want := eval.AUROC(check[nil][answers], check[nil][unanswerable]), .6; got < want {
-		t.Errorf("the confidence's AUROC against unanswerable questions is %.4f, want %.2f", got, want)
+		t.Errorf("AUROC of the confidence against unanswerable questions = %.4f, want %.2f", got, want)
 	}
 	for kind, name := range []string{"answerable", "off-topic", "unanswerable"} {
 		t.Logf("answered of the %s questions: %.3f", name, accepted(check[nil][kind], DefaultConfidence))
 	}
 	if got := accepted(check[nil][answers], DefaultConfidence); got < .95 {
-		t.Errorf("of the answerable questions %.3f are answered, want .95", got)
+		t.Errorf("%.3f of the answerable questions are answered, want .95", got)
 	}
 }
 
@@ -157,7 +157,7 @@ func TestCalibrationHolds(t *testing.T) {
 // language do.
 func TestScripts(t *testing.T) {
 	datatest.CampaignOnly(t)
-	most := map[string]float64{"en": .4, "ru": .35, "zh": .3, "hi": .4, "ar": .4, "de": .4, "es": .5, "th": .6} // off topic, answered
+	most := map[string]float64{"en": .4, "ru": .35, "zh": .3, "hi": .4, "ar": .4, "de": .4, "es": .5, "th": .6} // answered off topic
 	m := openEncoder(t)
 	signals, is, inUse := map[string][][]float64{}, map[string][]int{}, map[string][2][]float64{}
 	for language := range most {
@@ -195,7 +195,7 @@ func TestScripts(t *testing.T) {
 			t.Logf("%s: AUROC of a fit without the language %.3f", language, eval.AUROC(left[answers], left[offTopic]))
 		}
 		if lost > .1 || off > most[language] {
-			t.Errorf("%s: want at most .1 and %.2f", language, most[language])
+			t.Errorf("%s: lost %.3f, off topic answered %.2f; want at most .1 and %.2f", language, lost, off, most[language])
 		}
 	}
 }
@@ -212,8 +212,8 @@ func openEncoder(t *testing.T) retrieve.Encoder {
 	return m
 }
 
-// halve removes every second article of a set of XQuAD, and returns the questions about
-// those that stay and those about the others.
+// halve removes every second article of a set of XQuAD, and returns the questions about the
+// articles that are left and those about the removed ones.
 func (s *set) halve(t *testing.T) (own, absent []question) {
 	t.Helper()
 	article := func(q question) string {

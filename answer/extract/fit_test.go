@@ -14,8 +14,8 @@ import (
 	"ibid/retrieve"
 )
 
-// fitted are the sets whose answers are short enough to be found in a sentence, by
-// their kind: a set is measured with weights that no set of its kind has shaped.
+// fitted are the sets whose answers are short enough to be found in a sentence, by kind. A
+// set is measured with weights fitted without the sets of its kind.
 var fitted = map[string]string{
 	"squad2-a": "squad", "xquad-a/en": "squad", "xquad-a/de": "squad", "xquad-a/ru": "squad", "xquad-a/zh": "squad",
 	"rgb-en-fact-a": "rgb", "rgb-zh-fact": "rgb", "clapnq-a": "clapnq", "anthropic-docs": "docs",
@@ -24,7 +24,7 @@ var fitted = map[string]string{
 // An example is the sentences found for a question that has an answer.
 type example struct {
 	signals [][]float64
-	right   []bool // holds the answer
+	right   []bool // the sentence has the answer
 }
 
 func (s *set) example(t *testing.T, q question) (e example) {
@@ -61,9 +61,9 @@ func product(weights, signals []float64) (sum float64) {
 	return sum
 }
 
-// fit finds the weights that make the right sentences likeliest among all of their
-// question, by gradient ascent (Adam). Each set counts the same. Weights set by
-// hand stay.
+// fit returns the weights under which the right sentences are likeliest among all sentences
+// of their question, found by gradient ascent (Adam). Each set counts the same. Weights set
+// by hand are not changed.
 func fit(sets map[string][]example) []float64 {
 	weights, byHand := make([]float64, sentenceSignals), []int{sigCell, sigAfter, sigYear, sigDenies, sigAside}
 	for _, n := range byHand {
@@ -106,7 +106,8 @@ func fit(sets map[string][]example) []float64 {
 	return weights
 }
 
-// found is in how many examples one of the best n sentences holds the answer.
+// found returns the share of the examples in which one of the best n sentences has the
+// answer.
 func found(weights []float64, examples []example, n int) float64 {
 	hits := 0
 	for _, e := range examples {
@@ -124,7 +125,7 @@ func found(weights []float64, examples []example, n int) float64 {
 	return eval.Share(hits, len(examples))
 }
 
-// examples are those of some questions of a set.
+// examples returns the examples of some questions of a set.
 func (s *set) examples(t *testing.T, random *rand.Rand) (examples []example) {
 	own := slices.DeleteFunc(slices.Clone(s.questions), func(q question) bool { return !q.answerable() || q.Answers == nil })
 	for _, q := range pick(random, own, 150) {
@@ -135,8 +136,8 @@ func (s *set) examples(t *testing.T, random *rand.Rand) (examples []example) {
 	return examples
 }
 
-// TestFit fits sentenceModel again, leaves each kind of set out in turn, and prints
-// how often the best sentences hold the answer. It fails if a new fit would be better.
+// TestFit fits sentenceModel again, leaving out each kind of set in turn, and logs how
+// often the best sentences have the answer. It fails if a new fit would be better.
 func TestFit(t *testing.T) {
 	datatest.CampaignOnly(t)
 	random := rand.New(rand.NewPCG(5, 6))
@@ -157,7 +158,7 @@ func TestFit(t *testing.T) {
 	}
 	t.Logf("fitted on all: %s", strings.Trim(strings.Join(strings.Fields(fmt.Sprintf("%.2f", fit(sets))), ", "), "[]"))
 	if after > before+.02 {
-		t.Errorf("a new fit finds %.3f of the answers even left out, the weights in use %.3f: use a new fit", after, before)
+		t.Errorf("a new fit finds %.3f of the answers in sets that it left out, the weights in use %.3f: use a new fit", after, before)
 	}
 }
 
@@ -179,7 +180,7 @@ func TestFitConfidence(t *testing.T) {
 		s.encoder = m
 		sets = append(sets, s)
 	}
-	lost := map[string]float64{} // share of the questions with an answer, by set
+	lost := map[string]float64{} // share of the answerable questions that are not answered, by set
 	for _, a := range askAll(t, sets, 150) {
 		best := ranking(a.all)
 		if a.kind == answers && (len(best) == 0 || a.reading.confidence(best) < DefaultConfidence) {
@@ -189,7 +190,7 @@ func TestFitConfidence(t *testing.T) {
 			continue
 		}
 		f := a.reading.signalsOf(best)
-		short := a.set.name == "squad2-a" || a.set.name == "rgb-en-fact-a" // answers that are in one sentence
+		short := a.set.name == "squad2-a" || a.set.name == "rgb-en-fact-a" // answers within one sentence
 		wrong := short && a.kind == answers && !slices.ContainsFunc(texts(a.q.Answers),
 			func(s string) bool { return eval.Holds(best[0].text, s) })
 		signals[a.set.name], is[a.set.name] = append(signals[a.set.name], f[:]), append(is[a.set.name], a.kind)
@@ -200,7 +201,7 @@ func TestFitConfidence(t *testing.T) {
 	var before, after float64
 	for _, name := range names {
 		if lost[name] > most[name] {
-			t.Errorf("%s: %.3f of the questions with an answer are not answered, want at most %.2f", name, lost[name], most[name])
+			t.Errorf("%s: %.3f of the answerable questions are not answered, want at most %.2f", name, lost[name], most[name])
 		}
 		weights := fitLogistic(signals, is, name)
 		var parted [2]float64
@@ -222,11 +223,11 @@ func TestFitConfidence(t *testing.T) {
 	}
 	t.Logf("fitted on all: %.3f", fitLogistic(signals, is, ""))
 	if t.Logf("mean AUROC in use %.3f", before); after > before+.02 {
-		t.Errorf("a new fit has a mean AUROC of %.3f even left out, the weights in use %.3f: use a new fit", after, before)
+		t.Errorf("a new fit has a mean AUROC of %.3f on sets that it left out, the weights in use %.3f: use a new fit", after, before)
 	}
 }
 
-// wrongAnswer is the kind of an answerable question whose best sentence does not answer.
+// wrongAnswer is the kind of an answerable question whose best sentence does not answer it.
 const wrongAnswer = unanswerable + 1
 
 // fitLogistic fits a logistic regression by gradient ascent on all sets but one. Each
@@ -267,7 +268,7 @@ func fitLogistic(signals map[string][][]float64, is map[string][]int, without st
 	return weights
 }
 
-// TestReason checks that words that only ask are no topics of a question.
+// TestReason checks that words that only ask are not topics of a question.
 func TestReason(t *testing.T) {
 	for _, row := range datatest.Rows(t, "testdata/tables.txt", "reasons") {
 		n := readNeeds(row[0], retrieve.Stats{})
@@ -276,7 +277,7 @@ func TestReason(t *testing.T) {
 			all[i] = 1
 		}
 		if got := n.reason(all); got != row[1] {
-			t.Errorf("%s: %s, want %s", row[0], got, row[1])
+			t.Errorf("%s: reason = %s, want %s", row[0], got, row[1])
 		}
 	}
 }

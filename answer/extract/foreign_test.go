@@ -16,8 +16,8 @@ import (
 	"ibid/retrieve/embed"
 )
 
-// A nearEncoder gives texts with one phrase a high cosine with every question, and
-// all others that of unrelated texts.
+// A nearEncoder gives texts with one phrase a high cosine with every question, and all
+// other texts that of unrelated texts.
 type nearEncoder struct{ phrase string }
 
 func (nearEncoder) EmbedQuestion(context.Context, string) ([]float32, error) {
@@ -43,9 +43,9 @@ func (nearEncoder) Space() string {
 	return "multilingual-e5-small-int8/384"
 }
 
-// TestForeign: a question in another language than the passages is answered by the
-// sentence that the encoder finds near, and by none where it finds none or has not
-// encoded all of the library.
+// TestForeign checks that a question in another language than the passages is answered by
+// the sentence that the encoder finds near. Without such a sentence, or before the whole
+// library is encoded, it is not answered.
 func TestForeign(t *testing.T) {
 	model, err := embed.New()
 	must(t, err)
@@ -68,31 +68,31 @@ func TestForeign(t *testing.T) {
 			got += q.Text
 		}
 		if got != c.Want {
-			t.Errorf("%s: %q, want %q", c.Question, got, c.Want)
+			t.Errorf("%s: answer = %q, want %q", c.Question, got, c.Want)
 		}
 		stats := CountTerms(passages)
 		stats.Unencoded = true
 		d, err = Read(t.Context(), c.Question, passages, stats, model, nearEncoder{c.Phrase})
 		must(t, err)
 		if quotes, _, err := d.Quote(t.Context(), passages, DefaultConfidence, nil); err != nil || quotes != nil {
-			t.Errorf("%s: %+v, %v before all is encoded", c.Question, quotes, err)
+			t.Errorf("%s: quotes = %+v, %v before the library is encoded; want none", c.Question, quotes, err)
 		}
 		for _, p := range passages {
 			chance, _ := d.Chance(p)
 			if on := c.Want != "" && p.ID == "b"; on != (chance > .5) {
-				t.Errorf("%s: the chance of passage %s is %.3f", c.Question, p.ID, chance)
+				t.Errorf("%s: chance of passage %s = %.3f", c.Question, p.ID, chance)
 			}
 		}
 	}
 }
 
-// TestForeignHolds measures questions in other languages about English texts, with
-// the multilingual encoder: those of the texts, and those of others.
+// TestForeignHolds measures questions in other languages about English texts, with the
+// multilingual encoder: questions about the texts, and questions about others.
 func TestForeignHolds(t *testing.T) {
 	datatest.CampaignOnly(t)
 	m := openEncoder(t)
 	if m == nil || !m.Knows("ru") {
-		t.Skip("needs the multilingual encoder: run 'ibid setup multilingual' and set IBID_ENCODER to the file that it makes")
+		t.Skip("needs the multilingual encoder: run 'ibid setup multilingual' and set IBID_ENCODER to the installed file")
 	}
 	own, other := openSet(t, "xquad-a/en", 0, m), openSet(t, "anthropic-docs", 150, m)
 	gold := map[string]question{}
@@ -118,13 +118,13 @@ func TestForeignHolds(t *testing.T) {
 		t.Logf("%s: answered %.2f, right %.2f; off topic answered %.2f", language, eval.Share(answered, each), eval.Share(right, each),
 			eval.Share(off, each))
 		if answered < each*7/10 || off > each/2 {
-			t.Errorf("%s: of %d questions %d on topic and %d off topic were answered", language, each, answered, off)
+			t.Errorf("%s: of %d questions each, %d on topic and %d off topic were answered", language, each, answered, off)
 		}
 	}
 }
 
-// quoteForeign returns what is quoted for a question from the passages that the
-// encoder finds nearest.
+// quoteForeign returns the quotes for a question from the passages that the encoder finds
+// nearest.
 func quoteForeign(t *testing.T, s *set, m retrieve.Encoder, text string) (all string) {
 	t.Helper()
 	passages, err := s.index.Search(t.Context(), retrieve.Query{Text: text})

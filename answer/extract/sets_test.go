@@ -33,14 +33,14 @@ type question struct {
 	Answerable *bool           `json:"answerable"`
 	Answers    any             `json:"answers"`
 	SourceDoc  string          `json:"source_doc"`
-	gold       map[string]bool // ids of the documents that answer it
+	gold       map[string]bool // ids of the documents that answer the question
 }
 
 func (q *question) answerable() bool {
 	return (q.Answerable == nil || *q.Answerable) && len(q.gold) > 0
 }
 
-// answerable is how many questions have an answer.
+// answerable returns the number of questions that have an answer.
 func (s *set) answerable() (n int) {
 	for _, q := range s.questions {
 		if q.answerable() {
@@ -50,7 +50,7 @@ func (s *set) answerable() (n int) {
 	return n
 }
 
-// openSet indexes a set: a document for each record, cut as ingest cuts it.
+// openSet indexes a set, with a document for each record, split as ingest splits it.
 func openSet(t *testing.T, name string, most int, m retrieve.Encoder) *set {
 	t.Helper()
 	dir := datatest.Sets(t, name)
@@ -93,8 +93,8 @@ func openSet(t *testing.T, name string, most int, m retrieve.Encoder) *set {
 	return s
 }
 
-// keep leaves so many records, since a library is smaller than these sets: what the questions
-// need first.
+// keep keeps n records, first those that the questions need, since a library is smaller
+// than these sets.
 func (s *set) keep(records []eval.Entry, most int) []eval.Entry {
 	needed := map[string]bool{}
 	for _, q := range s.questions {
@@ -126,29 +126,31 @@ func pick[T any](r *rand.Rand, from []T, n int) []T {
 	return from[:min(n, len(from))]
 }
 
-// A sentence that begins with a pronoun needs the one before it, in any language.
+// TestRefersBack checks that a sentence that begins with a pronoun needs the sentence
+// before it, in any language.
 func TestRefersBack(t *testing.T) {
 	for _, test := range datatest.Rows(t, "testdata/tables.txt", "pronouns") {
 		if !refersBack(test[0]) || refersBack(test[1]) {
-			t.Errorf("%q refers back: %v; %q: %v", test[0], refersBack(test[0]), test[1], refersBack(test[1]))
+			t.Errorf("refersBack(%q) = %v, want true; refersBack(%q) = %v, want false", test[0], refersBack(test[0]), test[1], refersBack(test[1]))
 		}
 	}
 }
 
-// Notices say nothing; what looks like them may.
+// TestSaysNothing checks that notices say nothing, and that sentences that only resemble
+// notices may say something.
 func TestSaysNothing(t *testing.T) {
 	for _, row := range datatest.Rows(t, "testdata/tables.txt", "says nothing") {
 		if got := isBare(row[0]) || licence.MatchString(plainLine(row[0])); strconv.FormatBool(got) != row[1] {
-			t.Errorf("%q says nothing: %v, want %s", row[0], got, row[1])
+			t.Errorf("%q says nothing = %v, want %s", row[0], got, row[1])
 		}
 	}
 }
 
-// A question asks for what is not so where its last clause says so.
+// TestDenied checks that a question is denied if its last clause negates what it asks for.
 func TestDenied(t *testing.T) {
 	for _, row := range datatest.Rows(t, "testdata/tables.txt", "denied") {
 		if got := readNeeds(row[0], retrieve.Stats{}).denied; strconv.FormatBool(got) != row[1] {
-			t.Errorf("%q is denied: %v, want %s", row[0], got, row[1])
+			t.Errorf("denied(%q) = %v, want %s", row[0], got, row[1])
 		}
 	}
 }

@@ -75,7 +75,7 @@ func TestWhatIsSent(t *testing.T) {
 			got, err := json.Marshal(body) // with sorted keys
 			must(t, err)
 			if string(got) != c.want {
-				t.Errorf("got  %s\nwant %s", got, c.want)
+				t.Errorf("request = %s\nwant %s", got, c.want)
 			}
 		})
 	}
@@ -85,20 +85,20 @@ func TestKeyIsOptional(t *testing.T) {
 	for _, key := range []string{"", "secret"} {
 		h := &openaitest.Handler{Key: key}
 		if _, _, err := drain(piped(t, h, openai.Options{Key: key + "\n"}), t.Context(), prompt); err != nil {
-			t.Errorf("key %q: %v", key, err)
+			t.Errorf("call with the key %q: %v", key, err)
 		}
 		want := ""
 		if key != "" {
 			want = "Bearer " + key
 		}
 		if got := h.Exchanges()[0].Header.Get("Authorization"); got != want {
-			t.Errorf("key %q: header %q, want %q", key, got, want)
+			t.Errorf("key %q: Authorization = %q, want %q", key, got, want)
 		}
 	}
 }
 
-// TestAdapts: parameters that a server refuses are left out from then on, also by a client that
-// remembers it, for a week.
+// TestAdapts checks that parameters that a server refuses are left out for a week, also by
+// a new client that gets the stored findings.
 func TestAdapts(t *testing.T) {
 	refuse := func(param, message string) func(w http.ResponseWriter, body string) bool {
 		return func(w http.ResponseWriter, body string) bool {
@@ -136,8 +136,8 @@ func TestAdapts(t *testing.T) {
 	p.MaxTokens = 40
 	var known openai.Abilities
 	for i, test := range []struct {
-		remembered time.Duration // for so long by another client; 0 for not
-		want       []int         // requests of each call
+		remembered time.Duration // time until another client is used; 0 for none
+		want       []int         // number of requests of each call
 	}{{0, []int{4, 1}}, {6 * 24 * time.Hour, []int{1}}, {8 * 24 * time.Hour, []int{4, 1}}} {
 		c := newClient(t, openai.Options{BaseURL: s.URL, Retries: -1})
 		known.Since = known.Since.Add(-test.remembered)
@@ -151,14 +151,14 @@ func TestAdapts(t *testing.T) {
 			}
 		}
 		if told != test.want[0]/4 {
-			t.Errorf("client %d: %d times told what it found", i, told)
+			t.Errorf("client %d: findings reported %d times, want %d", i, told, test.want[0]/4)
 		}
 	}
 }
 
-// TestThoughtsHaveRoom: servers count thoughts against the length of a reply. A
-// model that thinks still replies, without a length from then on, and the cost of
-// its lost thoughts is counted.
+// TestThoughtsHaveRoom: servers count thoughts against the limit on a reply's length. A
+// model that thinks must still reply: the limit is dropped from then on, and the tokens of
+// the lost thoughts are counted.
 func TestThoughtsHaveRoom(t *testing.T) {
 	thoughts := strings.Repeat("tide ", 100)
 	p := prompt
@@ -175,7 +175,7 @@ func TestThoughtsHaveRoom(t *testing.T) {
 					t.Errorf("%q %q, call %d: got %q, %+v, %v", field, fault, call+1, text, last, err)
 				}
 				if most := 100 + 20*(requests-1); last.Usage.Reasoning < most || last.Usage.Completion <= last.Usage.Reasoning {
-					t.Errorf("%q %q, call %d: usage %+v", field, fault, call+1, last.Usage)
+					t.Errorf("%q %q, call %d: usage = %+v", field, fault, call+1, last.Usage)
 				}
 			}
 			var asked []int
@@ -183,7 +183,7 @@ func TestThoughtsHaveRoom(t *testing.T) {
 				asked = append(asked, x.MaxTokens)
 			}
 			if !slices.Equal(asked, []int{20, 0, 0}) {
-				t.Errorf("%q %q: asked for the lengths %v", field, fault, asked)
+				t.Errorf("%q %q: max_tokens of the requests = %v, want [20 0 0]", field, fault, asked)
 			}
 		}
 	}
@@ -205,7 +205,7 @@ func TestThoughtsHaveRoom(t *testing.T) {
 		}
 	}
 
-	// Where the length holds for thoughts too, it is kept, and there is no word.
+	// If the limit is meant for thoughts too, it is kept, and the reply is empty.
 	h := &openaitest.Handler{Reply: openaitest.Sequence(openaitest.Reply{Text: "relevant", Reasoning: thoughts})}
 	hard := p
 	hard.Hard = true
@@ -213,7 +213,7 @@ func TestThoughtsHaveRoom(t *testing.T) {
 	for range 2 {
 		if text, last, err := drain(c, t.Context(), hard); err != nil || text != "" || last.Finish != "length" || last.Usage.Requests != 1 ||
 			last.Usage.Completion != 20 {
-			t.Errorf("a hard length: got %q, %+v, %v", text, last, err)
+			t.Errorf("hard limit: got %q, %+v, %v", text, last, err)
 		}
 	}
 }
@@ -233,10 +233,10 @@ func TestUsage(t *testing.T) {
 	} {
 		_, last, err := drain(c, t.Context(), prompt)
 		if last.Usage != want {
-			t.Errorf("call %d: got %+v, want %+v", i, last.Usage, want)
+			t.Errorf("call %d: usage = %+v, want %+v", i, last.Usage, want)
 		}
 		if (err != nil) != (i == 2) {
-			t.Errorf("call %d: error %v", i, err)
+			t.Errorf("call %d: err = %v", i, err)
 		}
 	}
 }
@@ -249,7 +249,7 @@ func TestFinishReasons(t *testing.T) {
 		h := &openaitest.Handler{Reply: openaitest.Sequence(openaitest.Reply{Text: "text", Finish: sent})}
 		_, last, err := drain(piped(t, h, openai.Options{}), t.Context(), prompt)
 		if err != nil || last.Finish != want {
-			t.Errorf("%s: got %q, %v", sent, last.Finish, err)
+			t.Errorf("finish_reason %s: got %q, %v; want %q", sent, last.Finish, err, want)
 		}
 	}
 	for sent, want := range map[string]openai.Kind{"content_filter": openai.Filtered, "tool_calls": openai.Cut} {
@@ -259,8 +259,8 @@ func TestFinishReasons(t *testing.T) {
 	}
 }
 
-// TestUsageOfAnotherAttempt: the usage of a failed attempt does not count for the
-// next.
+// TestUsageOfAnotherAttempt checks that the usage of a failed attempt does not count for
+// the next.
 func TestUsageOfAnotherAttempt(t *testing.T) {
 	requests := 0
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -279,7 +279,8 @@ func TestUsageOfAnotherAttempt(t *testing.T) {
 	}
 }
 
-// TestWaits: the waits between requests are those of the server, with jitter.
+// TestWaits checks that the client waits between requests as long as the server asks, with
+// jitter.
 func TestWaits(t *testing.T) {
 	for _, c := range []struct {
 		fault      openaitest.Fault
@@ -288,7 +289,7 @@ func TestWaits(t *testing.T) {
 	}{
 		{openaitest.Unavailable, []time.Duration{250 * time.Millisecond, 500 * time.Millisecond}, 500 * time.Millisecond},
 		{openaitest.RateLimitSeconds, []time.Duration{time.Second, time.Second}, 500 * time.Millisecond},
-		{openaitest.RateLimitDate, []time.Duration{time.Second, time.Second}, 1500 * time.Millisecond}, // dates have whole seconds
+		{openaitest.RateLimitDate, []time.Duration{time.Second, time.Second}, 1500 * time.Millisecond}, // dates have a precision of a second
 		{openaitest.ResetFirst, []time.Duration{250 * time.Millisecond, 500 * time.Millisecond}, 500 * time.Millisecond},
 	} {
 		seen := make(map[time.Duration]bool)
@@ -317,8 +318,8 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-// TestNoWaitBeyondTheDeadline: a wait that would outlast the deadline is not
-// started.
+// TestNoWaitBeyondTheDeadline checks that the client does not wait if the wait would
+// outlast the deadline.
 func TestNoWaitBeyondTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &openaitest.Handler{Reply: openaitest.Sequence(openaitest.Reply{Fault: openaitest.RateLimitSeconds})}
@@ -329,21 +330,21 @@ func TestNoWaitBeyondTheDeadline(t *testing.T) {
 		_, _, err := drain(c, ctx, prompt)
 		var e *openai.Error
 		if !errors.As(err, &e) || e.Kind != openai.RateLimited || e.RetryAfter != time.Second || e.Requests != 1 {
-			t.Errorf("got %+v", e)
+			t.Errorf("err = %+v, want RateLimited after one request", e)
 		}
 		if took := time.Since(start); took != 0 {
-			t.Errorf("it took %s", took)
+			t.Errorf("the call took %s, want none", took)
 		}
 	})
 }
 
-// TestTimeLimits: each limit ends the call exactly on time.
+// TestTimeLimits checks that each limit ends the call exactly on time.
 func TestTimeLimits(t *testing.T) {
 	o := openai.Options{FirstToken: 30 * time.Second, Idle: 10 * time.Second, Total: 100 * time.Second}
 	for _, c := range []struct {
 		name  string
 		reply openaitest.Reply
-		want  time.Duration // 0: comes through
+		want  time.Duration // 0 if the call succeeds
 		says  string
 	}{
 		{"headers", openaitest.Reply{Fault: openaitest.HeaderStall}, 30 * time.Second, "the first token took longer than 30 s"},
@@ -368,17 +369,17 @@ func TestTimeLimits(t *testing.T) {
 					return
 				}
 				if took := time.Since(start); took < c.want || took > c.want+time.Millisecond {
-					t.Errorf("it took %s, want %s", took, c.want)
+					t.Errorf("the call took %s, want %s", took, c.want)
 				}
 				if err == nil || !strings.Contains(err.Error(), c.says) {
-					t.Errorf("the error %v does not say %q", err, c.says)
+					t.Errorf("err = %v, want it to contain %q", err, c.says)
 				}
 			})
 		})
 	}
 }
 
-// TestDeadlineOfTheCaller: a deadline is not a cancellation.
+// TestDeadlineOfTheCaller checks that a deadline is not reported as a cancellation.
 func TestDeadlineOfTheCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, fault := range []openaitest.Fault{openaitest.HeaderStall, openaitest.FirstTokenStall, openaitest.MiddleStall} {
@@ -389,16 +390,16 @@ func TestDeadlineOfTheCaller(t *testing.T) {
 			_, _, err := drain(piped(t, h, openai.Options{}), ctx, prompt)
 			var e *openai.Error
 			if !errors.As(err, &e) || e.Kind != openai.TimedOut || !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("%s: got %v", fault, err)
+				t.Errorf("%s: err = %v, want TimedOut", fault, err)
 			}
 			if took := time.Since(start); took != 3*time.Second {
-				t.Errorf("%s: it took %s", fault, took)
+				t.Errorf("%s: the call took %s, want 3s", fault, took)
 			}
 		}
 	})
 }
 
-// TestSlowReader: the consumer's time does not count against the server.
+// TestSlowReader checks that the consumer's time does not count against the server.
 func TestSlowReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &openaitest.Handler{Reply: openaitest.Sequence(openaitest.Reply{Text: "a b c"})}
@@ -410,8 +411,8 @@ func TestSlowReader(t *testing.T) {
 	})
 }
 
-// TestLeaving: breaking out of the range, or canceling the context, ends the
-// request at once; no further token is made.
+// TestLeaving checks that breaking out of the range, or canceling the context, ends the
+// request at once, so that the server generates no further token.
 func TestLeaving(t *testing.T) {
 	for _, cancels := range []bool{false, true} {
 		for _, after := range []int{1, 2, 7, 20} {
@@ -435,7 +436,7 @@ func TestLeaving(t *testing.T) {
 					}
 				}
 				if seen != after {
-					t.Fatalf("after %d, canceled %t: seen %d", after, cancels, seen)
+					t.Fatalf("after %d pieces, canceled %t: got %d pieces", after, cancels, seen)
 				}
 				synctest.Wait()
 				x := h.Exchanges()
@@ -448,10 +449,10 @@ func TestLeaving(t *testing.T) {
 	}
 }
 
-// TestMemory: a huge reply costs no more memory than a small one.
+// TestMemory checks that a huge reply needs no more memory than a small one.
 func TestMemory(t *testing.T) {
 	if raceEnabled {
-		t.Skip("the race detector's own memory hides what is measured")
+		t.Skip("the race detector's own memory would distort the measurement")
 	}
 	ingest.CountTokens("the vocabulary is loaded now")
 	for _, fault := range []openaitest.Fault{openaitest.HugeLine, openaitest.HugeBody, openaitest.HugeError, openaitest.HugeHeader,
@@ -462,7 +463,7 @@ func TestMemory(t *testing.T) {
 		}
 		url := openaitest.Start(t, h)
 		c := newClient(t, openai.Options{BaseURL: url, Retries: -1})
-		// What is allocated in all bounds what is ever held.
+		// The total allocated is an upper bound of the memory in use.
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		bytes := 0
@@ -479,7 +480,7 @@ func TestMemory(t *testing.T) {
 		t.Logf("%s: %d MB allocated, %d kB of text", fault, grew, bytes>>10)
 		most := uint64(32)
 		if fault == openaitest.HugeText {
-			most = 160 // a megabyte of it comes through, in small pieces, and is counted for the usage
+			most = 160 // a megabyte of it arrives, in small pieces, and its tokens are counted
 		}
 		if grew > most {
 			t.Errorf("%s: %d MB allocated", fault, grew)
@@ -488,7 +489,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// TestRedirect: the target of a redirect is never called.
+// TestRedirect checks that the target of a redirect is never called.
 func TestRedirect(t *testing.T) {
 	visited := make(chan string, 1)
 	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -507,7 +508,7 @@ func TestRedirect(t *testing.T) {
 	}
 	select {
 	case key := <-visited:
-		t.Errorf("the other host was visited with %q", key)
+		t.Errorf("the other host was called with the key %q", key)
 	default:
 	}
 }
@@ -547,13 +548,13 @@ func TestNoConnection(t *testing.T) {
 			_, last, err := drain(client, t.Context(), prompt)
 			var e *openai.Error
 			if !errors.As(err, &e) || e.Kind != openai.Down || e.Requests != c.requests {
-				t.Fatalf("got %+v", e)
+				t.Fatalf("err = %+v, want Down after %d requests", e, c.requests)
 			}
-			if want := (answer.Tokens{Requests: c.requests}); last.Usage != want { // it has read no prompt
-				t.Errorf("usage %+v, want %+v", last.Usage, want)
+			if want := (answer.Tokens{Requests: c.requests}); last.Usage != want { // the server has read no prompt
+				t.Errorf("usage = %+v, want %+v", last.Usage, want)
 			}
 			if !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), c.url) {
-				t.Errorf("the error %q does not say %q", err, c.says)
+				t.Errorf("err = %q, want it to contain %q and the address", err, c.says)
 			}
 		})
 	}
@@ -574,12 +575,12 @@ func TestBadOptions(t *testing.T) {
 	} {
 		_, err := openai.New(c.o)
 		if err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), canaryKey) {
-			t.Errorf("%+v: got %v", c.o, err)
+			t.Errorf("New(%+v) = %v, want an error with %q and without the key", c.o, err, c.says)
 		}
 	}
 }
 
-// TestConnectionsAreKept: calls one after the other share a connection.
+// TestConnectionsAreKept checks that successive calls share a connection.
 func TestConnectionsAreKept(t *testing.T) {
 	h := &openaitest.Handler{}
 	s := httptest.NewUnstartedServer(h)
@@ -603,7 +604,7 @@ func TestConnectionsAreKept(t *testing.T) {
 	}
 }
 
-// TestForms: replies in the forms of several servers.
+// TestForms reads replies in the forms of several servers.
 func TestForms(t *testing.T) {
 	for _, row := range datatest.Rows(t, "testdata/replies.txt", "forms") {
 		stream, want, fails := row[1], row[2], row[3]
@@ -619,10 +620,10 @@ func TestForms(t *testing.T) {
 			text, last, err := drain(client, t.Context(), prompt)
 			if fails != "" {
 				if text != want || err == nil || !strings.Contains(err.Error(), fails) {
-					t.Errorf("got %q, %v", text, err)
+					t.Errorf("got %q, %v; want %q and an error with %q", text, err, want, fails)
 				}
 			} else if err != nil || text != want || last.Finish != "stop" {
-				t.Errorf("got %q, %+v, %v", text, last, err)
+				t.Errorf("got %q, %+v, %v; want %q", text, last, err, want)
 			}
 		})
 	}
@@ -633,18 +634,19 @@ func TestOptionsKeepTheKey(t *testing.T) {
 	for _, format := range []string{"%v", "%+v", "%#v", "%s"} {
 		for _, v := range []any{o, &o, struct{ O openai.Options }{o}} {
 			if s := fmt.Sprintf(format, v); strings.Contains(s, canaryKey) {
-				t.Errorf("%s of a %T gives %s", format, v, s)
+				t.Errorf("%s of a %T shows the key: %s", format, v, s)
 			}
 		}
 	}
 	c, err := openai.New(o)
 	must(t, err)
 	if s := fmt.Sprintf("%+v %#v", c, c); strings.Contains(s, canaryKey) {
-		t.Error("a printed client gives the key")
+		t.Error("a printed client shows the key")
 	}
 }
 
-// TestJudgeIsNotRepeated: the caller repeats a judge's call, and learns when.
+// TestJudgeIsNotRepeated checks that the client does not retry a judge's call, and that the
+// error says when the caller may.
 func TestJudgeIsNotRepeated(t *testing.T) {
 	for _, c := range []struct {
 		fault       openaitest.Fault
@@ -661,24 +663,24 @@ func TestJudgeIsNotRepeated(t *testing.T) {
 		_, _, err := drain(piped(t, h, openai.Options{}), t.Context(), judge)
 		var e *openai.Error
 		if !errors.As(err, &e) || e.RetryIn() < c.least || e.RetryIn() > c.most {
-			t.Errorf("%s: got %v, retry in %v", c.fault, err, e.RetryIn())
+			t.Errorf("%s: err = %v, retry in %v; want between %v and %v", c.fault, err, e.RetryIn(), c.least, c.most)
 		}
 		if n := len(h.Exchanges()); n != 1 {
-			t.Errorf("%s: %d requests", c.fault, n)
+			t.Errorf("%s: %d requests, want 1", c.fault, n)
 		}
 	}
 }
 
-// TestVerdict: what a server can do for a yes or no is found out by the first
-// calls, and remembered.
+// TestVerdict checks that the first calls find out how a server can be asked for a yes or
+// no, and that this is remembered.
 func TestVerdict(t *testing.T) {
 	for _, test := range datatest.Table[struct {
 		Name, Text string
-		Odds       string // of no and yes
+		Odds       string // of the tokens no and yes
 		Refuses    []string
-		Vague      bool   // the error does not say what is refused
+		Vague      bool   // the error does not name the refused parameter
 		Sent       string // the parameters of each request: odds, format, one token
-		Yes        []bool // whether Yes is known
+		Yes        []bool // whether the odds of yes are known
 	}](t, "testdata/replies.txt", "verdicts") {
 		t.Run(test.Name, func(t *testing.T) {
 			odds := ""
@@ -725,15 +727,15 @@ func TestVerdict(t *testing.T) {
 					yes = max(yes, piece.Yes)
 				}
 				if known != (yes > .25 && yes < .35) || !known && yes != 0 {
-					t.Errorf("call %d: %g", i, yes)
+					t.Errorf("call %d: odds of yes = %g", i, yes)
 				}
 			}
 			if got := strings.Join(sent, ", "); got != test.Sent {
-				t.Errorf("sent %q, want %q", got, test.Sent)
+				t.Errorf("requests = %q, want %q", got, test.Sent)
 			}
 		})
 	}
 }
 
-// TestMain fails when a goroutine outlives the tests.
+// TestMain fails if a goroutine outlives the tests.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

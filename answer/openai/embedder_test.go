@@ -30,7 +30,7 @@ func newEmbedder(t *testing.T, h *openaitest.Handler, o openai.Options) *openai.
 	return e
 }
 
-// TestEmbedder: the space, no texts, and a batch that fails.
+// TestEmbedder checks the space, an empty list of texts, and a batch that fails.
 func TestEmbedder(t *testing.T) {
 	h := &openaitest.Handler{Dimensions: 48}
 	e := newEmbedder(t, h, openai.Options{BatchTexts: 1})
@@ -40,12 +40,12 @@ func TestEmbedder(t *testing.T) {
 	}
 	h.Embed = openaitest.Sequence(openaitest.Reply{}, openaitest.Reply{Fault: openaitest.Unauthorized})
 	if rows, err = e.Embed(t.Context(), []string{"a", "b"}); rows != nil || err == nil {
-		t.Errorf("%d rows, error %v", len(rows), err)
+		t.Errorf("Embed = %d rows, %v; want no rows and an error", len(rows), err)
 	}
 }
 
-// TestBatches: every text gets its own row at unit length with any batches, and no
-// batch is larger than allowed.
+// TestBatches checks that every text gets its own row of unit length for any batches, and
+// that no batch is larger than allowed.
 func TestBatches(t *testing.T) {
 	var texts []string
 	for i := range 100 {
@@ -67,16 +67,16 @@ func TestBatches(t *testing.T) {
 			for d, c := range openaitest.Vector(texts[i], 64) {
 				norm += float64(row[d]) * float64(row[d])
 				if math.Abs(float64(row[d]-c)) > 1e-6 {
-					t.Fatalf("the row of text %d is another's", i)
+					t.Fatalf("text %d has the row of another text", i)
 				}
 			}
 			if math.Abs(norm-1) > 1e-6 {
-				t.Errorf("row %d has the length %f", i, math.Sqrt(norm))
+				t.Errorf("row %d has the length %f, want 1", i, math.Sqrt(norm))
 			}
 		}
 		requests := h.Exchanges()[1:]
 		if c.requests != 0 && len(requests) != c.requests {
-			t.Errorf("%d texts, %d tokens: %d requests, want %d", c.texts, c.tokens, len(requests), c.requests)
+			t.Errorf("limits %d texts, %d tokens: %d requests, want %d", c.texts, c.tokens, len(requests), c.requests)
 		}
 		for _, x := range requests {
 			tokens := 0
@@ -84,14 +84,14 @@ func TestBatches(t *testing.T) {
 				tokens += ingest.CountTokens(text)
 			}
 			if len(x.Inputs) > 1 && (c.texts > 0 && len(x.Inputs) > c.texts || c.tokens > 0 && tokens > c.tokens) {
-				t.Errorf("a batch of %d texts, %d tokens; allowed %d, %d", len(x.Inputs), tokens, c.texts, c.tokens)
+				t.Errorf("batch of %d texts, %d tokens; limits %d, %d", len(x.Inputs), tokens, c.texts, c.tokens)
 			}
 		}
 	}
 }
 
-// TestEmbedderRepeats: a temporary fault is retried; the time limit is for each
-// request.
+// TestEmbedderRepeats checks that a temporary fault is retried, and that the time limit is
+// for each request.
 func TestEmbedderRepeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &openaitest.Handler{}
@@ -106,13 +106,13 @@ func TestEmbedderRepeats(t *testing.T) {
 		_, err = e.Embed(t.Context(), []string{"a"})
 		var failed *openai.Error
 		if !errors.As(err, &failed) || failed.Kind != openai.TimedOut {
-			t.Errorf("got %v", err)
+			t.Errorf("err = %v, want TimedOut", err)
 		}
 	})
 }
 
-// TestCallsShareRequests: small documents share requests, and no more requests
-// run at a time than allowed.
+// TestCallsShareRequests checks that small documents share requests, and that no more
+// requests run at a time than allowed.
 func TestCallsShareRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &openaitest.Handler{Embed: func(openaitest.Request) openaitest.Reply {
@@ -131,7 +131,7 @@ func TestCallsShareRequests(t *testing.T) {
 				for n, row := range rows {
 					for d, c := range openaitest.Vector(texts[n], 64) {
 						if math.Abs(float64(row[d]-c)) > 1e-6 {
-							return fmt.Errorf("the row of %q is another's", texts[n])
+							return fmt.Errorf("%q has the row of another text", texts[n])
 						}
 					}
 				}
@@ -139,25 +139,25 @@ func TestCallsShareRequests(t *testing.T) {
 			})
 		}
 		must(t, g.Wait())
-		// The first three go as they come, and the rest in full batches.
+		// The first three requests are sent at once, and the other texts in full batches.
 		if n := len(h.Exchanges()) - 1; n < 12 || n > 16 {
-			t.Errorf("%d requests for 120 texts", n)
+			t.Errorf("%d requests for 120 texts, want 12 to 16", n)
 		}
-		// Three at a time, a second each.
+		// Three at a time, with a second each.
 		if took := time.Since(begun); took < 4*time.Second || took > 6*time.Second {
-			t.Errorf("it took %v", took)
+			t.Errorf("the calls took %v, want 4s to 6s", took)
 		}
 	})
 }
 
-// TestRetryAfterHoldsAll: a Retry-After for one request delays all, and does not
-// count as a failure.
+// TestRetryAfterHoldsAll checks that a Retry-After for one request delays all requests, and
+// does not count as a failure.
 func TestRetryAfterHoldsAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &openaitest.Handler{}
 		e := newEmbedder(t, h, openai.Options{BatchTexts: 1, Parallel: 2})
 		limited := openaitest.Reply{Fault: openaitest.RateLimitSeconds}
-		replies := slices.Repeat([]openaitest.Reply{limited}, 6) // more than are repeated of what fails
+		replies := slices.Repeat([]openaitest.Reply{limited}, 6) // more than the number of retries after failures
 		h.Embed = openaitest.Sequence(append(replies, openaitest.Reply{})...)
 		begun := time.Now()
 		rows, err := e.Embed(t.Context(), []string{"a", "b", "c", "d"})
@@ -165,16 +165,16 @@ func TestRetryAfterHoldsAll(t *testing.T) {
 			t.Fatalf("%d rows, %v", len(rows), err)
 		}
 		if took := time.Since(begun); took < 3*time.Second || took > 6*time.Second {
-			t.Errorf("it took %v", took)
+			t.Errorf("the calls took %v, want 3s to 6s", took)
 		}
 		if n := len(h.Exchanges()) - 1; n != 10 {
-			t.Errorf("%d requests", n)
+			t.Errorf("%d requests, want 10", n)
 		}
 	})
 }
 
-// TestOneCallsFaultIsItsOwn: a text that the server does not accept fails its
-// own call, not those that shared the request.
+// TestOneCallsFaultIsItsOwn checks that a text that the server rejects fails only its own
+// call, not the calls that shared the request.
 func TestOneCallsFaultIsItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &openaitest.Handler{}
@@ -201,7 +201,8 @@ func TestOneCallsFaultIsItsOwn(t *testing.T) {
 	})
 }
 
-// TestOneCallIsStopped: the others continue, and no request is made for it.
+// TestOneCallIsStopped cancels one of several calls: the other calls continue, and its
+// texts are not sent.
 func TestOneCallIsStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &openaitest.Handler{Embed: func(openaitest.Request) openaitest.Reply {
@@ -212,7 +213,7 @@ func TestOneCallIsStopped(t *testing.T) {
 		var g errgroup.Group
 		g.Go(func() error {
 			if _, err := e.Embed(ctx, []string{"a", "b", "c"}); !errors.Is(err, context.Canceled) {
-				return fmt.Errorf("the stopped call: %v", err)
+				return fmt.Errorf("canceled call: err = %v, want context.Canceled", err)
 			}
 			return nil
 		})
@@ -220,7 +221,7 @@ func TestOneCallIsStopped(t *testing.T) {
 		g.Go(func() error {
 			rows, err := e.Embed(t.Context(), []string{"d", "e", "f"})
 			if err != nil || len(rows) != 3 {
-				return fmt.Errorf("the other call: %d rows, %v", len(rows), err)
+				return fmt.Errorf("other call: %d rows, %v; want 3", len(rows), err)
 			}
 			return nil
 		})
@@ -231,7 +232,7 @@ func TestOneCallIsStopped(t *testing.T) {
 		}
 		for _, x := range h.Exchanges()[2:] {
 			if slices.Contains(x.Inputs, "c") {
-				t.Errorf("asked for %q", x.Inputs)
+				t.Errorf("request has a text of the canceled call: %q", x.Inputs)
 			}
 		}
 	})

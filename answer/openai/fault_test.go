@@ -19,7 +19,7 @@ import (
 	"ibid/data/datatest"
 )
 
-// No error may hold one of these.
+// No error may contain one of these.
 const (
 	canaryKey    = "sk-canary-31415926535897932384626433832795"
 	canaryPrompt = "The canary of the document sings at dawn, and no error may repeat the song."
@@ -27,12 +27,12 @@ const (
 
 const replyText = "High water stands at noon [1], and again at midnight [2]; café ☕ included."
 
-// An outcome is what a fault leads to.
+// An outcome is the expected result of a fault.
 type outcome struct {
 	Fault    openaitest.Fault
-	Kind     openai.Kind // empty: the whole reply comes through
-	Partial  bool        // a part of the text comes first
-	Requests int         // made in all
+	Kind     openai.Kind // empty: the whole reply arrives
+	Partial  bool        // a part of the text arrives first
+	Requests int         // total number of requests
 }
 
 // drain reads a reply to its end.
@@ -48,7 +48,7 @@ func drain(m answer.Model, ctx context.Context, p answer.Prompt) (text string, l
 	return b.String(), last, err
 }
 
-// checkError checks what holds for every error.
+// checkError checks the rules for all errors.
 func checkError(t *testing.T, err error, want outcome) {
 	t.Helper()
 	var e *openai.Error
@@ -59,30 +59,30 @@ func checkError(t *testing.T, err error, want outcome) {
 		t.Errorf("got kind %s, want %s: %v", e.Kind, want.Kind, err)
 	}
 	if e.Requests != want.Requests {
-		t.Errorf("the error counts %d requests, want %d", e.Requests, want.Requests)
+		t.Errorf("err has Requests = %d, want %d", e.Requests, want.Requests)
 	}
 	for err := err; err != nil; err = errors.Unwrap(err) {
 		for _, secret := range []string{canaryKey[10:20], canaryKey[len(canaryKey)-10:], canaryPrompt[10:40]} {
 			if strings.Contains(err.Error(), secret) {
-				t.Errorf("an error holds a secret: %v", err)
+				t.Errorf("err shows a secret: %v", err)
 			}
 		}
 		if n := len(err.Error()); n > 1000 {
-			t.Errorf("an error has %d bytes", n)
+			t.Errorf("err has %d bytes, want at most 1000", n)
 		}
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) != (e.Kind == openai.TimedOut) {
-		t.Errorf("the error wraps the wrong error of the context: %v", err)
+		t.Errorf("err wraps the wrong error of the context: %v", err)
 	}
 	if errors.Is(err, answer.ErrContextLength) != (e.Kind == openai.ContextLength) {
-		t.Errorf("kind %s, but errors.Is says otherwise of answer.ErrContextLength", e.Kind)
+		t.Errorf("errors.Is(err, answer.ErrContextLength) is wrong for the kind %s", e.Kind)
 	}
 	if e.Kind == openai.Cut && !errors.Is(err, io.ErrUnexpectedEOF) {
-		t.Errorf("a cut reply does not wrap io.ErrUnexpectedEOF")
+		t.Errorf("err of a cut reply does not wrap io.ErrUnexpectedEOF")
 	}
 }
 
-// chatFault plays one fault to a chat.
+// chatFault plays a fault to a chat call.
 func chatFault(t *testing.T, o openai.Options, h *openaitest.Handler, want outcome) {
 	h.Reply = func(openaitest.Request) openaitest.Reply {
 		return openaitest.Reply{Text: replyText, Fault: want.Fault}
@@ -102,38 +102,38 @@ func chatFault(t *testing.T, o openai.Options, h *openaitest.Handler, want outco
 	}
 	if want.Kind == "" {
 		if err != nil || text != replyText || last.Finish != "stop" {
-			t.Errorf("got %q, finish %q, error %v", text, last.Finish, err)
+			t.Errorf("text = %q, finish = %q, err = %v; want the whole reply", text, last.Finish, err)
 		}
 		if u := last.Usage; u.Prompt == 0 || u.Completion == 0 || u.Requests != want.Requests ||
 			u.Reported == (want.Fault == openaitest.NoUsage || want.Fault == openaitest.NoStreamOptions) {
-			t.Errorf("usage %+v", u)
+			t.Errorf("usage = %+v", u)
 		}
 		return
 	}
 	checkError(t, err, want)
 	if last.Finish != "" || last.Text != "" || last.Usage.Requests != want.Requests || last.Usage.Reported {
-		t.Errorf("the piece with the error is %+v", last)
+		t.Errorf("piece with the error = %+v, want only requests", last)
 	}
 	if (text != "") != want.Partial {
-		t.Errorf("got the text %q", text)
+		t.Errorf("text = %q, want partial text: %t", text, want.Partial)
 	}
 	if want.Fault != openaitest.HugeText && !strings.HasPrefix(replyText, text) {
-		t.Errorf("the text %q is not a beginning of the reply", text)
+		t.Errorf("text = %q, want a prefix of the reply", text)
 	}
 }
 
-// objectFault plays one fault to a call of an endpoint whose reply is one object.
+// objectFault plays a fault to a call of an endpoint that replies with one object.
 func objectFault(t *testing.T, o openai.Options, h *openaitest.Handler, want outcome, role string) {
 	texts := []string{canaryPrompt, "noon", "high water", ""}
 	play := func(openaitest.Request) openaitest.Reply { return openaitest.Reply{Fault: want.Fault} }
 	var rows [][]float32
 	var scores []float64
-	first := 0 // requests before the call
+	first := 0 // number of requests before the call
 	var err error
 	if role == "embed" {
-		embedder, made := openai.NewEmbedder(t.Context(), o) // learns the dimensions
+		embedder, made := openai.NewEmbedder(t.Context(), o) // a first call learns the dimensions
 		must(t, made)
-		embedder.Close() // a request on a connection that was kept open is repeated by net/http
+		embedder.Close() // net/http repeats a request on a connection that was kept open
 		first, h.Embed = 1, play
 		rows, err = embedder.Embed(t.Context(), texts)
 	} else {
@@ -154,21 +154,21 @@ func objectFault(t *testing.T, o openai.Options, h *openaitest.Handler, want out
 	}
 	if want.Kind != "" {
 		if rows != nil || scores != nil {
-			t.Errorf("%d rows, %d scores with an error", len(rows), len(scores))
+			t.Errorf("%d rows, %d scores and an error, want only the error", len(rows), len(scores))
 		}
 		checkError(t, err, want)
 		return
 	}
 	if err != nil || len(rows)+len(scores) != len(texts) {
-		t.Fatalf("%d rows, %d scores, error %v", len(rows), len(scores), err)
+		t.Fatalf("%d rows, %d scores, err = %v", len(rows), len(scores), err)
 	}
 	for i, text := range texts {
 		if role == "rerank" && scores[i] != openaitest.Score("When is high water?", text) {
-			t.Errorf("the score of %q is another's", text)
+			t.Errorf("%q has the score of another text", text)
 		}
 		for d, c := range openaitest.Vector(text, 64) {
 			if role == "embed" && math.Abs(float64(rows[i][d]-c)) > 1e-6 {
-				t.Fatalf("the row of %q is another's", text)
+				t.Fatalf("%q has the row of another text", text)
 			}
 		}
 	}
@@ -190,12 +190,12 @@ func TestFaults(t *testing.T) {
 						chatFault(t, o, h, want)
 					} else {
 						if role == "embed" && (want.Fault == openaitest.RateLimitSeconds || want.Fault == openaitest.RateLimitDate) {
-							want.Requests += 10 // an ingest can wait
+							want.Requests += 10 // an ingest may wait longer
 						}
 						objectFault(t, o, h, want, role)
 					}
 					if took := time.Since(start); took > 75*time.Second {
-						t.Errorf("it took %s", took)
+						t.Errorf("the call took %s, want at most 75s", took)
 					}
 				})
 			})
@@ -203,8 +203,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// Vectors and scores that do not match the texts are errors; the order of the
-// reply does not matter.
+// TestMismatchedReplies checks that vectors and scores that do not match the texts are
+// errors, and that the order of the reply does not matter.
 func TestMismatchedReplies(t *testing.T) {
 	const first = `{"data":[{"index":0,"embedding":[3,4]}]}`
 	embed := func(t *testing.T, o openai.Options) ([]float64, error) {
@@ -239,10 +239,10 @@ func TestMismatchedReplies(t *testing.T) {
 		got, err := call(t, openai.Options{BaseURL: s.URL, Model: "m"})
 		if row[1] == "good" {
 			if err != nil || len(got) != 2 || got[0] != 1 || got[1] != 0 {
-				t.Errorf("%s: got %v, %v", body, got, err)
+				t.Errorf("%s: got %v, %v; want [1 0]", body, got, err)
 			}
 		} else if e := (*openai.Error)(nil); !errors.As(err, &e) || e.Kind != openai.BadReply || got != nil {
-			t.Errorf("%s: got %v, %v", body, got, err)
+			t.Errorf("%s: got %v, %v; want BadReply", body, got, err)
 		}
 		s.Close()
 	}

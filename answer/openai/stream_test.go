@@ -22,14 +22,14 @@ import (
 
 var must = datatest.Must
 
-// body replies with what is read from it.
+// body is a reply whose body is read from it.
 type body struct{ io.Reader }
 
 func (b body) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(b)}, nil
 }
 
-// readEvents reads a stream from r and returns its values, one a line.
+// readEvents reads a stream from r and returns its values, one per line.
 func readEvents(r io.Reader) (string, error) {
 	u, err := newUpstream(Options{BaseURL: "http://host/v1", Model: "m", Key: "secret-key", Transport: body{r}})
 	if err != nil {
@@ -62,25 +62,25 @@ func TestEvents(t *testing.T) {
 		name, in, want, kind := row[0], row[1], row[2], Kind(row[3])
 		t.Run(name, func(t *testing.T) {
 			readers := []io.Reader{strings.NewReader(in), iotest.DataErrReader(strings.NewReader(in))}
-			if len(in) < maxEvent { // a scanner of lines searches its buffer again after each byte
+			if len(in) < maxEvent { // a line scanner would search its buffer again after each byte
 				readers = append(readers, iotest.OneByteReader(strings.NewReader(in)))
 			}
 			for _, r := range readers {
 				got, err := readEvents(r)
 				if got != want {
-					t.Errorf("got %q, want %q", got, want)
+					t.Errorf("values = %q, want %q", got, want)
 				}
 				var e *Error
 				if kind == "" && err != nil || kind != "" && (!errors.As(err, &e) || e.Kind != kind) {
-					t.Errorf("got error %v, want kind %q", err, kind)
+					t.Errorf("err = %v, want kind %q", err, kind)
 				}
 			}
 		})
 	}
 }
 
-// FuzzEvents: the events do not depend on how the bytes are cut, and an error ends
-// them.
+// FuzzEvents checks that the events do not depend on how the bytes are cut, and that an
+// error ends them.
 func FuzzEvents(f *testing.F) {
 	for _, seed := range []string{
 		"data: {\"a\":1}\n\ndata: [DONE]\n\n", ": c\r\n\r\ndata:{\"a\":1}\r\n\r\n", "event: error\ndata: {}\n\n",
@@ -97,7 +97,7 @@ func FuzzEvents(f *testing.F) {
 		if wantErr != nil {
 			var e *Error
 			if !errors.As(wantErr, &e) {
-				t.Errorf("the error is a %T", wantErr)
+				t.Errorf("err is a %T, want an *Error", wantErr)
 			}
 		}
 	})
@@ -130,14 +130,14 @@ func TestThinker(t *testing.T) {
 			}
 			a, b := th.endText()
 			if text+a != row[1] || thought+b != row[2] {
-				t.Fatalf("%q: got %q and %q, want %q and %q", row[0], text+a, thought+b, row[1], row[2])
+				t.Fatalf("%q: text and thought = %q and %q, want %q and %q", row[0], text+a, thought+b, row[1], row[2])
 			}
 		})
 	}
 }
 
-// TestRelayFaults: every fault is an Error that quotes neither the key nor the
-// request, and no reply exceeds its limits.
+// TestRelayFaults checks that every fault is an Error that quotes neither the key nor the
+// request, and that no reply exceeds its limits.
 func TestRelayFaults(t *testing.T) {
 	const secret = "the old man and the sea, and what he said of it"
 	for _, tt := range datatest.Table[struct {
@@ -164,18 +164,18 @@ func TestRelayFaults(t *testing.T) {
 			var n int64
 			n, err = io.Copy(io.Discard, reply.Body)
 			if n > maxRelayed {
-				t.Errorf("%s: %d bytes came through", tt.Fault, n)
+				t.Errorf("%s: %d bytes relayed, want at most %d", tt.Fault, n, maxRelayed)
 			}
 			reply.Body.Close()
 		}
 		var e *Error
 		if !errors.As(err, &e) || e.Kind != tt.Want {
-			t.Errorf("%s: %v, want %s", tt.Fault, err, tt.Want)
+			t.Errorf("%s: err = %v, want %s", tt.Fault, err, tt.Want)
 		} else if strings.Contains(e.Error(), "sk-secret") || strings.Contains(e.Error(), "old man") {
-			t.Errorf("%s quotes a secret: %v", tt.Fault, e)
+			t.Errorf("%s: err shows a secret: %v", tt.Fault, e)
 		}
 		if n := len(h.Exchanges()); n > 1 {
-			t.Errorf("%s: asked %d times", tt.Fault, n)
+			t.Errorf("%s: %d requests, want 1", tt.Fault, n)
 		}
 	}
 }
@@ -209,11 +209,11 @@ func TestWords(t *testing.T) {
 	want, err := os.ReadFile(golden)
 	must(t, err)
 	if b.String() != string(want) {
-		t.Errorf("the words differ from %s (-update rewrites it):\n%s", golden, b.String())
+		t.Errorf("error messages differ from %s (-update rewrites it):\n%s", golden, b.String())
 	}
 	for _, secret := range []string{"hunter2", "sk-0123", "forty-two", "\x1b"} {
 		if strings.Contains(b.String(), secret) {
-			t.Errorf("an error holds %q", secret)
+			t.Errorf("error messages contain %q", secret)
 		}
 	}
 }
@@ -222,7 +222,7 @@ func TestRetryAfter(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for _, row := range datatest.Rows(t, "testdata/replies.txt", "waits") {
 		if got := retryAfter(http.Header{"Retry-After": {row[0]}}, now); got.String() != row[1] {
-			t.Errorf("Retry-After: %s is %s, want %s", row[0], got, row[1])
+			t.Errorf("Retry-After: %s = %s, want %s", row[0], got, row[1])
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"ibid/retrieve"
 )
 
-// A document template that shows what documents say of themselves.
+// A document template that shows the documents' metadata.
 const authored = `{{define "document"}}{{.Title}}{{if .Has "heading"}} › {{.Heading}}{{end}}, in {{.Path}} ({{.Document}})
 By {{.Meta "author"}}{{if .Has "date"}}, {{.Meta "date"}}{{end}}
 {{.Text}}{{end}}`
@@ -23,8 +23,8 @@ func templatesWith(t *testing.T, name, text string) *Templates {
 	return p
 }
 
-// A folder's document template shows slots of the documents' metadata, made as
-// harmless as their text.
+// TestDocumentTemplateGolden checks that a folder's document template shows slots of the
+// documents' metadata, escaped like their text.
 func TestDocumentTemplateGolden(t *testing.T) {
 	documents := []retrieve.Passage{
 		{
@@ -47,11 +47,12 @@ func TestDocumentTemplateGolden(t *testing.T) {
 		must(t, os.WriteFile(file, []byte(user+"\n"), 0o644))
 	}
 	if want, err := os.ReadFile(file); err != nil || user+"\n" != string(want) {
-		t.Errorf("%s differs (-update rewrites it), %v:\n%s", file, err, user)
+		t.Errorf("%s differs (-update rewrites it), err = %v; got:\n%s", file, err, user)
 	}
 }
 
-// No key of a document's metadata takes the place of another slot.
+// TestMetadataOverridesNothing checks that no key of a document's metadata replaces another
+// slot.
 func TestMetadataOverridesNothing(t *testing.T) {
 	const every = `{{define "document"}}{{.Text}}|{{.Title}}|{{.Path}}|{{.Document}}|{{.Heading}}|{{.Page}}|{{.Label}}{{end}}`
 	p := retrieve.Passage{Chunk: ingest.Chunk{Document: "r/a.md", Heading: "Fees", Page: 7, Text: "the text"}, Path: "a.md",
@@ -63,7 +64,7 @@ func TestMetadataOverridesNothing(t *testing.T) {
 	}
 	plain := write(p)
 	if !strings.Contains(plain, "the text|The title|a.md|r/a.md|Fees|7|1") {
-		t.Fatalf("got %q", plain)
+		t.Fatalf("evidence = %q", plain)
 	}
 	p.Meta = map[string]string{}
 	for _, key := range []string{"text", "page_content", "title", "path", "document", "heading", "page", "label", "nonce", "evidence", "meta",
@@ -71,12 +72,12 @@ func TestMetadataOverridesNothing(t *testing.T) {
 		p.Meta[key], p.Meta[strings.ToUpper(key[:1])+key[1:]] = "forged", "forged"
 	}
 	if got := write(p); got != plain {
-		t.Errorf("with metadata %q, without %q", got, plain)
+		t.Errorf("evidence with metadata = %q, without = %q", got, plain)
 	}
 	if e := NewEvidence(1, retrieve.Passage{Meta: p.Meta}); e.Has("page") || e.Has("heading") {
-		t.Error("metadata makes a page or a heading")
+		t.Error("metadata sets a page or a heading")
 	}
 	if e := NewEvidence(1, retrieve.Passage{}); !e.Has("text") || !e.Has("title") || e.Has("author") {
-		t.Error("a document lacks what each has, or has what it lacks")
+		t.Error("Has reports a missing slot, or not one that all documents have")
 	}
 }

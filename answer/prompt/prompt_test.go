@@ -88,26 +88,27 @@ func TestParse(t *testing.T) {
 	must(t, err)
 	system, user, err := p.fill(Answer, Slots{Question: "fee"})
 	if err != nil || system != "Be brief." || user != "fee?" {
-		t.Errorf("got %q, %q, %v", system, user, err)
+		t.Errorf("prompt = %q, %q, %v", system, user, err)
 	}
 	if _, user, err := p.fill(Judge, Slots{Question: "fee"}); err != nil || !strings.Contains(user, "Question: fee") {
-		t.Errorf("a file that the folder lacks: got %q, %v", user, err)
+		t.Errorf("prompt of a file that the folder lacks = %q, %v; want the default", user, err)
 	}
 	unusable, err := txtar.ParseFile("testdata/unusable.txt")
 	must(t, err)
 	for _, bad := range unusable.Files {
 		if _, err := Parse(file(bad.Name, string(bad.Data))); err == nil {
-			t.Errorf("%s is taken for good: %s", bad.Name, bad.Data)
+			t.Errorf("Parse accepts %s: %s", bad.Name, bad.Data)
 		} else if !strings.Contains(err.Error(), ".tmpl") {
-			t.Errorf("the error does not name the file: %v", err)
+			t.Errorf("err = %v, want it to name the file", err)
 		}
 	}
 }
 
-// What a document holds cannot close its fence nor be read as a label.
+// TestEvidenceIsInert checks that no text of a document closes its fence or is read as a
+// label.
 func TestEvidenceIsInert(t *testing.T) {
 	forged := regexp.MustCompile(`[\[【［〔]\s*\^?\s*(?i:ids?\s*[=:]\s*)?\p{Nd}+(\s*[-–,;，；、]\s*(?i:ids?\s*[=:]\s*)?\p{Nd}+)*\s*[\]】］〕]`)
-	plain := func(r rune) rune { // without what is hardly seen
+	plain := func(r rune) rune { // without invisible characters
 		if unicode.Is(unicode.M, r) || r == '\u200c' || r == '\u200d' {
 			return -1
 		}
@@ -131,15 +132,15 @@ func TestEvidenceIsInert(t *testing.T) {
 		for what, s := range map[string]string{"text": e.Text(), "title": e.Title(), "heading": e.Heading(), "path": e.Path(),
 			"meta": e.Meta("author")} {
 			if labels := marker.Labels(s, maxForgedLabel); len(labels) > 0 {
-				rt.Errorf("%s %q has the labels %v", what, s, labels)
+				rt.Errorf("%s %q has the labels %v, want none", what, s, labels)
 			}
 			if m := forged.FindString(strings.Map(plain, s)); m != "" {
-				rt.Errorf("%s %q holds %q", what, s, m)
+				rt.Errorf("%s %q has the forged mark %q", what, s, m)
 			}
 			for _, r := range s {
 				if r != '\n' && r != '\t' && r != '\u200c' && r != '\u200d' &&
 					unicode.In(r, unicode.Cc, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point) {
-					rt.Errorf("%s %q holds %U", what, s, r)
+					rt.Errorf("%s %q has the character %U", what, s, r)
 				}
 			}
 		}
@@ -150,10 +151,10 @@ func TestEvidenceIsInert(t *testing.T) {
 			rt.Fatal(err)
 		}
 		if n := strings.Count(user, "</evidence 0123456789ab>"); n != 2 {
-			rt.Errorf("%d closed fences in %q", n, user)
+			rt.Errorf("%d closing fences, want 2, in %q", n, user)
 		}
 		if n := len(marker.Labels(user, 2)); n > 2 {
-			rt.Errorf("%d labels in %q", n, user)
+			rt.Errorf("%d labels, want at most 2, in %q", n, user)
 		}
 	})
 }

@@ -15,7 +15,8 @@ import (
 
 var must = datatest.Must
 
-// A recorder finds what it saved; without one nothing is saved.
+// TestLoad checks that a recorder finds what it saved, and that a nil recorder saves
+// nothing.
 func TestLoad(t *testing.T) {
 	l := &memoryLedger{replies: map[string][]byte{}, runs: map[string]retrieve.Job{}}
 	first, err := Begin(t.Context(), l, "test", 7)
@@ -25,30 +26,30 @@ func TestLoad(t *testing.T) {
 	must(t, err)
 	var got string
 	if ok, err := second.Load(t.Context(), "k", &got); !ok || err != nil || got != "reply" {
-		t.Errorf("%t, %v, %q", ok, err, got)
+		t.Errorf("Load = %t, %v with %q; want the saved reply", ok, err, got)
 	}
 	if ok, err := (*Recorder)(nil).Load(t.Context(), "k", &got); ok || err != nil || (*Recorder)(nil).Save(t.Context(), "k", got) != nil {
-		t.Errorf("%t, %v", ok, err)
+		t.Errorf("Load of a nil recorder = %t, %v; want nothing", ok, err)
 	}
 }
 
-// The marks of fences depend on the secret and on the prompt alone.
+// TestNonce checks that the marks of fences depend only on the secret and the prompt.
 func TestNonce(t *testing.T) {
 	mark := func(secret, text string) string { return (&Recorder{Secret: []byte(secret)}).Nonce("map", text) }
 	if first := mark("a", "x"); len(first) < 8 || first != mark("a", "x") || first == mark("b", "x") || first == mark("a", "y") {
-		t.Errorf("got %q, %q, %q, %q", first, mark("a", "x"), mark("b", "x"), mark("a", "y"))
+		t.Errorf("marks = %q, %q, %q, %q", first, mark("a", "x"), mark("b", "x"), mark("a", "y"))
 	}
 }
 
-// memoryLedger is a Ledger that holds runs in memory.
+// memoryLedger is a Ledger in memory.
 type memoryLedger struct {
-	retrieve.Archive // none are kept here
+	retrieve.Archive // it keeps no shared records
 	mu               sync.Mutex
 	runs             map[string]retrieve.Job
 	replies          map[string][]byte
 }
 
-// held gives a run, and whether a worker may have it. Nobody's claim runs out by itself here.
+// held returns a run and whether a worker may have it. No claim expires.
 func (l *memoryLedger) held(id, worker string) (retrieve.Job, error) {
 	r, ok := l.runs[id]
 	switch {
@@ -142,16 +143,16 @@ func TestResume(t *testing.T) {
 		var spec struct{ N int }
 		run, err := Resume(t.Context(), l, test.kind, test.id, &spec)
 		if (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) || spec.N != test.n {
-			t.Errorf("%s %q: %v, spec %d", test.kind, test.id, err, spec.N)
+			t.Errorf("%s %q: err = %v, spec %d; want %q, %d", test.kind, test.id, err, spec.N, test.err, test.n)
 		}
 		if err == nil && (run.ID != test.id || string(run.Secret) != "s" || run.Journal == nil) {
-			t.Errorf("%s %q: %+v", test.kind, test.id, run)
+			t.Errorf("%s %q: run = %+v", test.kind, test.id, run)
 		}
 	}
 }
 
-// A run is held by one worker at a time, which stops when it learns that another
-// one has it, and then leaves it alone.
+// TestHeld checks that a run is held by one worker at a time. A worker that learns that
+// another one holds the run stops, and writes nothing more to it.
 func TestHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &memoryLedger{replies: map[string][]byte{}, runs: map[string]retrieve.Job{}}
@@ -183,7 +184,7 @@ func TestHeld(t *testing.T) {
 		isHeld := func(err error, by string) {
 			t.Helper()
 			if held := (*retrieve.HeldError)(nil); !errors.As(err, &held) || held.Worker != by {
-				t.Errorf("%v; want it to be held by %q", err, by)
+				t.Errorf("err = %v, want a HeldError with the worker %q", err, by)
 			}
 		}
 
@@ -197,7 +198,8 @@ func TestHeld(t *testing.T) {
 			return true
 		}
 
-		// It goes on for as long as it likes; nobody else gets it until it is settled.
+		// A worker keeps the run as long as it needs; others get it only after it is
+		// settled.
 		first, ctx := begin()
 		time.Sleep(time.Hour)
 		second := resume(first.ID)
@@ -207,14 +209,14 @@ func TestHeld(t *testing.T) {
 			t.Error(err, context.Cause(ctx))
 		}
 		if kept := settle(first, errors.New("it broke off")); !kept {
-			t.Errorf("kept %t", kept)
+			t.Errorf("settle after an interruption: kept = %t, want true", kept)
 		}
 		if ctx, err = hold(second); err != nil {
 			t.Fatal(err)
 		}
 		isHeld(first.Journal.Keep(t.Context(), first.ID, "k", nil), second.worker)
 
-		// Another worker takes it: it learns that when it keeps a reply.
+		// Another worker claims the run: the first one learns that when it saves a reply.
 		steal := func(id, worker string) {
 			l.mu.Lock()
 			defer l.mu.Unlock()
@@ -226,54 +228,55 @@ func TestHeld(t *testing.T) {
 		isHeld(second.Journal.Keep(t.Context(), second.ID, "k", []byte("late")), "thief")
 		isHeld(context.Cause(ctx), "thief")
 		if b, _, _ := l.Reply(t.Context(), second.ID, "k"); string(b) != "reply" {
-			t.Errorf("the reply is %q", b)
+			t.Errorf("reply = %q, want the one saved before", b)
 		}
 		second.SetOutcome(Done)
 		if kept := settle(second, nil); !kept || l.runs[second.ID].Worker != "thief" ||
 			!second.HasLostJob(t.Context()) {
-			t.Errorf("kept %t; the ledger has %v", kept, l.runs)
+			t.Errorf("kept = %t; ledger = %v", kept, l.runs)
 		}
 
-		// Or at the latest when it prolongs its claim.
+		// Otherwise it learns that when it renews its claim.
 		third, ctx := begin()
 		steal(third.ID, "thief")
 		time.Sleep(retrieve.ClaimTime / 3)
 		isHeld(context.Cause(ctx), "thief")
 		if kept := settle(third, nil); !kept {
-			t.Errorf("kept %t", kept)
+			t.Errorf("kept = %t, want true", kept)
 		}
 
-		// One that was held up, and heard of nothing, asks before it ends the run.
+		// A worker that was suspended and renewed nothing checks its claim before it ends
+		// the run.
 		fourth, err := Begin(t.Context(), l, "test", 7)
 		must(t, err)
 		time.Sleep(retrieve.ClaimTime)
 		steal(fourth.ID, "thief")
 		fourth.SetOutcome(Done)
 		if kept := settle(fourth, nil); !kept || l.runs[fourth.ID].ID == "" {
-			t.Errorf("kept %t; the ledger has %v", kept, l.runs)
+			t.Errorf("kept = %t; ledger = %v", kept, l.runs)
 		}
 
-		// Another took it and ended it, while this process was suspended.
+		// Another worker claimed and ended the run while this process was suspended.
 		fifth, err := Begin(t.Context(), l, "test", 7)
 		must(t, err)
 		time.Sleep(retrieve.ClaimTime + 1)
 		delete(l.runs, fifth.ID)
 		if !fifth.HasLostJob(t.Context()) {
-			t.Error("a run that was ended elsewhere is not lost")
+			t.Error("HasLostJob = false for a run that another worker ended")
 		}
 
-		// A run that the ledger has forgotten goes on to its end.
+		// A run that the ledger has lost is completed.
 		sixth, ctx := begin()
 		l.mu.Lock()
 		delete(l.runs, sixth.ID)
 		l.mu.Unlock()
 		time.Sleep(time.Minute)
 		if ctx.Err() != nil || sixth.HasLostJob(t.Context()) {
-			t.Errorf("it ended: %v", context.Cause(ctx))
+			t.Errorf("run ended: %v", context.Cause(ctx))
 		}
 		sixth.SetOutcome(Done)
 		if kept := settle(sixth, nil); kept {
-			t.Errorf("kept %t", kept)
+			t.Errorf("kept = %t, want false", kept)
 		}
 	})
 }

@@ -8,8 +8,8 @@ import (
 	"ibid/cite/marker"
 )
 
-// The result of a sieve depends on the text alone, not on how it is cut, and has
-// no label that was not shown.
+// FuzzSieve checks that the result of a sieve depends only on the text, not on how it is
+// cut, and that it has no label that was not shown.
 func FuzzSieve(f *testing.F) {
 	for _, seed := range []string{
 		"Fact [1]. Other [3][9].", "arr[1].foo and x[2] = 3", "`[1]` ```\n[2]\n```\n[3]", "【1】[2]", "[1](id=3) [NUMBER](id=)",
@@ -33,39 +33,39 @@ func FuzzSieve(f *testing.F) {
 			}
 			got.WriteString(s.End())
 			if sure && got.String() != want {
-				t.Errorf("%q in pieces is %q, whole %q", text, got.String(), want)
+				t.Errorf("%q in pieces = %q, whole = %q", text, got.String(), want)
 			}
 			if !slices.Equal(s.cited, whole.cited) || !slices.Equal(s.invented, whole.invented) {
-				t.Errorf("%q in pieces cites %v and %v, whole %v and %v", text, s.cited, s.invented, whole.cited, whole.invented)
+				t.Errorf("%q in pieces cites %v and invents %v; whole %v and %v", text, s.cited, s.invented, whole.cited, whole.invented)
 			}
 			if !sure {
 				continue
 			}
 			for _, known := range []int{8, HighestLabel(shown)} {
 				if labels := marker.Labels(want, known); len(without(labels, shown)) > 0 {
-					t.Errorf("%q became %q, which cites %v", text, want, labels)
+					t.Errorf("%q becomes %q, which cites the unknown labels %v", text, want, without(labels, shown))
 				}
 			}
 			if extra := without(whole.invented, marker.Labels(text, HighestLabel(shown))); len(extra) > 0 {
-				t.Errorf("%q does not hold %v", text, extra)
+				t.Errorf("%q lacks the invented labels %v", text, extra)
 			}
 		}
 		out, cited, _ := Sift(text, shown)
 		if labels := marker.Labels(out, HighestLabel(shown)); !slices.Equal(labels, cited) || len(without(cited, shown)) > 0 {
-			t.Errorf("%q became %q, which cites %v and is said to cite %v", text, out, labels, cited)
+			t.Errorf("%q becomes %q, which cites %v, but cited = %v", text, out, labels, cited)
 		}
 	})
 }
 
-// A year in brackets is not a label.
+// TestSieveKeepsYears checks that a year in brackets is not a label.
 func TestSieveKeepsYears(t *testing.T) {
 	const text = "It was decided in Smith v Jones [2010] EWHC 123 [1], and not in [9] 2011."
 	out, cited, invented := Sift(text, []int{1, 2})
 	if want := "It was decided in Smith v Jones [2010] EWHC 123 [1], and not in 2011."; out != want {
-		t.Errorf("got %q", out)
+		t.Errorf("text = %q, want %q", out, want)
 	}
 	if len(cited) != 1 || cited[0] != 1 || len(invented) != 1 || invented[0] != 9 {
-		t.Errorf("cited %v, invented %v", cited, invented)
+		t.Errorf("cited = %v, invented = %v; want [1] and [9]", cited, invented)
 	}
 }
 

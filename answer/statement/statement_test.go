@@ -20,7 +20,8 @@ func split(pieces ...string) (units []Unit, space string) {
 	return append(units, rest...), space
 }
 
-// A "¦" separates the units of the texts, and each begins with its kind.
+// TestUnits reads cases in which "¦" separates the units of the text, each of which begins
+// with its kind.
 func TestUnits(t *testing.T) {
 	kinds := map[Kind]string{Claim: "C", Verbatim: "V", Lead: "L", Aside: "A", Trailer: "T"}
 	for _, text := range datatest.Lines[string](t, "testdata/units.jsonl") {
@@ -45,7 +46,8 @@ var fragments = []string{"A mooring costs 120 marks.", " ", "\n", "\n\n", "- ", 
 	"```\n", "`x. Y`", "> ", "am 12. April ", "(cf. Grey et al. ", ")", "[1]", "[2](id=2)", "[1, 2]", "Sure!", "and so on", "Ünü. ", "~~~",
 	"**", "?"}
 
-// However a text is cut, its units are the same, and together they are the text.
+// TestAnyCut checks that the units of a text do not depend on how it is cut, and that
+// together they are the text.
 func TestAnyCut(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.Join(rapid.SliceOfN(rapid.SampledFrom(fragments), 0, 30).Draw(t, "text"), "")
@@ -55,7 +57,7 @@ func TestAnyCut(t *testing.T) {
 			joined.WriteString(u.Space + u.Text)
 		}
 		if got := joined.String() + space; got != text {
-			t.Fatalf("together %q", got)
+			t.Fatalf("units together = %q, want %q", got, text)
 		}
 		var pieces []string
 		for rest := text; rest != ""; {
@@ -64,13 +66,13 @@ func TestAnyCut(t *testing.T) {
 		}
 		cut, end := split(pieces...)
 		if fmt.Sprint(cut, end) != fmt.Sprint(whole, space) {
-			t.Fatalf("cut %q\n got %+v\nwant %+v", pieces, cut, whole)
+			t.Fatalf("cut as %q\n got %+v\nwant %+v", pieces, cut, whole)
 		}
 	})
 }
 
-// show returns what a queue shows when the units that contain a word of drop are
-// dropped, with the verdicts given in an order.
+// show returns the output of a queue if the units that contain a word of drop are dropped,
+// with the verdicts given in an order.
 func show(units []Unit, drop func(Unit) bool, order func([]int)) (text string, kept bool) {
 	var q Queue
 	read := func() {
@@ -109,14 +111,14 @@ func TestQueue(t *testing.T) {
 		wrong := func(u Unit) bool { return strings.Contains(u.Text, "wrong") }
 		for _, order := range []func([]int){func([]int) {}, slices.Reverse[[]int]} {
 			if got, kept := show(units, wrong, order); got != test.Want || kept != (test.Want != "") {
-				t.Errorf("%s:\n got %q, %t\nwant %q", test.Name, got, kept, test.Want)
+				t.Errorf("%s:\n got %q, kept %t\nwant %q", test.Name, got, kept, test.Want)
 			}
 		}
 	}
 }
 
-// The order of the verdicts does not matter, what is dropped is not shown, and
-// nothing is shown unless something is kept.
+// TestAnyOrder checks that the order of the verdicts does not matter, that dropped units
+// are not shown, and that nothing is shown unless a unit is kept.
 func TestAnyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		units, _ := split(strings.Join(rapid.SliceOfN(rapid.SampledFrom(fragments), 0, 30).Draw(t, "text"), ""))
@@ -128,7 +130,7 @@ func TestAnyOrder(t *testing.T) {
 		want, kept := show(units, drop, func([]int) {})
 		got, _ := show(units, drop, func(n []int) { copy(n, rapid.Permutation(n).Draw(t, "order")) })
 		if got != want || !kept && want != "" {
-			t.Fatalf("%q, kept %t, and in another order %q", want, kept, got)
+			t.Fatalf("output = %q, kept %t; in another order %q", want, kept, got)
 		}
 		all, _ := show(units, func(Unit) bool { return false }, func([]int) {})
 		joined := ""
@@ -136,7 +138,7 @@ func TestAnyOrder(t *testing.T) {
 			joined += u.Space + u.Text
 		}
 		if all != joined {
-			t.Fatalf("nothing dropped: %q of %q", all, joined)
+			t.Fatalf("nothing dropped, but output = %q, want %q", all, joined)
 		}
 	})
 }

@@ -11,15 +11,15 @@ import (
 	"ibid/answer/trial"
 )
 
-// A model that knows the bundled questions, and how to err.
+// A model that knows the bundled questions and makes given mistakes.
 type model struct {
 	verdict func(n int, right bool) string
 	cites   bool
-	reply   string // in place of its own words
+	reply   string // replaces its own words
 	answers int
 	fails   error
 	asked   int
-	tokens  int // of each prompt
+	tokens  int // tokens of each prompt
 }
 
 func (m *model) Complete(_ context.Context, p answer.Prompt) iter.Seq2[answer.Piece, error] {
@@ -62,7 +62,7 @@ func (m *model) say(p answer.Prompt) string {
 
 func right(_ int, right bool) string { return map[bool]string{true: "yes", false: "no"}[right] }
 
-// What a model is found to do decides how far it is believed.
+// TestRun checks that the findings about a model decide how far it is trusted.
 func TestRun(t *testing.T) {
 	coin := func(n int, _ bool) string { return []string{"yes", "yes", "no", "no"}[n%4] }
 	for _, test := range []struct {
@@ -90,35 +90,36 @@ func TestRun(t *testing.T) {
 		got, err := trial.Run(t.Context(), &answer.Answerer{Model: &test.model}, func(context.Context) error { turns++; return nil })
 		w, trust := got.Writer, got.Trust()
 		if (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
-			t.Errorf("%s: %v", test.name, err)
+			t.Errorf("%s: err = %v, want %q", test.name, err, test.err)
 		}
 		if got.Tokens > 15_000 || test.verdicts < 48 && test.err == "" && got.Tokens < 13_000 {
-			t.Errorf("%s: it cost %d tokens", test.name, got.Tokens)
+			t.Errorf("%s: the test used %d tokens", test.name, got.Tokens)
 		}
 		if got.Judge.AUROC != test.auroc || got.Judge.Verdicts != test.verdicts ||
 			w.Right != test.right || w.Cited != test.cited || w.Refused != test.refused {
-			t.Errorf("%s: %+v", test.name, got)
+			t.Errorf("%s: result = %+v", test.name, got)
 		}
 		if stays := test.right > 0 && test.model.reply == ""; (w.Stayed == 1) != stays || w.Contrary != min(w.Answerable, 1) {
-			t.Errorf("%s: whether it stays in its passages: %+v", test.name, w)
+			t.Errorf("%s: statements within the passages: %+v", test.name, w)
 		}
 		if trust.NoJudge != test.noJudge || !strings.Contains(trust.Distrust, test.distrust) || (trust.Distrust == "") != (test.distrust == "") {
-			t.Errorf("%s: %+v of %+v", test.name, trust, got)
+			t.Errorf("%s: trust = %+v for %+v", test.name, trust, got)
 		}
 		if turns < test.model.asked || trust.OnePassage != (test.name == "reads the first passage") {
-			t.Errorf("%s: %d calls in %d turns, %+v", test.name, test.model.asked, turns, got)
+			t.Errorf("%s: %d calls in %d turns; trust = %+v", test.name, test.model.asked, turns, trust)
 		}
 	}
 }
 
-// A right statement gives the answer and a wrong one does not, by the table alone.
+// TestQuestions checks against the table alone that a right statement gives the answer and
+// a wrong one does not.
 func TestQuestions(t *testing.T) {
 	if all := trial.Questions(); len(all) != 16 {
-		t.Fatalf("%d questions", len(all))
+		t.Fatalf("%d questions, want 16", len(all))
 	}
 	errGone := errors.New("no turn")
 	got, err := trial.Run(t.Context(), &answer.Answerer{Model: &model{}}, func(context.Context) error { return errGone })
 	if !errors.Is(err, errGone) || got != (trial.Result{}) {
-		t.Errorf("%+v, %v", got, err)
+		t.Errorf("Run of an unreachable model = %+v, %v; want errGone", got, err)
 	}
 }
