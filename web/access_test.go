@@ -40,7 +40,7 @@ func accessOf(r *echo.Route) access {
 func TestAccess(t *testing.T) {
 	for _, r := range newHandler(t, everyRoute).Routes() {
 		if accessOf(r) == 0 {
-			t.Errorf("the route %s %s is not in the table of routes", r.Method, r.Path)
+			t.Errorf("route %s %s is not in the table of routes", r.Method, r.Path)
 		}
 	}
 }
@@ -57,7 +57,7 @@ func TestUnlisted(t *testing.T) {
 	e.GET("/forgotten", func(c echo.Context) error { return c.String(http.StatusOK, "the books") })
 	for _, row := range datatest.Rows(t, "testdata/rows/tables.txt", "unlisted") {
 		if w := call(e, row[0], row[1], ""); strconv.Itoa(w.Code) != row[2] {
-			t.Errorf("%s: status %d", row, w.Code)
+			t.Errorf("%s: status = %d, want %s", row, w.Code, row[2])
 		}
 	}
 }
@@ -96,13 +96,13 @@ func TestModelServerHidden(t *testing.T) {
 	for question, what := range says {
 		for key, settings := range map[string]bool{k.read: false, chief: true} {
 			got := k.send(t, "POST", "/api/ask", `{"question":"`+question+`"}`, "Authorization: Bearer "+key).Body.String()
-			shown := settings && question != "store away" // the address of the store is only logged
+			shown := settings && question != "store away" // the address of the store is only in the log
 			if strings.Contains(got, "10.1.2.3") != shown || !strings.Contains(got, what) ||
 				question == "warned" && !strings.Contains(got, "the reply of m") {
-				t.Errorf("%s, settings %v: %s", question, settings, got)
+				t.Errorf("%s, settings %v: body = %s", question, settings, got)
 			}
 			if r, ok := remedies[question]; ok && (strings.Contains(got, r[0]) == settings || strings.Contains(got, r[1]) != settings) {
-				t.Errorf("%s, settings %v: the remedy is not one for this key: %s", question, settings, got)
+				t.Errorf("%s, settings %v: wrong remedy for this key: %s", question, settings, got)
 			}
 		}
 	}
@@ -114,7 +114,7 @@ func TestCheckOrigin(t *testing.T) {
 		"example.org": false, "*": false, "null": false, "": false, "ftp://example.org": false, "https://u@example.org": false,
 	} {
 		if err := CheckOrigin(origin); (err == nil) != want {
-			t.Errorf("%q: %v", origin, err)
+			t.Errorf("CheckOrigin(%q) = %v, want ok: %t", origin, err, want)
 		}
 	}
 }
@@ -124,19 +124,19 @@ func TestCheckOrigin(t *testing.T) {
 func TestPublicKey(t *testing.T) {
 	k := newKeyed(t, func(o *Options) { o.Origins = []string{"https://shop.example"} })
 	visitor := k.ring.make(t, "site", func(k *retrieve.Key) { k.Public, k.Collections = true, []string{"default"} })
-	k.send(t, "POST", "/key/leave", "", "Cookie: "+k.cookie+"="+k.ended) // reads the keys
+	k.send(t, "POST", "/key/leave", "", "Cookie: "+k.cookie+"="+k.ended) // makes the server read the keys
 	from := []string{"Origin: https://shop.example", "Sec-Fetch-Site: cross-site"}
 	w := k.send(t, "POST", "/api/ask", why, append(from, "Cookie: "+k.cookie+"="+k.session)...)
 	if w.Code != http.StatusUnauthorized || w.Header().Get("Access-Control-Allow-Credentials") != "" {
-		t.Errorf("a cookie: %d %v", w.Code, w.Header())
+		t.Errorf("with a cookie: status = %d, header %v; want 401 without credentials", w.Code, w.Header())
 	}
 	asks := append(from[:1:1], "Access-Control-Request-Method: POST", "Access-Control-Request-Headers: authorization")
 	preflight := k.send(t, "OPTIONS", "/api/ask", "", asks...)
 	if preflight.Code != http.StatusNoContent || preflight.Header().Get("Access-Control-Allow-Headers") != "Authorization, Content-Type" {
-		t.Errorf("preflight: %d %v", preflight.Code, preflight.Header())
+		t.Errorf("preflight: status = %d, header %v", preflight.Code, preflight.Header())
 	}
 	if w := k.send(t, "OPTIONS", "/api/documents", "", asks...); w.Header().Get("Access-Control-Allow-Origin") != "" {
-		t.Error("other routes allow the origin")
+		t.Error("another route allows the origin")
 	}
 	for r, a := range accesses() {
 		method, pattern, _ := strings.Cut(r, " ")
@@ -144,7 +144,7 @@ func TestPublicKey(t *testing.T) {
 			continue
 		}
 		if w := k.send(t, method, concrete(pattern), "{}", append(from, "Authorization: Bearer "+visitor)...); w.Code != http.StatusForbidden {
-			t.Errorf("a public key gets %d for %s", w.Code, r)
+			t.Errorf("public key: status = %d for %s, want 403", w.Code, r)
 		}
 	}
 }
@@ -196,13 +196,13 @@ func TestBehindAProxy(t *testing.T) {
 				line := lines.Text()
 				linked = linked || strings.Contains(line, `"`+public+`/documents/club/handbook/mooring.md`)
 				if strings.HasPrefix(line, "event: text") && !early {
-					early = true // the answer waits for the reader
+					early = true // the answer waits until the reader has its first event
 					close(seen)
 				}
 				whole = whole || strings.HasPrefix(line, "event: done")
 			}
 			if !linked || !early || !whole {
-				t.Errorf("linked to the public address: %v, streamed: %v, complete: %v", linked, early, whole)
+				t.Errorf("link has the public address: %v, streamed: %v, complete: %v", linked, early, whole)
 			}
 		})
 	}

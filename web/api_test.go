@@ -46,10 +46,10 @@ func TestLimits(t *testing.T) {
 			for _, path := range []string{"/api/ask", "/api/search"} {
 				w := call(e, "POST", path, tt.body)
 				if p := into[Problem](t, w, tt.status); p.Code != tt.code {
-					t.Errorf("%s: code %q", path, p.Code)
+					t.Errorf("%s: code = %q, want %q", path, p.Code, tt.code)
 				}
 				if w.Body.Len() > 2000 {
-					t.Errorf("%s: the reply has %d bytes", path, w.Body.Len())
+					t.Errorf("%s: reply has %d bytes, want at most 2000", path, w.Body.Len())
 				}
 			}
 		})
@@ -74,20 +74,20 @@ func TestLog(t *testing.T) {
 		call(e, "GET", path, "")
 	}
 	if n := strings.Count(log.String(), "msg=request"); n != 11 {
-		t.Errorf("%d lines for 11 requests:\n%s", n, log.String())
+		t.Errorf("%d log lines for 11 requests:\n%s", n, log.String())
 	}
 	for _, s := range []string{"mooring", "Mooring", "crowns", "harbour", "handbook", "evil.example/ref", "10.9.8.7"} {
 		if strings.Contains(log.String(), s) {
-			t.Errorf("the log contains %q:\n%s", s, log.String())
+			t.Errorf("log contains %q:\n%s", s, log.String())
 		}
 	}
 	log.Reset()
 	w := call(e, "POST", "/api/ask", `{"question":"breaks at once"}`)
 	if !strings.Contains(log.String(), errBroken.Error()) || !strings.Contains(log.String(), w.Header().Get("X-Request-Id")) {
-		t.Errorf("the log does not give the cause with the request's id: %s", log.String())
+		t.Errorf("log lacks the cause or the request's id: %s", log.String())
 	}
 	if strings.Contains(w.Body.String(), "secret/path") {
-		t.Errorf("the reply gives the cause: %s", w.Body)
+		t.Errorf("reply shows the cause: %s", w.Body)
 	}
 }
 
@@ -103,7 +103,7 @@ func TestLogOfAPage(t *testing.T) {
 	said := logged.String()
 	if strings.Count(said, "msg=request") != 2 || !strings.Contains(said, "route=/ status=200") ||
 		!strings.Contains(said, "route=/static/* status=404") {
-		t.Errorf("the log says\n%s", said)
+		t.Errorf("log =\n%s", said)
 	}
 }
 
@@ -115,7 +115,7 @@ func TestReadiness(t *testing.T) {
 		o.Logger = slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelInfo}))
 		o.Reachable = func(ctx context.Context) error {
 			if limit, ok := ctx.Deadline(); !ok || time.Until(limit) > storeTimeout {
-				t.Errorf("the store has until %v", limit)
+				t.Errorf("deadline of the store = %v, want at most storeTimeout", limit)
 			}
 			return away
 		}
@@ -134,14 +134,14 @@ func TestReadiness(t *testing.T) {
 		w := call(e, "GET", "/readyz", "")
 		if w.Code != want.Status || strings.TrimSpace(w.Body.String()) != body ||
 			(w.Header().Get("Retry-After") != "") != (want.Status == 503) {
-			t.Errorf("%d %s, want %d %s", w.Code, w.Body, want.Status, body)
+			t.Errorf("/readyz: %d %s, want %d %s", w.Code, w.Body, want.Status, body)
 		}
 		if w := call(e, "GET", "/healthz", ""); w.Code != 200 {
-			t.Errorf("the process: %d", w.Code)
+			t.Errorf("/healthz: status = %d, want 200", w.Code)
 		}
 	}
 	if said := logged.String(); strings.Count(said, "db.internal") != 1 || strings.Count(said, "is reachable again") != 1 {
-		t.Errorf("the log says %s", said)
+		t.Errorf("log = %s", said)
 	}
 }
 
@@ -176,7 +176,7 @@ func TestModelDetail(t *testing.T) {
 		var r readiness
 		if err := json.Unmarshal(call(e, "GET", "/readyz", "").Body.Bytes(), &r); err != nil || !strings.Contains(r.Detail, tt.detail) ||
 			(r.Detail == "") != (tt.detail == "") {
-			t.Errorf("after %T: %+v, %v", tt.events[0], r, err)
+			t.Errorf("after %T: detail = %+v, %v", tt.events[0], r, err)
 		}
 	}
 	tested = "the model did not pass its self-test"
@@ -213,13 +213,13 @@ func FuzzRequest(f *testing.F) {
 		w := httptest.NewRecorder()
 		e.ServeHTTP(w, r)
 		if w.Code >= 500 {
-			t.Fatalf("%s %s: %d %s", method, target, w.Code, w.Body)
+			t.Fatalf("%s %s: status = %d: %s", method, target, w.Code, w.Body)
 		}
 		if strings.Contains(w.Header().Get("Content-Type"), "json") && w.Body.Len() > 0 && !json.Valid(w.Body.Bytes()) {
-			t.Fatalf("%s %s: not JSON: %s", method, target, w.Body)
+			t.Fatalf("%s %s: body is not JSON: %s", method, target, w.Body)
 		}
 		if w.Header().Get("Content-Security-Policy") != contentSecurityPolicy {
-			t.Fatalf("%s %s: no policy", method, target)
+			t.Fatalf("%s %s: no Content-Security-Policy", method, target)
 		}
 	})
 }
@@ -247,7 +247,7 @@ func TestDocumentPages(t *testing.T) {
 		want += fmt.Sprintf("%04d ", i)
 	}
 	if seen != want || pages != 3 {
-		t.Errorf("%d pages list %s", pages, seen)
+		t.Errorf("%d pages list %s, want 3 and %s", pages, seen, want)
 	}
 }
 
@@ -258,11 +258,11 @@ func TestFoundPlaces(t *testing.T) {
 	page := call(h, "GET", "/documents/club/handbook/mooring.md?find=fee", "").Body.String()
 	first := place.FindStringSubmatch(page)
 	if first == nil {
-		t.Fatalf("no place on %s", page)
+		t.Fatalf("no place in the page %s", page)
 	}
 	opened := call(h, "GET", html.UnescapeString(strings.TrimSuffix(first[1], "#quote")), "").Body.String()
 	if !strings.Contains(opened, `value="fee"`) || !strings.Contains(opened, `<mark id="quote">`) ||
 		len(place.FindAllString(opened, -1)) != len(place.FindAllString(page, -1)) {
-		t.Errorf("%s opens %s", first[1], opened)
+		t.Errorf("%s opens a page without the words or places: %s", first[1], opened)
 	}
 }

@@ -33,14 +33,14 @@ func TestBatch(t *testing.T) {
 			t.Errorf("question %d: %s", i, got.Answer)
 		}
 		if (want == "too_fast") != (got.RetryAfter > 0) {
-			t.Errorf("question %d: it is to be asked again after %d ms", i, got.RetryAfter)
+			t.Errorf("question %d: retry after %d ms", i, got.RetryAfter)
 		}
 	}
 	if len(items) != 7 || items[0].Run == "" || items[0].Run == items[6].Run {
-		t.Errorf("%d answers, the runs %q and %q", len(items), items[0].Run, items[6].Run)
+		t.Errorf("%d answers in the runs %q and %q, want 7 in different runs", len(items), items[0].Run, items[6].Run)
 	}
 	if w := k.send(t, "GET", "/api/runs/"+items[0].Run, "", "Authorization: Bearer "+k.read); w.Code != 200 {
-		t.Errorf("the record: status %d", w.Code)
+		t.Errorf("record: status = %d, want 200", w.Code)
 	}
 	for _, bad := range []string{`{}`, `{"questions":[]}`, `{"questions":[` + strings.Repeat(`{"question":"a"},`, maxBatchAsks) + `{}]}`,
 		`{"questions":[{"question":"a"},7]}`} {
@@ -64,16 +64,16 @@ func TestBatchEndsWithItsKey(t *testing.T) {
 		time.AfterFunc(time.Second, func() { _ = k.ring.Revoke(t.Context(), "writer") })
 		w := k.send(t, "POST", "/api/ask/batch", body, "Authorization: Bearer "+k.write)
 		if took := time.Since(began); took > heartbeat {
-			t.Errorf("it ends after %s", took)
+			t.Errorf("batch of a revoked key ended after %s", took)
 		}
 		items := into[answeredBatch](t, w, 200).Answers
 		for i, item := range items {
 			if item.Error == nil || item.Error.Code != "key_revoked" {
-				t.Errorf("question %d: %+v", i, item)
+				t.Errorf("question %d = %+v, want key_revoked", i, item)
 			}
 		}
 		if len(items) != 6 {
-			t.Errorf("%d answers: %s", len(items), w.Body)
+			t.Errorf("%d answers, want 6: %s", len(items), w.Body)
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
@@ -84,7 +84,7 @@ func TestBatchEndsWithItsKey(t *testing.T) {
 		r := httptest.NewRequestWithContext(ctx, "POST", "http://localhost:8080/api/ask/batch", strings.NewReader(body))
 		h.ServeHTTP(httptest.NewRecorder(), r)
 		if took := time.Since(began); took > 2*time.Second {
-			t.Errorf("the request of a client that has gone ends after %s", took)
+			t.Errorf("batch of a disconnected client ended after %s", took)
 		}
 	})
 }

@@ -32,13 +32,13 @@ const focused = `document.activeElement.className || document.activeElement.id`
 // A play is a script in testdata/page. A line is a command with its argument; the indented
 // lines after it are its text. {{NAME}} is replaced by a value.
 type play struct {
-	script string // "": named as the play
+	script string // the play's name if empty
 	names  map[string]string
 	change func(*Options)
 	calls  map[string]func(*tab) // for "go NAME"
 }
 
-// commands do something in a tab with an argument and a text.
+// commands act in a tab, with an argument and a text
 var commands = map[string]func(s *scene, b *tab, on, text string){
 	"ask":    func(_ *scene, b *tab, on, _ string) { b.ask(on) },
 	"asked":  func(s *scene, b *tab, _, text string) { s.wantAsked(b.t, text) },
@@ -118,7 +118,7 @@ func (p play) perform(t *testing.T, name string) {
 			_, err := fmt.Sscan(fill(on), &width, &theme, &path)
 			must(t, err)
 			other, b = b, s.newTabAt(t, width, theme, path, strings.SplitN(on, " ", 4)[3])
-		case "swap": // go to the other tab
+		case "swap": // switch to the other tab
 			b, other = other, b
 		case "let":
 			names = append(names, "{{"+first+"}}", fill(rest))
@@ -129,12 +129,12 @@ func (p play) perform(t *testing.T, name string) {
 		default:
 			do := commands[command]
 			if do == nil {
-				t.Fatalf("there is no command %q", line)
+				t.Fatalf("unknown command %q", line)
 			}
 			do(s, b, fill(on), fill(strings.ReplaceAll(text, "\v", "\n")))
 		}
 		if t.Failed() {
-			t.Fatalf("at %s", line)
+			t.Fatalf("failed at %s", line)
 		}
 	}
 }
@@ -224,7 +224,7 @@ func documentsPlay(t *testing.T) play {
 			"named": func(b *tab) {
 				for range files {
 					if got := <-into.names; got != "winter 2026" {
-						b.t.Errorf("a file was added to the collection %q", got)
+						b.t.Errorf("file was added to the collection %q, want winter 2026", got)
 					}
 				}
 			},
@@ -290,7 +290,7 @@ func TestBrowserDraftsAreReplaced(t *testing.T) {
 			return [...box.querySelectorAll("p")].map((p) => p.textContent.trim()).join(" ").replace(/\s+/g, " ");
 		})`, c.Now), chromedp.EvalAwaitPromise))
 		if err != nil || got != c.Want {
-			t.Errorf("%s: the page shows %q, want %q (%v)", c.Now, got, c.Want, err)
+			t.Errorf("%s: page shows %q, want %q (%v)", c.Now, got, c.Want, err)
 		}
 	}
 }
@@ -317,7 +317,7 @@ func TestBrowserFailures(t *testing.T) {
 				without != strings.Replace(quoted, "so your documents are quoted instead", "and nothing in your documents can be quoted instead", 1) ||
 				strings.Contains(quoted, want.remedy) != (may || reason == "timeout" || reason == "failed") ||
 				strings.Contains(quoted, "Tell whoever") != (reason == "window" && !may) {
-				t.Errorf("%s, settings %t: %q (%v)", reason, may, got, err)
+				t.Errorf("%s, settings %t: page shows %q (%v)", reason, may, got, err)
 			}
 		}
 	}

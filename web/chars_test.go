@@ -72,14 +72,14 @@ func TestCodePoints(t *testing.T) {
 				a, counted := v[name+"_chars"].(float64)
 				if v["document"] == "gone.md" {
 					if counted {
-						t.Errorf("%s: offsets in a document that is gone: %v", where, v)
+						t.Errorf("%s: offsets in a deleted document: %v", where, v)
 					}
 					continue
 				}
 				b, _ := v[prefix+"end_chars"].(float64)
 				from, to := int(v[name].(float64)), int(v[prefix+"end"].(float64))
 				if !counted || string([]rune(text)[int(a):int(b)]) != text[from:to] {
-					t.Errorf("%s: %s: bytes %d-%d are not the code points %v-%v of %q", where, name, from, to, a, b, text)
+					t.Errorf("%s: %s: bytes %d-%d are not code points %v-%v of %q", where, name, from, to, a, b, text)
 				}
 				seen[where+" "+name]++
 			}
@@ -102,10 +102,10 @@ func TestCodePoints(t *testing.T) {
 	for _, want := range []string{"ask start", "ask text_start", "search start", "document start", "record text_start",
 		"retrieved start", "quoted start", "quoted text_start", "done start", "done text_start"} {
 		if seen[want] == 0 {
-			t.Errorf("no %s", want)
+			t.Errorf("no offsets of %s", want)
 		}
 	}
 	if w := call(h, "POST", "/api/ask", question); strings.Contains(w.Body.String(), "_chars") {
-		t.Errorf("without chars=1: %s", w.Body)
+		t.Errorf("offsets in code points without chars=1: %s", w.Body)
 	}
 }

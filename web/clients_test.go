@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// A clientSchema is the part of a schema that determines the clients' types.
+// A clientSchema is the part of a schema from which the clients' types are made.
 type clientSchema struct {
 	Ref        string                  `json:"$ref"`
 	Type       string                  `json:"type"`
@@ -22,7 +22,7 @@ type clientSchema struct {
 	Properties map[string]clientSchema `json:"properties"`
 }
 
-// clientTypes are the schemas that the clients name; others are any object.
+// clientTypes are the schemas for which the clients have named types.
 var clientTypes = []string{"Answer", "AskRequest", "Change", "Citation", "Closest", "Collection", "DocumentInfo", "Judged",
 	"Passage", "Run",
 	"Source", "SourcePassage", "Turn"}
@@ -110,7 +110,7 @@ func TestClientTypes(t *testing.T) {
 			lines += strings.Count(string(b), "\n")
 		}
 		if lines >= 400 {
-			t.Errorf("the client in %s has %d lines, not less than 400", client, lines)
+			t.Errorf("client in %s has %d lines, want fewer than 400", client, lines)
 		}
 	}
 }

@@ -27,7 +27,7 @@ func TestDeletedConversation(t *testing.T) {
 		words += string(r.Spec) + string(r.Events)
 	}
 	if err != nil || words != "{}{}" {
-		t.Errorf("%v: %d lines are left, with %q", err, len(kept), words)
+		t.Errorf("%d lines are left, with the texts %q, err = %v", len(kept), words, err)
 	}
 }
 
@@ -88,12 +88,12 @@ func TestTurns(t *testing.T) {
 					}
 				}
 				if want, ok := map[int]string{1: `{"place":1}`, 3: `{"place":3}{"place":1}`}[i]; ok && places != want {
-					t.Errorf("question %d has the places %s, want %s", i, places, want)
+					t.Errorf("question %d: places = %s, want %s", i, places, want)
 				}
 				ended <- end{i, time.Since(start), events[0].kind + " " + events[len(events)-1].kind}
 			}()
 			synctest.Wait()
-			if i == 0 { // so that no time is over when a turn begins
+			if i == 0 { // the interval avoids a timeout at the moment when a turn begins
 				time.Sleep(time.Second / 2)
 			}
 		}
@@ -107,19 +107,19 @@ func TestTurns(t *testing.T) {
 		for question, want := range map[int]end{0: {0, time.Second, "text done"}, 1: {1, 2 * time.Second, "queued done"},
 			2: {2, time.Second / 2, "queued error"}, 3: {3, 3 * time.Second, "queued done"}, 34: {34, turnTime + time.Second/2, "queued error"}} {
 			if ends[question] != want {
-				t.Errorf("question %d: %v, want %v", question, ends[question], want)
+				t.Errorf("question %d: ended with %v, want %v", question, ends[question], want)
 			}
 		}
 		if s.most != 1 {
-			t.Errorf("%d searches at a time", s.most)
+			t.Errorf("%d concurrent searches, want 1", s.most)
 		}
 		if _, err := turns.Search(t.Context(), retrieve.Query{}); err != nil {
-			t.Errorf("afterwards: %v", err)
+			t.Errorf("search afterwards: %v", err)
 		}
 		end1, _ := turns.(answer.TurnTaker).Turn(t.Context())
 		defer end1()
 		if _, err := turns.(answer.TurnTaker).Turn(t.Context()); !isProblem(err, "too_many_questions") {
-			t.Errorf("passages that wait too long to be read: %v", err)
+			t.Errorf("turn that waits too long: err = %v, want too_many_questions", err)
 		}
 	})
 }

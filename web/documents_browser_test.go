@@ -21,7 +21,7 @@ import (
 type growing struct {
 	mu sync.Mutex
 	shelf
-	mended bool // the upload that couldn't be read was deleted
+	mended bool // the unreadable upload was deleted
 }
 
 func (g *growing) get() shelf {
@@ -63,7 +63,7 @@ func (g *growing) Reread(_ context.Context, name string, _ map[string]string) (i
 	return ingest.Change{Document: "uploads/" + name, Action: ingest.Unchanged}, nil
 }
 
-// troubles returns a file in its folder, and an upload until it is deleted.
+// troubles returns a file in its folder, and an upload unless it was deleted.
 func (g *growing) troubles() []ingest.Change {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -84,7 +84,8 @@ func (g *growing) Remove(_ context.Context, name string) error {
 	return nil
 }
 
-// recordedInto adds to the same uploads for each collection, and sends the names.
+// recordedInto adds to the same uploads for each collection and sends the collections'
+// names.
 type recordedInto struct {
 	oneFolder
 	names chan string
@@ -95,7 +96,7 @@ func (r recordedInto) CollectionUploads(_ context.Context, collection string) (U
 	return r.Uploads, nil
 }
 
-// printed draws a page as lines of grey words, those of a quote marked.
+// printed draws a page as lines of grey words; the words of a quote are marked.
 type printed struct{}
 
 func (printed) CanDraw(_ context.Context, format string) bool { return format == "pdf" }

@@ -30,8 +30,8 @@ var chatMarkdown = goldmark.New(goldmark.WithExtensions(extension.GFM, extension
 var plainElements = strings.Fields(`html head body p em strong del code pre ul ol li h1 h2 h3 h4 h5 h6 hr br blockquote
 	table thead tbody tr th td dl dt dd input`)
 
-// elementIn returns the first element, comment or attribute of a page that is
-// not allowed.
+// elementIn returns the first element, comment or attribute of a page that is not allowed,
+// or "".
 func elementIn(page string, allowed []string, attributes ...string) string {
 	root, err := nethtml.Parse(strings.NewReader(page))
 	if err != nil {
@@ -58,7 +58,7 @@ func elementIn(page string, allowed []string, attributes ...string) string {
 var (
 	// ownLinks are links to the viewer.
 	ownLinks = regexp.MustCompile(`^(http://127\.0\.0\.1:8080)?/documents/[!-~]*$`)
-	// linkable matches text that clients turn into links.
+	// linkable matches text that clients make into links.
 	linkable = regexp.MustCompile(`(?i)//[a-z0-9]|www\.[a-z0-9]|\b(https?|ftp|javascript|data|mailto|xmpp|vbscript|file|ms-msdt|search-ms):/?[a-z0-9]|` +
 		`[\pL\pN-]\.(com|net|org|example)\b|[a-z0-9]@[a-z0-9-]+\.[a-z]|<[a-z/!?]|&(#\d|[a-z]+;)`)
 	// hidden matches invisible characters and terminal commands.
@@ -105,7 +105,7 @@ func liveIn(markdown string) string {
 	return ""
 }
 
-// wordsMarkdown reads blocks, emphasis and code, and nothing that links.
+// wordsMarkdown reads blocks, emphasis and code, but makes no links.
 var wordsMarkdown = goldmark.New(goldmark.WithParser(parser.NewParser(
 	parser.WithBlockParsers(util.Prioritized(parser.NewSetextHeadingParser(), 100), util.Prioritized(parser.NewThematicBreakParser(), 200),
 		util.Prioritized(parser.NewListParser(), 300), util.Prioritized(parser.NewListItemParser(), 400),
@@ -138,11 +138,11 @@ func TestEscapedIsOnlyWords(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		words := strings.Join(rapid.SliceOfN(rapid.SampledFrom(parts), 1, 30).Draw(t, "parts"), "")
 		if out := rewrite.Escape(words); liveIn(out) != "" {
-			t.Fatalf("%q, from %q, has %s", out, words, liveIn(out))
+			t.Fatalf("Escape(%q) = %q, which contains %s", words, out, liveIn(out))
 		}
 		titled := "[" + rewrite.EscapeTitle(words) + "](/documents/x)"
 		if what := liveIn(titled); what != "" {
-			t.Fatalf("%q, from %q, has %s", titled, words, what)
+			t.Fatalf("title %q becomes %q, which contains %s", words, titled, what)
 		}
 	})
 }
@@ -159,17 +159,17 @@ func TestHonestTexts(t *testing.T) {
 	files := honestFiles(t)
 	for _, f := range files {
 		text := string(f.Data)
-		const ampersand = "\ue000" // of no character reference
+		const ampersand = "\ue000" // without character references
 		want := strings.ReplaceAll(shown(t, strings.ReplaceAll(text, "&", ampersand)), ampersand, "&")
 		if got := shown(t, rewrite.Escape(text)); got != want {
 			t.Errorf("%s is shown as\n%s\nwant\n%s", f.Name, got, want)
 		}
 		if what := liveIn(rewrite.Escape(text)); what != "" {
-			t.Errorf("%s has %s", f.Name, what)
+			t.Errorf("%s: escaped text contains %s", f.Name, what)
 		}
 	}
 	if len(files) < 60 {
-		t.Errorf("only %d texts", len(files))
+		t.Errorf("only %d texts, want at least 60", len(files))
 	}
 }
 
@@ -194,7 +194,7 @@ func TestRendered(t *testing.T) {
 			}
 			out = e.Close(out)
 			if what := liveIn(string(out)); what != "" {
-				t.Errorf("%s, %s has %s", h.file, h.name, what)
+				t.Errorf("%s, %s: rendered text contains %s", h.file, h.name, what)
 			}
 			lines = append(append(lines, mustEncode(map[string]string{"name": h.file + ": " + h.name, "markdown": string(out)})...), '\n')
 		}

@@ -79,7 +79,7 @@ func (s shelf) Holds(ctx context.Context, f retrieve.Filter) (bool, error) {
 	return len(list) > 0, err
 }
 
-// passage returns the passage of a document with exactly these words.
+// passage returns the passage of a document that has exactly these words.
 func (s shelf) passage(id, words string) retrieve.Passage {
 	for i, d := range s {
 		if start := strings.Index(d.Text, words); d.ID == id && start >= 0 {
@@ -103,8 +103,8 @@ func (s shelf) passage(id, words string) retrieve.Passage {
 	panic("the words are not in " + id)
 }
 
-// script is an Asker with the steps of each question: an event is sent, an error
-// ends the stream, a func(context.Context) error is called.
+// script is an Asker with the steps of each question: it sends an event, ends the stream
+// with an error, or calls a func(context.Context) error.
 type script map[string][]any
 
 func (s script) Ask(ctx context.Context, q answer.Question) iter.Seq2[answer.Event, error] {

@@ -26,7 +26,7 @@ func TestHeaders(t *testing.T) {
 		requests = append(requests, [2]string{r.Method, strings.ReplaceAll(r.Path, "*", "app.css")})
 	}
 	if len(requests) < 20 {
-		t.Fatalf("only %d requests", len(requests))
+		t.Fatalf("only %d requests, want at least 20", len(requests))
 	}
 	for _, r := range requests {
 		for _, host := range []string{"localhost:8080", "evil.example"} {
@@ -36,14 +36,14 @@ func TestHeaders(t *testing.T) {
 			e.ServeHTTP(w, req)
 			for name, value := range want {
 				if got := w.Header().Values(name); len(got) != 1 || got[0] != value {
-					t.Errorf("%s %s as %s: %s is %q", r[0], r[1], host, name, got)
+					t.Errorf("%s %s as %s: %s = %q", r[0], r[1], host, name, got)
 				}
 			}
 			if w.Header().Get("Access-Control-Allow-Origin") != "" {
 				t.Errorf("%s %s allows other origins", r[0], r[1])
 			}
 			if host == "evil.example" && w.Code != http.StatusForbidden {
-				t.Errorf("%s %s as %s: status %d", r[0], r[1], host, w.Code)
+				t.Errorf("%s %s as %s: status = %d, want 403", r[0], r[1], host, w.Code)
 			}
 		}
 	}
@@ -58,7 +58,7 @@ func TestHosts(t *testing.T) {
 		e := newHandler(t, func(o *Options) { o.Addr, o.PublicURL, o.AllowHosts = tt.Addr, tt.Public, tt.Allow })
 		w := call(e, "GET", "/healthz", "", "Host", tt.Host)
 		if got := w.Code == http.StatusOK; got != tt.Want {
-			t.Errorf("listening on %s, public %q, requested as %q: status %d", tt.Addr, tt.Public, tt.Host, w.Code)
+			t.Errorf("listening on %s, public %q, requested as %q: status = %d", tt.Addr, tt.Public, tt.Host, w.Code)
 		}
 	}
 }
@@ -71,23 +71,23 @@ func TestCrossOrigin(t *testing.T) {
 	}](t, "testdata/rows/origins.jsonl") {
 		w := call(e, "POST", "/api/search", `{"question":"mooring"}`, "Origin", tt.Origin, "Sec-Fetch-Site", tt.Site)
 		if got := w.Code == http.StatusOK; got != tt.Want {
-			t.Errorf("origin %q, site %q: status %d", tt.Origin, tt.Site, w.Code)
+			t.Errorf("origin %q, site %q: status = %d", tt.Origin, tt.Site, w.Code)
 		}
 	}
 }
 
-// TestPrefix checks a server after proxies that remove a path prefix and that
-// pass it on.
+// TestPrefix checks a server that is behind proxies which remove a path prefix or pass it
+// on.
 func TestPrefix(t *testing.T) {
 	e := newHandler(t, func(o *Options) { o.PublicURL = "https://docs.example.org/ibid/" })
 	for path, want := range datatest.Lines[map[string]string](t, "testdata/rows/prefix.json")[0] {
 		if body := call(e, "GET", path, "", "Host", "docs.example.org").Body.String(); !strings.Contains(body, want) {
-			t.Errorf("%s does not contain %s:\n%s", path, want, body)
+			t.Errorf("%s lacks %s:\n%s", path, want, body)
 		}
 	}
 	w := call(e, "POST", "/api/ask", `{"question":"What is the mooring fee?"}`, "Host", "docs.example.org")
 	if want := `"link":"https://docs.example.org/ibid/documents/club/handbook/mooring.md?start=10\u0026end=49\u0026digest=abababababab\u0026quote=57d6ebfcedbcc2e0#quote"`; !strings.Contains(w.Body.String(), want) {
-		t.Errorf("the answer does not link to the public URL: %s", w.Body)
+		t.Errorf("answer has no link to the public URL: %s", w.Body)
 	}
 }
 
@@ -100,12 +100,12 @@ func TestBadOptions(t *testing.T) {
 		o := newOptions()
 		change(&o)
 		if _, err := New(o); err == nil {
-			t.Errorf("%s: no error", name)
+			t.Errorf("New with %s: no error", name)
 		}
 	}
 }
 
-// TestStatic checks that the static files, and no others, are served with tags.
+// TestStatic checks that the static files are served with tags, and no other files.
 func TestStatic(t *testing.T) {
 	e := newHandler(t, nil)
 	get := func(path, tag string) *httptest.ResponseRecorder {
@@ -119,15 +119,15 @@ func TestStatic(t *testing.T) {
 	}
 	first := get("/static/app.js", "")
 	if first.Code != 200 || first.Header().Get("Content-Type") != "text/javascript; charset=utf-8" || first.Body.Len() == 0 {
-		t.Errorf("%d %v", first.Code, first.Header())
+		t.Errorf("/static/app.js: %d %v", first.Code, first.Header())
 	}
 	if again := get("/static/app.js", first.Header().Get("ETag")); again.Code != http.StatusNotModified {
-		t.Errorf("asked again: %d", again.Code)
+		t.Errorf("with the ETag: status = %d, want 304", again.Code)
 	}
 	for _, path := range []string{"/static/", "/static/../web.go", "/static/%2e%2e/web.go", "/static/..%2fweb.go", "/static/app.js/",
 		"/static//app.js", "/static/templates/home.html"} {
 		if w := get(path, ""); w.Code != http.StatusNotFound {
-			t.Errorf("%s: %d", path, w.Code)
+			t.Errorf("%s: status = %d, want 404", path, w.Code)
 		}
 	}
 }

@@ -39,7 +39,7 @@ var volatile = []struct {
 	{regexp.MustCompile(`"support":[0-9.]+`), `"support":0`},
 	{regexp.MustCompile(`"request":"[A-Z2-7]{26}"`), `"request":"ID"`},
 	{regexp.MustCompile(`"(chatcmpl-|cmpl-|resp_|msg_|fc_|call_)[A-Z2-7]{26}"`), `"${1}ID"`},
-	{regexp.MustCompile(`"id":"chatcmpl-[0-9]+"`), `"id":"chatcmpl-1"`}, // the scripted model counts
+	{regexp.MustCompile(`"id":"chatcmpl-[0-9]+"`), `"id":"chatcmpl-1"`}, // counted by the scripted model
 	{regexp.MustCompile(`"(created(?:_at)?)":[1-9][0-9]{9}`), `"$1":TIME`},
 	{regexp.MustCompile(`(?m)^Ibid-Run: [a-z2-7]{16}$`), `Ibid-Run: RUN`},
 	{regexp.MustCompile(`(?m)^id: [0-9a-z]+-`), `id: TIME-`},
@@ -80,20 +80,20 @@ func eachGolden(t *testing.T, files string, server func(t *testing.T, name strin
 			if *update {
 				must(t, os.WriteFile(path, txtar.Format(now), 0o644))
 			} else if diff := cmp.Diff(string(txtar.Format(a)), string(txtar.Format(now))); diff != "" || len(now.Files) == 0 {
-				t.Errorf("-update writes the replies; check what it writes (-want +got):\n%s", diff)
+				t.Errorf("-update writes the replies; check them (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// A told server has the names that the requests of a story can use: its keys, and the runs of
-// earlier replies, which are RUN, RUN2 and so on.
+// A told server knows the names that the requests of a story use: its keys, and the runs of
+// earlier replies as RUN, RUN2 and so on.
 type told struct {
 	*echo.Echo
-	keys, runs []string // each a value and its name
+	keys, runs []string // pairs of value and name
 }
 
-// swapped is a list of pairs the other way around; the last pair comes first.
+// swapped returns a list of pairs with both members swapped, in reverse order.
 func swapped(pairs []string) []string {
 	pairs = slices.Clone(pairs)
 	slices.Reverse(pairs)
@@ -129,7 +129,7 @@ func (s *told) exchange(t *testing.T, request []byte) string {
 	must(t, err)
 	for _, name := range alwaysSent {
 		if res.Header.Get(name) == "" {
-			t.Errorf("the reply has no %s", name)
+			t.Errorf("reply has no %s", name)
 		}
 		res.Header.Del(name)
 	}

@@ -54,19 +54,19 @@ func TestNamesFromElsewhere(t *testing.T) {
 		Want          int
 	}](t, "testdata/rows/names.jsonl") {
 		if w := k.send(t, "GET", "/api/documents", "", "Peer: "+c.Peer, c.Headers); w.Code != c.Want {
-			t.Errorf("%q from %s: status %d, want %d: %s", c.Headers, c.Peer, w.Code, c.Want, w.Body)
+			t.Errorf("%q from %s: status = %d, want %d: %s", c.Headers, c.Peer, w.Code, c.Want, w.Body)
 		}
 	}
 	text := logged.String()
 	if n := strings.Count(text, "a name was ignored"); n != 4 {
-		t.Errorf("%d names were ignored according to the log, want 4", n)
+		t.Errorf("%d log lines about an ignored name, want 4", n)
 	}
 	if !strings.Contains(text, "key=user:anna") || strings.Contains(text, "mallory") {
-		t.Errorf("the log should have the name of who was let in, and no other:\n%s", text)
+		t.Errorf("log lacks the signed-in name, or has another:\n%s", text)
 	}
 }
 
-// TestPeopleAreLimited checks that each person has a rate of their own, and sees only
+// TestPeopleAreLimited checks that each person has a separate rate limit, and sees only
 // their own answers.
 func TestPeopleAreLimited(t *testing.T) {
 	t.Parallel()
@@ -82,16 +82,16 @@ func TestPeopleAreLimited(t *testing.T) {
 	for name, want := range map[string]int{"anna": http.StatusOK, "bert": http.StatusNotFound} {
 		w := k.send(t, "GET", "/api/runs/"+run, "", "Peer: 192.0.2.1:9", "X-Forwarded-User: "+name, "X-Forwarded-Groups: all")
 		if w.Code != want {
-			t.Errorf("the answer of anna for %s: status %d, want %d", name, w.Code, want)
+			t.Errorf("answer of anna for %s: status = %d, want %d", name, w.Code, want)
 		}
 	}
 	for i, want := range []int{200, 429} {
 		if code, _ := ask("anna"); code != want {
-			t.Errorf("question %d of anna: status %d, want %d", i+2, code, want)
+			t.Errorf("question %d of anna: status = %d, want %d", i+2, code, want)
 		}
 	}
 	if code, _ := ask("bert"); code != http.StatusOK {
-		t.Errorf("bert has to wait for anna: status %d", code)
+		t.Errorf("question of bert: status = %d, want 200", code)
 	}
 }
 
@@ -117,11 +117,11 @@ func TestAudit(t *testing.T) {
 		line := logged.String()
 		for _, want := range []string{"method=" + method, "route=" + step.Route, fmt.Sprintf("status=%d", step.Status), "key=" + step.Key} {
 			if has := slices.Contains(strings.Fields(line), want); has != (want != "key=") {
-				t.Errorf("%s by %s: %q in the log: %t: %s", step.Request, step.Key, want, has, line)
+				t.Errorf("%s by %s: log has %q = %t: %s", step.Request, step.Key, want, has, line)
 			}
 		}
 		if strings.Contains(line, "wombat") || strings.Contains(line, "ibid_") {
-			t.Errorf("%s: the log has words or a key: %s", step.Request, line)
+			t.Errorf("%s: log has words or a key: %s", step.Request, line)
 		}
 	}
 }
@@ -132,17 +132,17 @@ func TestParseGrant(t *testing.T) {
 		"staff=read:a,*",
 		"staff=settings:a", "staff:read=a"} {
 		if g, err := ParseGrant(bad); err == nil {
-			t.Errorf("%q is read as %+v", bad, g)
+			t.Errorf("ParseGrant(%q) = %+v, want an error", bad, g)
 		}
 	}
 	if g, err := ParseGrant("cn=staff,dc=example=write:a b,c"); err != nil || g.Group != "cn=staff,dc=example" || !g.Write || g.Settings ||
 		len(g.Collections) != 2 || g.Collections[0] != "a b" {
-		t.Errorf("%+v, %v", g, err)
+		t.Errorf("ParseGrant = %+v, %v", g, err)
 	}
 	for _, s := range []SignIn{{User: "Authorization", Groups: "G"}, {User: "Cookie", Groups: "G"}, {User: "A B", Groups: "G"},
 		{Groups: "G"}, {User: "U", Groups: "u"}} {
 		if s.Check() == nil {
-			t.Errorf("%+v passes", s)
+			t.Errorf("Check() of %+v = nil, want an error", s)
 		}
 	}
 }

@@ -49,7 +49,7 @@ func hostileTexts(t testing.TB) []hostileText {
 	return texts
 }
 
-// hostileScript makes a model send a text in pieces wherever it can.
+// hostileScript is a model that sends a text in pieces in every place where models write.
 func hostileScript(lib shelf, evidence retrieve.Passage, text string, pieces []string) []any {
 	events := []any{
 		answer.Retrieved{Question: text, Passages: []retrieve.Passage{evidence}},
@@ -122,11 +122,11 @@ func TestInjectionAtEverySplit(t *testing.T) {
 					var b blockEvent
 					must(t, json.Unmarshal(e.data, &b))
 					if what := pageElementIn(b.HTML); what != "" {
-						t.Errorf("%s, %s: a block has %s: %s", h.file, h.name, what, b.HTML)
+						t.Errorf("%s, %s: block has %s: %s", h.file, h.name, what, b.HTML)
 					}
 					for what, re := range hidden {
 						if at := re.FindString(b.HTML); at != "" {
-							t.Errorf("%s, %s: a block has %s (%q): %s", h.file, h.name, what, at, b.HTML)
+							t.Errorf("%s, %s: block has %s (%q): %s", h.file, h.name, what, at, b.HTML)
 						}
 					}
 					continue
@@ -136,12 +136,12 @@ func TestInjectionAtEverySplit(t *testing.T) {
 					must(t, json.Unmarshal(e.data, &copied))
 					seen[copied.Markdown] = true
 					if what := liveIn(copied.Markdown); what != "" {
-						t.Errorf("%s, %s: the copy has %s: %q", h.file, h.name, what, copied.Markdown)
+						t.Errorf("%s, %s: copy has %s: %q", h.file, h.name, what, copied.Markdown)
 					}
 				}
 				if e.kind == "done" {
 					if whole = cmp.Or(whole, string(e.data)); whole != string(e.data) {
-						t.Errorf("%s, %s, in %d pieces: the answer differs", h.file, h.name, len(pieces))
+						t.Errorf("%s, %s, in %d pieces: answer differs from that in one piece", h.file, h.name, len(pieces))
 					}
 				}
 			}
@@ -160,8 +160,7 @@ var honestTexts = []string{
 	"a < b && c > d; w = [1, 2]",
 }
 
-// TestTextIsVerbatim checks that not a byte of an answer's text changes, in any
-// pieces.
+// TestTextIsVerbatim checks that no byte of an answer's text changes, however it is cut.
 func TestTextIsVerbatim(t *testing.T) {
 	t.Parallel()
 	lib, evidence := hostileShelf("x")
@@ -189,14 +188,14 @@ func TestTextIsVerbatim(t *testing.T) {
 				}
 			}
 			if got != honestTexts[i] {
-				t.Errorf("%s: got %q, want %q", question, got, honestTexts[i])
+				t.Errorf("%s: text = %q, want %q", question, got, honestTexts[i])
 			}
 		}
 	}
 }
 
-// pageElementIn returns the first element in a block of the answer that is not
-// one of the page's, or an attribute that links or runs.
+// pageElementIn returns the first element in a block of the answer that the page does not
+// use, or an attribute that links or runs.
 func pageElementIn(block string) string {
 	return elementIn(block, append(slices.Clone(plainElements), "a", "div", "span"),
 		"class", "start", "align", "data-number", "data-at", "tabindex", "role", "aria-label")
@@ -258,7 +257,7 @@ func TestInjectionOnThePage(t *testing.T) {
 			look := func(where string) {
 				t.Helper()
 				if found := b.js(strangeElements); found != "" {
-					t.Errorf("%s to %s, %s: the page has %s", group[0].name, group[len(group)-1].name, where, found)
+					t.Errorf("%s to %s, %s: page has %s", group[0].name, group[len(group)-1].name, where, found)
 				}
 			}
 			b.ask("hostile")
@@ -281,7 +280,7 @@ func TestInjectionOnThePage(t *testing.T) {
 			b.do(chromedp.Navigate(s.URL + "/documents"))
 			look("documents")
 			if n := dialogs.Load(); n > 0 {
-				t.Errorf("%d dialogs opened", n)
+				t.Errorf("%d dialogs opened, want none", n)
 			}
 		})
 	}

@@ -45,10 +45,10 @@ func (r *ring) make(t testing.TB, name string, change func(*retrieve.Key)) strin
 	return secret
 }
 
-// writer lets a key write.
+// writer makes a key that may write.
 func writer(k *retrieve.Key) { k.Write = true }
 
-// only returns a change that lets a key write in some collections.
+// only returns a change to a key, so that it may write in some collections.
 func only(collections ...string) func(*retrieve.Key) {
 	return func(k *retrieve.Key) { k.Write, k.Collections = true, collections }
 }
@@ -178,22 +178,22 @@ func TestRevokedWhile(t *testing.T) {
 					at, w := <-stopped, <-replied
 					if tt.code == "" {
 						if at.Sub(began) < 50*time.Second || w.Code != http.StatusOK || strings.Contains(w.Body.String(), `"code"`) {
-							t.Errorf("it ended after %v: %d %s", at.Sub(began), w.Code, w.Body)
+							t.Errorf("answer ended after %v: %d %s", at.Sub(began), w.Code, w.Body)
 						}
 						return
 					}
 					if took := at.Sub(began); took > 5*time.Second && tt.code != "keys_unreadable" || took > 8*time.Second {
-						t.Errorf("it ended after %v", took)
+						t.Errorf("answer ended after %v", took)
 					}
 					body := w.Body.String()
 					if !strings.Contains(body, `"code":"`+tt.code+`"`) || strings.Contains(body, "CANARYAFTER") {
-						t.Errorf("the reply: %d %s", w.Code, body)
+						t.Errorf("reply: %d %s", w.Code, body)
 					}
 					if accept == "application/json" && w.Code == http.StatusOK {
-						t.Errorf("status %d: %s", w.Code, body)
+						t.Errorf("status = %d: %s", w.Code, body)
 					}
 					if accept != "application/json" && !strings.Contains(body, "event: error\n") {
-						t.Errorf("the stream: %s", body)
+						t.Errorf("stream = %s, want an error event", body)
 					}
 				})
 			})
@@ -226,13 +226,13 @@ func TestRevokedBackground(t *testing.T) {
 			})
 		})
 		if w := k.send(t, "POST", "/api/runs", `{"question":"Why?"}`, "Authorization: Bearer "+k.write); w.Code != http.StatusAccepted {
-			t.Fatalf("status %d: %s", w.Code, w.Body)
+			t.Fatalf("status = %d, want 202: %s", w.Code, w.Body)
 		}
 		time.Sleep(9 * time.Second)
 		began := time.Now()
 		must(t, k.ring.Revoke(t.Context(), "writer"))
 		if took := (<-stopped).Sub(began); took > 5*time.Second {
-			t.Errorf("it ended after %v", took)
+			t.Errorf("run ended after %v, want at most 5s", took)
 		}
 		synctest.Wait()
 	})
@@ -246,15 +246,15 @@ func TestUnreadableKeys(t *testing.T) {
 		k.ring.breakDown()
 		header := "Authorization: Bearer " + k.write
 		if w := k.send(t, "GET", "/api/documents", "", header); w.Code != http.StatusOK {
-			t.Errorf("keys that were just read: status %d", w.Code)
+			t.Errorf("keys read just before: status = %d, want 200", w.Code)
 		}
 		time.Sleep(trustFor)
 		w := k.send(t, "GET", "/api/documents", "", header)
 		if w.Code != http.StatusServiceUnavailable || strings.Contains(w.Body.String(), "CANARY") {
-			t.Errorf("status %d: %s", w.Code, w.Body)
+			t.Errorf("unreadable keys: status = %d, want 503: %s", w.Code, w.Body)
 		}
 		if w := k.send(t, "GET", "/healthz", ""); w.Code != http.StatusOK {
-			t.Errorf("health: status %d", w.Code)
+			t.Errorf("/healthz: status = %d, want 200", w.Code)
 		}
 	})
 }
@@ -270,19 +270,19 @@ func TestNewKey(t *testing.T) {
 		seen[key] = true
 	}
 	key, _ := NewKey()
-	for at := range len(key) { // every typing mistake of one character is detected
+	for at := range len(key) { // each mistake of one character is detected
 		other := "0"
 		if key[at] == '0' {
 			other = "1"
 		}
 		if wrong := key[:at] + other + key[at+1:]; !errors.Is(checkKey(wrong), errNoKey) {
-			t.Errorf("%q is accepted as a key like %q", wrong, key)
+			t.Errorf("checkKey(%q) accepts a mistyped %q", wrong, key)
 		}
 	}
 	for _, wrong := range []string{"", "ibid_", key[:len(key)-1], key + "0", " " + key, strings.ToUpper(key), strings.ToLower(key),
 		strings.TrimPrefix(key, "ibid_"), "\x00" + key[1:]} {
 		if checkKey(wrong) == nil {
-			t.Errorf("%q is accepted as a key", wrong)
+			t.Errorf("checkKey(%q) = nil, want an error", wrong)
 		}
 	}
 }

@@ -27,10 +27,10 @@ func concrete(pattern string) string {
 	return strings.NewReplacer("*", "club/guide.pdf", ":id", "abcdefghijklmnop").Replace(pattern)
 }
 
-// secretWords occur only in the documents, their names and titles.
+// secretWords occur only in the documents, including their names and titles.
 var secretWords = []string{"240 crowns", "Storage costs", "harbour office", "Harbour guide", "mooring.md", "scan.pdf"}
 
-// request parses a request from the wire and gives it an address by its number.
+// request parses a raw request and gives it a client address by its number.
 func request(t *testing.T, number int, method, path, body string, headers ...string) *http.Request {
 	t.Helper()
 	raw := fmt.Sprintf("%s %s HTTP/1.1\r\nHost: localhost:8080\r\nContent-Length: %d\r\n%s\r\n%s", method, path, len(body),
@@ -106,7 +106,7 @@ func (k *keyed) enter(t *testing.T, key string) string {
 			return c.Value
 		}
 	}
-	t.Fatalf("no session was begun: %d %v", w.Code, w.Header())
+	t.Fatalf("no session began: %d %v", w.Code, w.Header())
 	return ""
 }
 
@@ -164,20 +164,20 @@ func TestKeysOnEveryRoute(t *testing.T) {
 		route := r.Method + " " + r.Path
 		if want, ok := open[route]; ok {
 			if w.Code != want && !(r.Path == "/key/leave" && w.Code < 400) {
-				t.Errorf("%s, %s: status %d, want %d", route, variant, w.Code, want)
+				t.Errorf("%s, %s: status = %d, want %d", route, variant, w.Code, want)
 			}
 		} else if w.Code != http.StatusUnauthorized && w.Code != http.StatusNotFound {
-			t.Errorf("%s, %s: status %d: %s", route, variant, w.Code, w.Body)
+			t.Errorf("%s, %s: status = %d, want 401 or 404: %s", route, variant, w.Code, w.Body)
 		} else if w.Code == http.StatusUnauthorized {
 			h := w.Header().Get("WWW-Authenticate")
 			if !strings.HasPrefix(h, "Bearer") || strings.Contains(h, resourceMetadata) != (r.Path == "/mcp") {
-				t.Errorf("%s, %s: WWW-Authenticate is %q", route, variant, h)
+				t.Errorf("%s, %s: WWW-Authenticate = %q", route, variant, h)
 			}
 		}
 		reply := fmt.Sprint(w.Header()) + w.Body.String()
 		for _, word := range append(secretWords, k.write, k.read, k.revoked, k.session) {
 			if strings.Contains(reply, word) {
-				t.Errorf("%s, %s: the reply contains %q", route, variant, word)
+				t.Errorf("%s, %s: reply contains %q", route, variant, word)
 			}
 		}
 	}
@@ -205,17 +205,17 @@ func TestKeysOnEveryRoute(t *testing.T) {
 		for variant, headers := range k.rightCredentials() {
 			if w := k.send(t, r.Method, path, `{}`, headers...); w.Code == http.StatusUnauthorized || w.Code >= 400 &&
 				strings.Contains(w.Body.String(), `"key_`) {
-				t.Errorf("%s %s, %s: status %d: %s", r.Method, r.Path, variant, w.Code, w.Body)
+				t.Errorf("%s %s, %s: status = %d: %s", r.Method, r.Path, variant, w.Code, w.Body)
 			}
 		}
 	}
 	for route := range open {
-		t.Errorf("%s is on the list of open routes, but is not a route", route)
+		t.Errorf("%s is listed as an open route, but is not a route", route)
 	}
 	t.Logf("%d routes, %d requests without a valid key", len(routes), requests)
 }
 
-// TestKeysOnOddPaths checks that no other spelling of a path avoids the keys.
+// TestKeysOnOddPaths checks that no other spelling of a path bypasses the keys.
 func TestKeysOnOddPaths(t *testing.T) {
 	t.Parallel()
 	k := newKeyed(t, nil)
@@ -235,11 +235,11 @@ func TestKeysOnOddPaths(t *testing.T) {
 			for _, method := range []string{r.Method, "OPTIONS", "HEAD", "TRACE", "PATCH", "PROPFIND", "get"} {
 				w := k.send(t, method, odd, `{"question":"mooring"}`, "X-Http-Method-Override: GET")
 				if !slices.Contains([]int{204, 401, 404, 405}, w.Code) {
-					t.Errorf("%s %s: status %d: %s", method, odd, w.Code, w.Body)
+					t.Errorf("%s %s: status = %d: %s", method, odd, w.Code, w.Body)
 				}
 				for _, word := range secretWords {
 					if strings.Contains(w.Body.String(), word) {
-						t.Errorf("%s %s: the reply contains %q", method, odd, word)
+						t.Errorf("%s %s: reply contains %q", method, odd, word)
 					}
 				}
 			}
@@ -247,7 +247,7 @@ func TestKeysOnOddPaths(t *testing.T) {
 	}
 }
 
-// TestKeyScope checks that a key that only reads cannot change anything.
+// TestKeyScope checks that a read-only key cannot change anything.
 func TestKeyScope(t *testing.T) {
 	t.Parallel()
 	k := newKeyed(t, nil)
@@ -255,12 +255,12 @@ func TestKeyScope(t *testing.T) {
 	for _, r := range k.Routes() {
 		w := k.send(t, r.Method, concrete(r.Path), `{}`, "Authorization: Bearer "+k.read)
 		if (accessOf(r) >= writers) != (w.Code == http.StatusForbidden) {
-			t.Errorf("%s %s with a key that reads: status %d", r.Method, r.Path, w.Code)
+			t.Errorf("%s %s with a read-only key: status = %d", r.Method, r.Path, w.Code)
 		}
 		for _, key := range []string{k.write, settings} {
 			w := k.send(t, r.Method, concrete(r.Path), `{}`, "Authorization: Bearer "+key)
 			if accessOf(r) == administrators && w.Code != http.StatusForbidden {
-				t.Errorf("%s %s with a key that may not set: status %d", r.Method, r.Path, w.Code)
+				t.Errorf("%s %s with a key without settings: status = %d, want 403", r.Method, r.Path, w.Code)
 			}
 		}
 	}

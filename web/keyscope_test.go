@@ -24,8 +24,8 @@ import (
 	"ibid/retrieve"
 )
 
-// A shared library shows the documents of several collections: only the server hides the
-// collections that a key does not include.
+// A shared library shows the documents of all collections: only the server hides those that
+// a key does not include.
 type shared struct{ shelf }
 
 // canaries are visible only with a key for the collection "shut". No request
@@ -231,14 +231,14 @@ func TestCollectionsOfKeys(t *testing.T) {
 		w := k.send(t, "POST", "/api/ask", `{"question":"Is CANARYQUESTION true?","conversation":"talk"}`, "Authorization: Bearer "+key)
 		run := w.Header().Get(runHeader)
 		if w.Code != http.StatusOK || run == "" {
-			t.Fatalf("asking: %d %s", w.Code, w.Body)
+			t.Fatalf("ask: %d %s", w.Code, w.Body)
 		}
 		if w := k.send(t, "POST", "/api/feedback", `{"run":"`+run+`","rating":1,"comment":"CANARYCOMMENT"}`,
 			"Authorization: Bearer "+key); w.Code != http.StatusCreated {
 			t.Fatalf("feedback: %d %s", w.Code, w.Body)
 		}
 		if w := k.send(t, "PUT", "/api/runs/"+run+"/shared", "", "Authorization: Bearer "+key); w.Code != http.StatusNoContent {
-			t.Fatalf("sharing: %d %s", w.Code, w.Body)
+			t.Fatalf("share: %d %s", w.Code, w.Body)
 		}
 		return run
 	}
@@ -247,10 +247,10 @@ func TestCollectionsOfKeys(t *testing.T) {
 	// Metrics count all collections together.
 	if w := k.send(t, "GET", "/metrics", "", "Authorization: Bearer "+limited); w.Code != http.StatusForbidden ||
 		strings.Contains(w.Body.String(), "ibid_") {
-		t.Errorf("metrics: %d %.200s", w.Code, w.Body)
+		t.Errorf("metrics with a limited key: %d %.200s", w.Code, w.Body)
 	}
 	if w := k.send(t, "GET", "/metrics", "", "Authorization: Bearer "+full); w.Code != http.StatusOK {
-		t.Errorf("metrics: %d %.200s", w.Code, w.Body)
+		t.Errorf("metrics with a full key: %d %.200s", w.Code, w.Body)
 	}
 	seen, shown, sent := map[string]bool{}, map[string]bool{}, 0
 	random := datatest.Rand(t)
@@ -262,7 +262,7 @@ func TestCollectionsOfKeys(t *testing.T) {
 			}
 			for _, a := range requests {
 				if full && (strings.Contains(a[0], "forget") || r.Method == "DELETE") {
-					continue // keep the run
+					continue // keeps the run for later requests
 				}
 				for _, accept := range []string{"*/*", "application/json, text/event-stream", "text/html"} {
 					if !full && !datatest.Campaign() && random.IntN(20) != 0 {
@@ -283,35 +283,35 @@ func TestCollectionsOfKeys(t *testing.T) {
 	for _, who := range []struct{ peer, caller string }{
 		{elsewhere, "Authorization: Bearer " + limited},
 		{proxy, "X-Forwarded-User: anna\r\nX-Forwarded-Groups: staff"},
-		{elsewhere, "X-Forwarded-User: anna\r\nX-Forwarded-Groups: all"},                          // from elsewhere: ignored
-		{proxy, "X-Forwarded-User: anna\r\nX-Forwarded-Groups: staff\r\nX-Forwarded-Groups: all"}, // a client's line is still there
+		{elsewhere, "X-Forwarded-User: anna\r\nX-Forwarded-Groups: all"},                          // untrusted sender: ignored
+		{proxy, "X-Forwarded-User: anna\r\nX-Forwarded-Groups: staff\r\nX-Forwarded-Groups: all"}, // a client's own header line is still present
 		{proxy, "X-Forwarded-User: anna"},                                                         // in no group
 		{proxy, "X-Forwarded-Groups: all"},                                                        // no name
 		{elsewhere, "X-Forwarded-For: 192.0.2.1\r\nX-Forwarded-User: anna\r\nX-Forwarded-Groups: all"},
-		{proxy, "Authorization: Bearer " + limited + "\r\nX-Forwarded-User: anna\r\nX-Forwarded-Groups: all"}, // the key counts alone
+		{proxy, "Authorization: Bearer " + limited + "\r\nX-Forwarded-User: anna\r\nX-Forwarded-Groups: all"}, // only the key counts
 	} {
 		try(false, who.peer, who.caller, func(route, request, word string) {
-			t.Errorf("%s: %s: %s from %s: the reply contains %s", route, request, who.caller, who.peer, word)
+			t.Errorf("%s: %s: %s from %s: reply contains %s", route, request, who.caller, who.peer, word)
 		})
 	}
 	for _, who := range []string{"Authorization: Bearer " + full, "X-Forwarded-User: anna\r\nX-Forwarded-Groups: staff, all"} {
 		w := k.send(t, "GET", "/api/documents/shut/known.pdf", "", "Peer: "+proxy, who)
 		if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "CANARYTEXT") {
-			t.Errorf("%s: status %d: %s", who, w.Code, w.Body)
+			t.Errorf("%s: status = %d: %s", who, w.Code, w.Body)
 		}
 	}
 	try(true, elsewhere, "Authorization: Bearer "+full, func(route, _, word string) { shown[route], seen[word] = true, true })
 	for _, word := range canaries {
 		if !seen[word] {
-			t.Errorf("%s is not shown to the full key either", word)
+			t.Errorf("%s is never shown to the full key", word)
 		}
 	}
-	if len(shown) < 29 { // of 31: one of those that change the library may come after what it would show is gone
-		t.Errorf("only %d routes show more to the full key", len(shown))
+	if len(shown) < 29 { // of 31: a request that changes the library may come after another has deleted what it would show
+		t.Errorf("the full key sees more by only %d routes, want at least 29", len(shown))
 	}
 	t.Logf("%d requests; the full key sees more by %d routes: %v", sent, len(shown), slices.Sorted(maps.Keys(shown)))
 
-	// It sees its own collection.
+	// The limited key sees its own collection.
 	for _, path := range []string{"/documents/open/guide.pdf", "/api/documents/open/guide.pdf"} {
 		if w := k.send(t, "GET", path, "", "Authorization: Bearer "+limited); w.Code != http.StatusOK ||
 			!strings.Contains(w.Body.String(), "quay") {
@@ -321,7 +321,7 @@ func TestCollectionsOfKeys(t *testing.T) {
 	var list documentList
 	if w := k.send(t, "GET", "/api/documents", "", "Authorization: Bearer "+limited); json.Unmarshal(w.Body.Bytes(), &list) != nil ||
 		list.Total != 1 {
-		t.Errorf("the list: %s", w.Body)
+		t.Errorf("list = %s, want one document", w.Body)
 	}
 	for _, path := range []string{"/api/ask", "/api/search"} {
 		if w := k.send(t, "POST", path, `{"question":"When is the lamp lit?"}`,
@@ -351,7 +351,7 @@ func TestNobodyReachesNothing(t *testing.T) {
 	for what, err := range map[string]error{"documents": documents, "holds": holds, "document": document, "search": search, "into": into,
 		"of": of, "rename": o.UploadFolders.Rename(ctx, "a", "b"), "delete": o.UploadFolders.Delete(ctx, "a", false), "ask": ask} {
 		if !errors.Is(err, errNoHolder) {
-			t.Errorf("%s: %v", what, err)
+			t.Errorf("%s: err = %v, want errNoHolder", what, err)
 		}
 	}
 }
@@ -370,7 +370,7 @@ func TestKeyOfUploads(t *testing.T) {
 	}](t, "testdata/rows/keys.jsonl") {
 		method, path, _ := strings.Cut(c.Request, " ")
 		if w := k.send(t, method, path, "A", "Authorization: Bearer "+keys[c.Key]); w.Code != c.Want {
-			t.Errorf("%s, key %s: status %d, want %d: %s", c.Request, c.Key, w.Code, c.Want, w.Body)
+			t.Errorf("%s, key %s: status = %d, want %d: %s", c.Request, c.Key, w.Code, c.Want, w.Body)
 		}
 	}
 	said := func(root string) string {
@@ -378,6 +378,6 @@ func TestKeyOfUploads(t *testing.T) {
 		return strings.ReplaceAll(w.Body.String(), root, "")
 	}
 	if said("shut") != said("none") {
-		t.Errorf("a folder of another collection: %s, none: %s", said("shut"), said("none"))
+		t.Errorf("reply for another collection = %s, for none = %s; want the same", said("shut"), said("none"))
 	}
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// look checks that nothing overflows the screen, and that axe finds no violation of
-// WCAG 2.2 AA. With IBID_AXE or IBID_SCREENSHOTS it does so at more widths and in
-// both themes, and writes a picture of each into the folder that
-// IBID_SCREENSHOTS names. States are numbered as the stories in README.md. At 320 by 256 pixels a page of 1280 by 1024 is magnified
+// look checks that nothing overflows the screen, and that axe finds no violation of WCAG
+// 2.2 AA. With IBID_AXE or IBID_SCREENSHOTS it checks more widths and both themes, and
+// writes a picture of each to the folder that IBID_SCREENSHOTS names. States are numbered
+// like the stories in README.md. At 320 by 256 pixels a page of 1280 by 1024 is magnified
 // four times.
 func (b *tab) look(state string) {
 	b.t.Helper()
@@ -46,7 +46,7 @@ func (b *tab) emulate(width, height int64, theme string) {
 		b.t.Fatal(err)
 	}
 	b.do(chromedp.EmulateViewport(width, height))
-	// After two frames the layout fits the width.
+	// After two frames the layout has the new width.
 	if _, err := chromedp.Run(b, chromedp.Evaluate[chromedp.Void](`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))`, chromedp.EvalAwaitPromise)); err != nil {
 		b.t.Fatal(err)
 	}
@@ -68,21 +68,21 @@ func (b *tab) picture(name string) {
 	}
 }
 
-// axe checks the page against WCAG 2.2 AA, and what axe calls best practice, if IBID_AXE
-// names the script axe.min.js of the npm package axe-core. A tooltip belongs to its link,
-// and to no region of the page.
+// axe checks the page against WCAG 2.2 AA and axe's best practices, if IBID_AXE names the
+// script axe.min.js of the npm package axe-core. A tooltip belongs to its link, so it needs
+// no region.
 func (b *tab) axe(where string) {
 	b.t.Helper()
 	path := os.Getenv("IBID_AXE")
 	if path == "" {
-		return // TestAxe reports it
+		return // TestAxe reports the missing script
 	}
 	script, err := os.ReadFile(path)
 	if err != nil {
 		b.t.Fatal(err)
 	}
 	if b.js(`typeof axe`) == "undefined" {
-		// The page's policy does not apply to what the browser's tools evaluate.
+		// The page's policy would block the script.
 		b.do(chromedp.Evaluate[chromedp.Void](string(script) + "\n;0"))
 	}
 	found, err := chromedp.Run(b, chromedp.Evaluate[string](`axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}).then((r) =>
@@ -98,17 +98,17 @@ func (b *tab) axe(where string) {
 		b.t.Fatal(err)
 	}
 	if result.Passes == 0 {
-		b.t.Errorf("%s: axe checked nothing", where)
+		b.t.Errorf("%s: axe ran no checks", where)
 	}
 	if len(result.Violations) > 0 {
 		b.t.Errorf("%s: %s", where, strings.Join(result.Violations, "\n"))
 	}
 }
 
-// TestAxe checks that axe runs and finds a fault, or reports that it is missing.
+// TestAxe checks that axe runs and finds a fault, and skips if the script is missing.
 func TestAxe(t *testing.T) {
 	if os.Getenv("IBID_AXE") == "" {
-		t.Skip("IBID_AXE does not name the script axe.min.js of the npm package axe-core: the page is not checked against WCAG")
+		t.Skip("IBID_AXE is not set to axe.min.js of the npm package axe-core: WCAG is not checked")
 	}
 	b := newScene(t, nil).newTab(t, 800, "light")
 	b.look("1-empty")

@@ -47,8 +47,8 @@ func mcpOptions(t *testing.T, change func(*Options)) (o Options) {
 	return o
 }
 
-// faces returns a transport for each way to use the protocol. The key is sent
-// over HTTP; over pipes, which have no keys, the collections are given.
+// faces returns a transport for each way to use the protocol. Over HTTP the client sends
+// the key; pipes have no keys, so the collections are set.
 func faces(t *testing.T, o Options, key string, collections ...string) map[string]mcp.Transport {
 	t.Helper()
 	theirs, out := io.Pipe()
@@ -59,7 +59,7 @@ func faces(t *testing.T, o Options, key string, collections ...string) map[strin
 	t.Cleanup(func() {
 		cancel()
 		if err := <-served; err != nil {
-			t.Errorf("serving ended with %v", err)
+			t.Errorf("Serve = %v", err)
 		}
 	})
 	e, err := New(o)
@@ -111,7 +111,7 @@ func callTool(t *testing.T, s *mcp.ClientSession, tool, arguments string, into a
 		t.Fatalf("%s %s: %v", tool, arguments, err)
 	}
 	if len(r.Content) == 0 {
-		t.Fatalf("%s %s: no content", tool, arguments)
+		t.Fatalf("%s %s: result has no content", tool, arguments)
 	}
 	text := r.Content[0].(*mcp.TextContent).Text
 	if into != nil && !r.IsError {
@@ -156,37 +156,37 @@ func TestMCP(t *testing.T) {
 				var a mcpAnswer
 				text, r := callTool(t, s, "ask", `{"question":"What is the mooring fee?"}`, &a)
 				if r.IsError || text != want.Text || a.Text != want.Text || !a.Answered || len(a.Sources) != len(want.Sources) {
-					t.Errorf("answered %q with %d sources, want %q with %d", text, len(a.Sources), want.Text, len(want.Sources))
+					t.Errorf("answer %q with %d sources, want %q with %d", text, len(a.Sources), want.Text, len(want.Sources))
 				}
 				for i, source := range a.Sources {
 					if source.Number != want.Sources[i].Number || len(source.Passages) == 0 ||
 						source.Passages[0].Quote != want.Sources[i].Passages[0].Quote {
-						t.Errorf("source %+v, want %+v", source, want.Sources[i])
+						t.Errorf("source = %+v, want %+v", source, want.Sources[i])
 					}
 					if linked := strings.HasPrefix(source.Link, "http://127.0.0.1:"); linked != (name == "http") {
-						t.Errorf("link %q", source.Link)
+						t.Errorf("link = %q", source.Link)
 					}
 				}
 				if list := r.Content[1].(*mcp.TextContent).Text; !strings.Contains(list, "[1] Moorings (`club/handbook/mooring.md`)") ||
 					!strings.Contains(list, "“The mooring fee is 240 crowns a season.”") {
-					t.Errorf("the sources read %q", list)
+					t.Errorf("list of sources = %q", list)
 				}
 				if link, ok := r.Content[2].(*mcp.ResourceLink); !ok || link.URI != resourceOf("club/handbook/mooring.md") {
-					t.Errorf("the first source is %+v", r.Content[2])
+					t.Errorf("first source = %+v", r.Content[2])
 				}
 				prompt, err := s.GetPrompt(t.Context(), &mcp.GetPromptParams{Name: "answer", Arguments: map[string]string{"question": "Fees?"}})
 				if err != nil || !strings.HasSuffix(prompt.Messages[0].Content.(*mcp.TextContent).Text, "\n\nFees?") {
-					t.Errorf("the prompt is %+v, %v", prompt, err)
+					t.Errorf("prompt = %+v, %v", prompt, err)
 				}
 				for words, want := range map[string][]string{"club/h": {"club/handbook/mooring.md"}, "MOORING.": {"club/handbook/mooring.md"},
 					"moorings": {"club/handbook/mooring.md"}, "no such": {}} {
 					ids, err := s.Complete(t.Context(), &mcp.CompleteParams{Ref: &mcp.CompleteReference{Type: "ref/resource",
 						URI: documentURI + "{+id}"}, Argument: mcp.CompleteParamsArgument{Name: "id", Value: words}})
 					if err != nil || !slices.Equal(ids.Completion.Values, want) {
-						t.Errorf("%q is completed to %+v, %v", words, ids, err)
+						t.Errorf("completions of %q = %+v, %v", words, ids, err)
 					}
 				}
-				var got []string // the client delivers them late
+				var got []string // the client delivers progress late
 				for range 5 {
 					got = append(got, <-messages)
 				}
@@ -198,27 +198,27 @@ func TestMCP(t *testing.T) {
 
 				_, r = callTool(t, s, "ask", `{"question":"pizza"}`, &a)
 				if r.IsError || a.Answered || a.Reason != "nothing_relevant" || len(a.Nearest) != 1 {
-					t.Errorf("a refusal is %+v", a)
+					t.Errorf("refusal = %+v", a)
 				}
 				_, r = callTool(t, s, "ask", `{"question":"tea"}`, &a)
 				guide := resourceOf("club/guide.pdf")
 				if len(a.Closest) != 2 || a.Closest[1].Resource != guide || len(r.Content) != 3 || r.Content[2].(*mcp.ResourceLink).URI != guide {
-					t.Errorf("the closest passages are %+v, in %d parts", a.Closest, len(r.Content))
+					t.Errorf("closest passages = %+v, in %d parts", a.Closest, len(r.Content))
 				}
 
 				for _, source := range []string{"club/handbook/mooring.md", `club/odd/100% <b>"né"</b> #1?.txt`} {
 					read, err := s.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: resourceOf(source)})
 					must(t, err)
 					if d, _ := newShelf().Document(t.Context(), source); !strings.HasPrefix(read.Contents[0].Text, d.Text[:7]) {
-						t.Errorf("%s reads %q", source, read.Contents[0].Text)
+						t.Errorf("resource %s = %q", source, read.Contents[0].Text)
 					}
 				}
 				if _, err := s.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "ibid://documents/club/none.md"}); err == nil ||
 					!strings.Contains(err.Error(), "not found") {
-					t.Errorf("a document that is not there: %v", err)
+					t.Errorf("reading a missing document: err = %v, want not found", err)
 				}
 				if templates, err := s.ListResourceTemplates(t.Context(), nil); err != nil || len(templates.ResourceTemplates) != 1 {
-					t.Errorf("templates %+v, %v", templates, err)
+					t.Errorf("templates = %+v, %v", templates, err)
 				}
 			})
 		}
@@ -252,16 +252,16 @@ func TestMCPTools(t *testing.T) {
 			return r.Content[0].(*mcp.TextContent).Text, r
 		}()
 		if r.IsError != tt.Failed || !strings.Contains(text, tt.Want) {
-			t.Errorf("%s %.60s: failed %v, %.300q, want %q", tt.Tool, tt.Arguments, r.IsError, text, tt.Want)
+			t.Errorf("%s %.60s: failed = %v, text = %.300q, want %q", tt.Tool, tt.Arguments, r.IsError, text, tt.Want)
 		}
 		if strings.Contains(text, "secret/path") || strings.ContainsAny(text, "\x1b") {
-			t.Errorf("%s %.60s: the reply is %q", tt.Tool, tt.Arguments, text)
+			t.Errorf("%s %.60s: reply shows a path or control character: %q", tt.Tool, tt.Arguments, text)
 		}
 	}
 }
 
-// TestMCPReadsAllOfADocument checks that the parts of a document are its whole
-// text, and that none is large.
+// TestMCPReadsAllOfADocument checks that the parts of a document add up to its text, and
+// that none is large.
 func TestMCPReadsAllOfADocument(t *testing.T) {
 	for name, text := range map[string]string{
 		"lines":    strings.Repeat("A line of text in a long document, größer.\n", 3000),
@@ -273,17 +273,17 @@ func TestMCPReadsAllOfADocument(t *testing.T) {
 			for at := 0; at < len(text); {
 				part, err := m.textAt(t.Context(), mcpPlace{Document: "a/b", Start: at})
 				if err != nil || part.Start != at || part.End <= at || part.End-at > fromStart {
-					t.Fatalf("from %d: %d to %d, %v", at, part.Start, part.End, err)
+					t.Fatalf("part from %d = %d to %d, %v", at, part.Start, part.End, err)
 				}
 				whole.WriteString(part.Text)
 				at = part.End
 			}
 			if whole.String() != text {
-				t.Errorf("the parts have %d bytes of %d, or differ", whole.Len(), len(text))
+				t.Errorf("the parts have %d bytes, the document %d, or they differ", whole.Len(), len(text))
 			}
 			part, err := m.textAt(t.Context(), mcpPlace{Document: "a/b", Start: len(text) / 2, End: len(text)/2 + 1})
 			if err != nil || part.End-part.Start > 2*aroundPlace+8 || !strings.Contains(part.Text, "⟦"+part.Quoted+"⟧") {
-				t.Errorf("around the middle: %d bytes, %v", part.End-part.Start, err)
+				t.Errorf("part around the middle: %d bytes, %v", part.End-part.Start, err)
 			}
 		})
 	}
@@ -350,7 +350,7 @@ func TestMCPCancel(t *testing.T) {
 		for _, face := range []string{"pipes", "http"} {
 			t.Run(face+" "+version, func(t *testing.T) {
 				if face == "http" && version != mcpVersions[0] {
-					return // a notification in another request: the call ends with its connection
+					return // a notification in another request: the call ends when its connection closes
 				}
 				w := newStalled()
 				s := connectMCP(t, faces(t, mcpOptions(t, func(o *Options) { o.Asker = w }), "")[face], version, nil)
@@ -362,7 +362,7 @@ func TestMCPCancel(t *testing.T) {
 				}()
 				stops(t, w, cancel)
 				if err := <-failed; !errors.Is(err, context.Canceled) {
-					t.Errorf("the call ended with %v", err)
+					t.Errorf("call ended with %v, want context.Canceled", err)
 				}
 			})
 		}
@@ -380,7 +380,8 @@ func TestMCPCancel(t *testing.T) {
 	})
 }
 
-// TestMCPReach checks that a key, or the served collections, show no others.
+// TestMCPReach checks that only the documents of a key's collections, or of the served
+// ones, can be reached.
 func TestMCPReach(t *testing.T) {
 	t.Parallel()
 	var asked retrieve.Filter
@@ -396,7 +397,7 @@ func TestMCPReach(t *testing.T) {
 			s := connectMCP(t, transport, "", nil)
 			list, err := s.ListResources(t.Context(), nil)
 			if err != nil || len(list.Resources) != 0 {
-				t.Errorf("resources %+v, %v", list, err)
+				t.Errorf("resources = %+v, %v; want none", list, err)
 			}
 			if _, err := s.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: resourceOf("club/guide.pdf")}); err == nil {
 				t.Error("a document of another collection can be read")
@@ -404,7 +405,7 @@ func TestMCPReach(t *testing.T) {
 			for _, call := range [][2]string{{"read_source", `{"document":"club/guide.pdf"}`}, {"search", `{"question":"mooring"}`},
 				{"search", `{"question":"mooring","collection":"default"}`}} {
 				if text, r := callTool(t, s, call[0], call[1], nil); !r.IsError || strings.Contains(text, "pier") {
-					t.Errorf("%s: %q", call, text)
+					t.Errorf("%s = %q", call, text)
 				}
 			}
 		})
@@ -413,10 +414,10 @@ func TestMCPReach(t *testing.T) {
 	wrong := faces(t, full, "ibid_wrong", "default")["http"]
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
 	if _, err := client.Connect(t.Context(), wrong, nil); err == nil || !strings.Contains(err.Error(), "Unauthorized") {
-		t.Errorf("a wrong key: %v", err)
+		t.Errorf("wrong key: err = %v, want Unauthorized", err)
 	}
 	if asked.Collections != nil {
-		t.Errorf("a search without a document in reach was run: %+v", asked)
+		t.Errorf("a search without reachable documents was run: %+v", asked)
 	}
 }
 
@@ -439,11 +440,11 @@ func TestMCPRequests(t *testing.T) {
 		w := call(e, tt.Method, "/mcp", tt.Body,
 			append([]string{"Content-Type", "application/json", "Accept", "application/json, text/event-stream"}, tt.Header...)...)
 		if w.Code != tt.Status {
-			t.Errorf("%s: status %d, want %d: %s", tt.Name, w.Code, tt.Status, w.Body)
+			t.Errorf("%s: status = %d, want %d: %s", tt.Name, w.Code, tt.Status, w.Body)
 		}
 		if tt.Status == 200 && (w.Header().Get("Cache-Control") != "no-store" ||
 			w.Header().Get("Content-Security-Policy") != contentSecurityPolicy) {
-			t.Errorf("%s: header %v", tt.Name, w.Header())
+			t.Errorf("%s: header = %v", tt.Name, w.Header())
 		}
 	}
 }

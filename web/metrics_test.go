@@ -23,7 +23,7 @@ func scraped(t *testing.T, h http.Handler) map[string]float64 {
 	t.Helper()
 	w := call(h, "GET", "/metrics", "")
 	if w.Code != 200 {
-		t.Fatalf("status %d", w.Code)
+		t.Fatalf("/metrics: status = %d, want 200", w.Code)
 	}
 	values := map[string]float64{}
 	for line := range strings.Lines(w.Body.String()) {
@@ -65,11 +65,11 @@ func TestMetrics(t *testing.T) {
 	got := scraped(t, e)
 	for _, row := range datatest.Rows(t, "testdata/rows/tables.txt", "metrics") {
 		if v, ok := got[row[0]]; fmt.Sprintf("%.0f", v) != row[1] || !ok {
-			t.Errorf("%s is %v (%v), want %s", row[0], v, ok, row[1])
+			t.Errorf("%s = %v (present: %v), want %s", row[0], v, ok, row[1])
 		}
 	}
 	if got["go_goroutines"] == 0 {
-		t.Error("there are no metrics of the Go runtime")
+		t.Error("no metrics of the Go runtime")
 	}
 	for key := range got {
 		for _, word := range []string{"CANARY", "canary", "mooring", "pizza", "guide", "harbour"} {
@@ -101,7 +101,7 @@ func TestMetricsOfCanceledAnswers(t *testing.T) {
 		break
 	}
 	if n := scraped(t, m.handler())["ibid_answers_total{kind=ask,outcome=canceled}"]; n != 2 {
-		t.Errorf("%v canceled answers", n)
+		t.Errorf("%v canceled answers, want 2", n)
 	}
 }
 
@@ -129,7 +129,7 @@ func TestMetricsOfModels(t *testing.T) {
 		}
 	}))
 	if m.MeasureModel(nil) != nil {
-		t.Error("nil became a model")
+		t.Error("MeasureModel(nil) is not nil")
 	}
 	call := func(role answer.Role, user string, whole bool) (got []answer.Piece, err error) {
 		for p, e := range model.Complete(t.Context(), answer.Prompt{Role: role, System: "one two", User: user}) {
@@ -140,10 +140,10 @@ func TestMetricsOfModels(t *testing.T) {
 		return got, err
 	}
 	if got, err := call(answer.RoleAnswer, "ask", true); err != nil || len(got) != 2 || got[1].Usage.Prompt != 1000 {
-		t.Errorf("%+v, %v", got, err)
+		t.Errorf("call = %+v, %v", got, err)
 	}
 	if _, err := call(answer.RoleRefine, "fail", true); err == nil {
-		t.Error("a failure is lost")
+		t.Error("the model's error is lost")
 	}
 	_, _ = call(answer.RoleJudge, "three", false)
 	got := scraped(t, m.handler())
@@ -154,12 +154,12 @@ func TestMetricsOfModels(t *testing.T) {
 		"ibid_model_tokens_total{direction=prompt,role=answer}":       1000,
 		"ibid_model_tokens_total{direction=completion,role=answer}":   200,
 		"ibid_model_tokens_total{direction=reasoning,role=answer}":    50,
-		"ibid_model_tokens_total{direction=prompt,role=judge}":        3, // its prompt, counted here
+		"ibid_model_tokens_total{direction=prompt,role=judge}":        3, // tokens of its prompt, counted here
 		"ibid_model_tokens_total{direction=completion,role=judge}":    1,
 	}
 	for key := range want {
 		if diff := cmp.Diff(want[key], got[key]); diff != "" {
-			t.Errorf("%s: %s", key, diff)
+			t.Errorf("%s (-want +got):\n%s", key, diff)
 		}
 	}
 }

@@ -42,7 +42,7 @@ type object = map[string]any
 func TestOpenAPI(t *testing.T) {
 	var d object
 	decoder := json.NewDecoder(bytes.NewReader(openapiDocument))
-	decoder.UseNumber() // some are larger than a float64 can be exactly
+	decoder.UseNumber() // some numbers have no exact float64
 	must(t, decoder.Decode(&d))
 	described := d["paths"].(object)
 	for route, a := range accesses() {
@@ -58,7 +58,7 @@ func TestOpenAPI(t *testing.T) {
 		who := map[access]string{public: "everyone", visitors: "keys that read, public ones too", readers: "keys that read",
 			writers: "keys that write", administrators: "keys for the settings"}[a]
 		if open := op["security"] != nil; op["x-access"] != who || open != (a == public) {
-			t.Errorf("%s is for %s, and openapi.json says %v; without a key: %v", route, who, op["x-access"], open)
+			t.Errorf("%s is for %s, but openapi.json says %v; without a key: %v", route, who, op["x-access"], open)
 		}
 	}
 	routes := 0
@@ -66,7 +66,7 @@ func TestOpenAPI(t *testing.T) {
 		routes += len(item.(object))
 	}
 	if n := len(accesses()); routes > n {
-		t.Errorf("openapi.json describes %d routes of %d", routes, n)
+		t.Errorf("openapi.json describes %d routes, but only %d exist", routes, n)
 	}
 	c := comparison{t, d["components"].(object)["schemas"].(object), map[string]reflect.Type{},
 		datatest.Lines[map[string]string](t, "testdata/rows/schemas.json")[0]}
@@ -98,7 +98,7 @@ func TestOpenAPI(t *testing.T) {
 	}
 	w := call(newHandler(t, nil), "GET", "/openapi.json", "")
 	if w.Code != 200 || !bytes.Equal(w.Body.Bytes(), b.Bytes()) || w.Header().Get("Content-Type") != "application/json" {
-		t.Errorf("%d, %v", w.Code, w.Header())
+		t.Errorf("GET /openapi.json: %d, %v", w.Code, w.Header())
 	}
 }
 
@@ -134,15 +134,15 @@ type comparison struct {
 	t        *testing.T
 	schemas  object
 	compared map[string]reflect.Type // by the names of their schemas
-	names    map[string]string       // of schemas that differ from their Go types
+	names    map[string]string       // members that differ from their Go types
 }
 
 func (c *comparison) properties(name string) object {
 	return c.schemas[name].(object)["properties"].(object)
 }
 
-// kind returns the JSON type of a value. For a struct it is the name of its schema, which is
-// compared. It is empty for values of any type or with their own rules.
+// kind returns the JSON type of a value: for a struct the name of its schema, which is
+// compared, and "" for values of any type or with custom encoding.
 func (c *comparison) kind(t reflect.Type) string {
 	switch {
 	case t.Kind() == reflect.Pointer:
@@ -169,7 +169,7 @@ func (c *comparison) kind(t reflect.Type) string {
 	return t.Kind().String()
 }
 
-// kindIn is the type in a schema.
+// kindIn returns the type in a schema.
 func kindIn(schema object) string {
 	if either, _ := schema["anyOf"].([]any); len(either) == 2 && either[1].(object)["type"] == "null" {
 		schema = either[0].(object)
@@ -210,19 +210,19 @@ func (c *comparison) compare(t reflect.Type) string {
 		known[member] = true
 		property, _ := properties[member].(object)
 		if kind, described := c.kind(f.Type), kindIn(property); property == nil || kind != "" && kind != described {
-			c.t.Errorf("%s of the schema %s is %q in openapi.json, and %q in the code", member, name, described, kind)
+			c.t.Errorf("%s of the schema %s is %q in openapi.json, but %q in the code", member, name, described, kind)
 		}
 		if !isRequest(t) && strings.Contains(options, "omit") == slices.Contains(required, any(member)) {
-			c.t.Errorf("%s of the schema %s: is it required?", member, name)
+			c.t.Errorf("%s of the schema %s: required differs from the code", member, name)
 		}
 	}
 	for member := range properties {
-		if at, points := strings.CutSuffix(member, "_chars"); !known[member] && !(points && known[at]) { // with ?chars=1
+		if at, points := strings.CutSuffix(member, "_chars"); !known[member] && !(points && known[at]) { // a member for ?chars=1
 			c.t.Errorf("%s of the schema %s is not in the code", member, name)
 		}
 	}
 	if unknownMemberCode(t) != "" && schema["additionalProperties"] != false {
-		c.t.Errorf("the schema %s allows other members", name)
+		c.t.Errorf("schema %s allows other members", name)
 	}
 	return name
 }
@@ -240,13 +240,13 @@ func fieldsOf(t reflect.Type) (fields []reflect.StructField) {
 	return append(fields, embedded...)
 }
 
-// isRequest reports whether a struct is read from clients, who may leave members out.
+// isRequest reports whether clients send a struct, in which they may omit members.
 func isRequest(t reflect.Type) bool {
 	return strings.HasSuffix(t.Name(), "Request") || strings.HasPrefix(t.Name(), "named") ||
 		slices.Contains([]string{"Filter", "Turn", "labels", "chatMessage"}, t.Name())
 }
 
-// sourceFiles lists the Go files of a folder, without those of tests.
+// sourceFiles lists the Go files of a folder, without tests.
 func sourceFiles(t testing.TB, dir string) []string {
 	t.Helper()
 	names, err := filepath.Glob(dir + "/*.go")
@@ -278,7 +278,7 @@ func TestOpenAPILimits(t *testing.T) {
 		words := strings.Fields(limit)
 		part := regexp.MustCompile(`(?s)\n   "` + words[0] + `": \{.*?\n     "` + words[1] + `": \{.*?"` + words[2] + `": (\d+)`)
 		if found := part.FindSubmatch(openapiDocument); found == nil || string(found[1]) != strconv.Itoa(want) {
-			t.Errorf("%s is %s, want %d", limit, found, want)
+			t.Errorf("%s = %s, want %d", limit, found, want)
 		}
 	}
 }
@@ -287,7 +287,7 @@ func TestOpenAPILimits(t *testing.T) {
 func TestOpenAPIQuery(t *testing.T) {
 	for _, name := range inSource(t, ".", `(?:QueryParam|\bq\.Get)\("(\w+)"\)`) {
 		if !regexp.MustCompile(`"in": "query",\s+"name": "` + name + `"`).Match(openapiDocument) {
-			t.Errorf("the parameter %q is not described", name)
+			t.Errorf("parameter %q is not described", name)
 		}
 	}
 }
@@ -325,7 +325,7 @@ func TestOpenAPIForm(t *testing.T) {
 			}
 			for status, r := range o["responses"].(object) {
 				if r.(object)["description"] == "" {
-					t.Errorf("%s %s: the reply %s is not described", method, path, status)
+					t.Errorf("%s %s: reply %s is not described", method, path, status)
 				}
 			}
 		}
@@ -343,7 +343,7 @@ type replyChecker struct {
 	mu       sync.Mutex
 	document object
 	compiler *jsonschema.Compiler
-	statuses map[string][]any // of the codes of problems
+	statuses map[string][]any // status by code of a problem
 	seen     map[string]bool  // operations, with status and type, that were checked
 }
 
@@ -400,7 +400,7 @@ func (r *replyChecker) check(t testing.TB, e *echo.Echo, method, path string, w 
 	pointer := "/paths/" + escaped(openapiPath(c.Path())) + "/" + strings.ToLower(method) + "/responses/"
 	if op == nil {
 		if w.Code < 400 {
-			t.Errorf("%s %s is not described, but replies %d", method, path, w.Code)
+			t.Errorf("%s %s is not described, but its status is %d", method, path, w.Code)
 		}
 		return
 	}
@@ -408,12 +408,12 @@ func (r *replyChecker) check(t testing.TB, e *echo.Echo, method, path string, w 
 	reply, ok := op["responses"].(object)[status].(object)
 	kind, _, err := mime.ParseMediaType(w.Header().Get("Content-Type"))
 	if err != nil && w.Body.Len() > 0 {
-		t.Errorf("%s %s: %d without a type: %v", method, path, w.Code, err)
+		t.Errorf("%s %s: status %d without a media type: %v", method, path, w.Code, err)
 		return
 	}
 	if !ok || w.Code >= 400 && kind != jsonReply {
 		if w.Code < 400 {
-			t.Errorf("%s %s: the status %d is not described", method, path, w.Code)
+			t.Errorf("%s %s: status %d is not described", method, path, w.Code)
 			return
 		}
 		status, reply = "default", op["responses"].(object)["default"].(object)
@@ -421,14 +421,14 @@ func (r *replyChecker) check(t testing.TB, e *echo.Echo, method, path string, w 
 	content, _ := reply["content"].(object)
 	if w.Body.Len() == 0 {
 		if content != nil && method != "GET" && w.Code < 300 {
-			t.Errorf("%s %s: %d has no body", method, path, w.Code)
+			t.Errorf("%s %s: status %d has no body", method, path, w.Code)
 		}
 		r.seen[method+" "+openapiPath(c.Path())+" "+status] = true
 		return
 	}
 	media, ok := content[kind].(object)
 	if !ok {
-		t.Errorf("%s %s: %d is a %s, which is not described", method, path, w.Code, kind)
+		t.Errorf("%s %s: status %d has the media type %s, which is not described", method, path, w.Code, kind)
 		return
 	}
 	r.seen[method+" "+openapiPath(c.Path())+" "+status+" "+kind] = true
@@ -437,7 +437,7 @@ func (r *replyChecker) check(t testing.TB, e *echo.Echo, method, path string, w 
 	case media["x-events"] != nil:
 		for _, ev := range eventsOf(t, w.Body.Bytes()) {
 			if media["x-events"].(object)[ev.kind] == nil {
-				t.Errorf("%s %s: the event %s is not described", method, path, ev.kind)
+				t.Errorf("%s %s: event %s is not described", method, path, ev.kind)
 				continue
 			}
 			r.valid(t, pointer+"/x-events/"+ev.kind, ev.data, method+" "+path+" "+ev.kind)
@@ -451,7 +451,7 @@ func (r *replyChecker) check(t testing.TB, e *echo.Echo, method, path string, w 
 			t.Error(err)
 		}
 		if known, ok := r.statuses[p.Code]; ok && !slices.Contains(known, any(float64(w.Code))) || p.Status != w.Code {
-			t.Errorf("%s %s: the code %s has the status %d", method, path, p.Code, w.Code)
+			t.Errorf("%s %s: code %s has the status %d", method, path, p.Code, w.Code)
 		}
 	}
 }
@@ -463,7 +463,7 @@ func (r *replyChecker) valid(t testing.TB, pointer string, data []byte, what str
 		err = r.schema(t, pointer).Validate(v)
 	}
 	if err != nil {
-		t.Errorf("%s is not as described: %v\n%.2000s", what, err, data)
+		t.Errorf("%s differs from its description: %v\n%.2000s", what, err, data)
 	}
 }
 
@@ -546,9 +546,9 @@ func TestOpenAPIReplies(t *testing.T) {
 				}
 				for _, kind := range kinds {
 					want := strings.TrimSpace(strings.ToUpper(method) + " " + path + " " + status + " " + kind)
-					// An image needs PDFium, and some pages need another server.
+					// An image needs PDFium, and some pages another server.
 					if !checker.seen[want] && kind != "image/png" && status != "default" && !strings.HasPrefix(want, "POST /key") {
-						t.Errorf("%s: no such reply", want)
+						t.Errorf("no request got the reply %s", want)
 					}
 				}
 			}
@@ -562,7 +562,7 @@ const (
 	streamType = "text/event-stream"
 )
 
-// schemaRoots are the types that openapi.json refers to. Those inside them follow.
+// schemaRoots are the types that openapi.json refers to. It includes the types within them.
 func schemaRoots() []any {
 	return []any{
 		Problem{}, v1Error{}, askRequest{}, summarizeRequest{}, answered{}, answeredBatch{}, searchRequest{}, searchResult{},
@@ -596,7 +596,7 @@ func (oneSite) AddSite(_ context.Context, address, _ string) (ingest.Root, error
 	return ingest.Root{Name: "example.org", Path: address, Collection: "default"}, nil
 }
 
-// made has the collection that was made for uploads.
+// made has the collection that was created for uploads.
 type made struct{ UploadFolders }
 
 func (made) CollectionUploads(_ context.Context, name string) (Uploads, error) {

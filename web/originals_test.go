@@ -8,7 +8,7 @@ import (
 	"ibid/ingest"
 )
 
-// files are originals by document; a missing one is no longer in its folder.
+// files are originals by document; a missing one was deleted from its folder.
 type files map[string]string
 
 func (f files) Original(_ context.Context, d *ingest.Document) ([]byte, error) {
@@ -27,18 +27,18 @@ func (f files) Original(_ context.Context, d *ingest.Document) ([]byte, error) {
 
 func (f files) IsLocal(_ context.Context, d *ingest.Document) bool { return f[d.ID] != "elsewhere" }
 
-// TestDrawn checks that a drawn page that a browser has is not drawn again.
+// TestDrawn checks that a drawn page that the browser has cached is not drawn again.
 func TestDrawn(t *testing.T) {
 	h := newHandler(t, func(o *Options) { o.Drawer = printed{} })
 	const path = "/documents/club/guide.pdf?drawn=1&width=100"
 	first := call(h, "GET", path, "")
 	if first.Code != 200 || first.Header().Get("Content-Type") != "image/png" {
-		t.Errorf("%d %v", first.Code, first.Header())
+		t.Errorf("first request: %d %v", first.Code, first.Header())
 	}
 	if again := call(h, "GET", path, "", "If-None-Match", first.Header().Get("ETag")); again.Code != 304 {
-		t.Errorf("again: %d", again.Code)
+		t.Errorf("with the ETag: status = %d, want 304", again.Code)
 	}
 	if other := call(h, "GET", path+"0", "", "If-None-Match", first.Header().Get("ETag")); other.Code != 200 {
-		t.Errorf("of another width: %d", other.Code)
+		t.Errorf("another width with the ETag: status = %d, want 200", other.Code)
 	}
 }

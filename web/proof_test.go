@@ -13,8 +13,7 @@ import (
 	"ibid/retrieve"
 )
 
-// TestLocate checks where a quote is after its document changed, by its hash alone
-// and by its words.
+// TestLocate finds a quote by its hash alone and by its words, after its document changed.
 func TestLocate(t *testing.T) {
 	const quote = "The mooring fee is 240 crowns a season."
 	const text = "Moorings\n\n" + quote + " It is due on 1 April.\n"
@@ -41,17 +40,17 @@ func TestLocate(t *testing.T) {
 			}
 			r, state := quoteRefOf("", quote).locate(d, textRange{Start: at, End: at + len(quote)}, words)
 			if state != want || d.Text[r.Start:r.End] != marked {
-				t.Errorf("%s, words %q: %s, marked %q", c.name, words, state, d.Text[r.Start:r.End])
+				t.Errorf("%s, words %q: state = %s, marked %q", c.name, words, state, d.Text[r.Start:r.End])
 			}
 		}
 	}
 	if _, state := (quoteRef{}).locate(&ingest.Document{Text: text}, textRange{Start: 1, End: 4}, ""); state != "" {
-		t.Errorf("a link without a hash: %s", state)
+		t.Errorf("link without a hash: state = %s, want none", state)
 	}
 }
 
-// TestLocateNearest checks that of several places the nearest is found, and that
-// texts in which every byte may begin the quote take a bounded time.
+// TestLocateNearest checks that the nearest of several places is found, and that a text in
+// which every byte may begin the quote takes bounded time.
 func TestLocateNearest(t *testing.T) {
 	const quote = "No dogs."
 	text := strings.Repeat(quote+strings.Repeat(" x", 40)+" ", 5)
@@ -60,7 +59,7 @@ func TestLocateNearest(t *testing.T) {
 		for old, want := range map[int]int{1: 0, step - 3: step, step + 9: step, step + 60: 2 * step, len(text) + 99: 4 * step} {
 			r, state := quoteRefOf("", quote).locate(&ingest.Document{Text: text}, textRange{Start: old, End: old + len(quote)}, words)
 			if r.Start != want || state != quoteMoved {
-				t.Errorf("words %q, from %d: %d, %s", words, old, r.Start, state)
+				t.Errorf("words %q, from %d: found at %d, %s", words, old, r.Start, state)
 			}
 		}
 		hostile := &ingest.Document{Text: strings.Repeat(",", 1<<20)}
@@ -69,7 +68,7 @@ func TestLocateNearest(t *testing.T) {
 				words = strings.Repeat(",", n-1) + "."
 			}
 			if _, state := quoteRefOf("", "x").locate(hostile, textRange{Start: 1 << 19, End: 1<<19 + n}, words); state == quoteMoved {
-				t.Errorf("%d bytes: %s", n, state)
+				t.Errorf("%d bytes: state = %s", n, state)
 			}
 		}
 	}
@@ -83,11 +82,11 @@ func FuzzLocate(f *testing.F) {
 		for _, known := range []string{"", words} {
 			r, state := quoteRefOf("", words).locate(&ingest.Document{Text: text}, textRange{Start: at, End: at + len(words)}, known)
 			if r.Start < 0 || r.End < r.Start || state != "" && r.End > len(text) {
-				t.Fatalf("%d to %d of %d bytes", r.Start, r.End, len(text))
+				t.Fatalf("range %d to %d of %d bytes", r.Start, r.End, len(text))
 			}
 			if exact := state == quoteUnchanged || state == quoteMoved; exact && text[r.Start:r.End] != words ||
 				!exact && known != "" && strings.Contains(text, words) {
-				t.Fatalf("%s: %q", state, text[r.Start:r.End])
+				t.Fatalf("state = %s for %q", state, text[r.Start:r.End])
 			}
 		}
 	})
@@ -134,7 +133,7 @@ func TestQuoteStates(t *testing.T) {
 			for _, d := range newShelf() {
 				switch copied := *d; {
 				case d.ID != p.Document:
-					copied.Digest = fmt.Sprintf("%064x", len(now)) // each file has its own
+					copied.Digest = fmt.Sprintf("%064x", len(now)) // one file for each case
 					now = append(now, &copied)
 				case c.change != nil:
 					c.change(&copied)
@@ -152,32 +151,32 @@ func TestQuoteStates(t *testing.T) {
 				}
 				x := into[shownDocument](t, call(h, "GET", "/api/documents/"+link+"&run="+run, ""), 200)
 				if x.Cited != cited || (x.Was == p.Text) != (cited != "") || cited != "" && x.Start != p.Start {
-					t.Errorf("the link, with the record %s: %q of %q, at %d", run, x.Was, x.Cited, x.Start)
+					t.Errorf("link, with the record %s: was %q, cited %q, at %d", run, x.Was, x.Cited, x.Start)
 				}
 				page := call(h, "GET", "/documents/"+link+"&run="+run, "").Body.String()
 				if strings.Contains(page, "240 crowns") != (cited != "") || !strings.Contains(page, "260 crowns") {
-					t.Errorf("the page, with the record %s:\n%s", run, page)
+					t.Errorf("page, with the record %s:\n%s", run, page)
 				}
 			}
 			run := "&run=mine"
 			if c.change == nil {
 				wantProblem(t, call(h, "GET", "/api/documents/"+link, ""), http.StatusNotFound, "document_not_found")
 				if page := call(h, "GET", "/documents/"+link+run, ""); page.Code != 200 || !strings.Contains(page.Body.String(), p.Text) {
-					t.Errorf("the page of what is gone: %d %s", page.Code, page.Body)
+					t.Errorf("page of a deleted document: %d %s", page.Code, page.Body)
 				}
 			} else {
 				run = ""
 			}
 			if w := call(h, "GET", "/api/documents/"+link+run, ""); w.Code != 200 {
-				t.Errorf("the link: %d %s", w.Code, w.Body)
+				t.Errorf("link: %d %s", w.Code, w.Body)
 			} else if x := into[shownDocument](t, w, 200); x.State != c.page || x.Missing != (c.page == quoteChanged || c.page == quoteGone) {
-				t.Errorf("the link: state %q, missing %v", x.State, x.Missing)
+				t.Errorf("link: state = %q, missing = %v", x.State, x.Missing)
 			}
 			a, err := decodeStored[cite.Answer](recorded)
 			must(t, err)
 			must(t, (&renames{catalog: &catalog{Library: now}}).setStates(t.Context(), &a))
 			if s := a.Sources[0]; s.State != string(c.records) || (s.Now == "club/fees.md") != strings.HasPrefix(c.name, "renamed") {
-				t.Errorf("the record: %+v", a)
+				t.Errorf("record = %+v", a)
 			}
 		})
 	}
@@ -191,7 +190,7 @@ func TestForgetAnswers(t *testing.T) {
 		l.records["r"] = retrieve.Record{ID: "r", Documents: []string{"uploads/a.txt"}}
 		wantProblem(t, call(h, "DELETE", "/api/documents/uploads/a.txt"+query, ""), http.StatusNotFound, "document_not_found")
 		if _, ok := l.records["r"]; ok != kept {
-			t.Errorf("%q: the answer is kept: %v", query, ok)
+			t.Errorf("%q: answer kept = %v", query, ok)
 		}
 	}
 }

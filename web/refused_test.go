@@ -50,14 +50,14 @@ func uploadFolder(t *testing.T) *ingest.Uploads {
 	return u
 }
 
-// TestRefusedUpload checks that of a gigabyte without a key almost nothing is
-// read and nothing is written, whether its length is known or not.
+// TestRefusedUpload checks that almost nothing of a gigabyte without a key is read and that
+// nothing is written, whether its length is known or not.
 func TestRefusedUpload(t *testing.T) {
 	temporary := t.TempDir()
 	t.Setenv("TMPDIR", temporary)
 	uploads := uploadFolder(t)
 	k := newKeyed(t, func(o *Options) { o.UploadFolders = oneFolder{Uploads: uploads} })
-	t.Run("each", func(t *testing.T) {
+	t.Run("limited each", func(t *testing.T) {
 		for name, head := range map[string]string{
 			"length": "Content-Length: 1073741824\r\n", "chunks": "Transfer-Encoding: chunked\r\n",
 			"expect": "Content-Length: 1073741824\r\nExpect: 100-continue\r\n",
@@ -93,7 +93,7 @@ func TestRefusedUpload(t *testing.T) {
 				}()
 				reply := make([]byte, 12)
 				if _, err := io.ReadFull(client, reply); err != nil || !strings.Contains("HTTP/1.1 401 HTTP/1.1 403", string(reply)) {
-					t.Errorf("the reply begins with %q, %v", reply, err)
+					t.Errorf("reply begins with %q, %v", reply, err)
 				}
 				// The server closes the connection although the client keeps sending.
 				_, _ = io.Copy(io.Discard, client)
@@ -104,7 +104,7 @@ func TestRefusedUpload(t *testing.T) {
 				}
 				<-done
 				if n := read.Load(); n > 64<<10 {
-					t.Errorf("%d bytes were read", n)
+					t.Errorf("%d bytes were read, want at most 64 KB", n)
 				}
 				t.Logf("%d bytes of %d were read", read.Load(), sent)
 			})
@@ -112,13 +112,13 @@ func TestRefusedUpload(t *testing.T) {
 	})
 	for _, dir := range []string{temporary, uploads.Dir.Name()} {
 		if entries, err := os.ReadDir(dir); err != nil || len(entries) != 0 {
-			t.Errorf("%s contains %v, %v", dir, entries, err)
+			t.Errorf("%s has %v, %v; want no files", dir, entries, err)
 		}
 	}
 }
 
-// TestSecretsStay checks that no key or token is in a reply, and that the log
-// contains none, nor any text of documents.
+// TestSecretsStay checks that no key or token is in a reply or in the log, and that the log
+// has no text of documents.
 func TestSecretsStay(t *testing.T) {
 	var log bytes.Buffer
 	k := newKeyed(t, func(o *Options) {
@@ -133,11 +133,11 @@ func TestSecretsStay(t *testing.T) {
 			reply := w.Body.String() + fmt.Sprint(w.Header())
 			for _, secret := range secrets[:9] {
 				if strings.Contains(reply, secret) {
-					t.Errorf("%s %s, %s: the reply contains %q", r.Method, path, variant, secret)
+					t.Errorf("%s %s, %s: reply contains %q", r.Method, path, variant, secret)
 				}
 			}
 		}
-		for _, headers := range k.rightCredentials() { // the replies may contain documents, the log may not
+		for _, headers := range k.rightCredentials() { // replies may contain documents, but the log must not
 			k.send(t, r.Method, path, `{"question":"CANARYQUESTION"}`, headers...)
 			k.send(t, r.Method, path, `{"question":"breaks later"}`, append(headers, "Accept: text/event-stream")...)
 			k.send(t, r.Method, path, `{"question":`+k.write, headers...)
@@ -145,16 +145,16 @@ func TestSecretsStay(t *testing.T) {
 	}
 	for _, secret := range secrets {
 		if at := strings.Index(log.String(), secret); at >= 0 {
-			t.Errorf("the log contains %q: %s", secret, log.String()[max(0, at-200):at+len(secret)])
+			t.Errorf("log contains %q: %s", secret, log.String()[max(0, at-200):at+len(secret)])
 		}
 	}
 	if log.Len() < 10_000 {
-		t.Errorf("the log has only %d bytes", log.Len())
+		t.Errorf("log has only %d bytes", log.Len())
 	}
 }
 
-// TestDrippedBodies drops clients that send a question, a file or a key byte by
-// byte.
+// TestDrippedBodies checks that clients that send a question, a file or a key byte by byte
+// are disconnected.
 func TestDrippedBodies(t *testing.T) {
 	for path, code := range map[string]string{"/api/ask": "unreadable_body", "/api/documents?name=a.md": "", "/key": "bad_form"} {
 		t.Run(path, func(t *testing.T) {
@@ -185,10 +185,10 @@ func TestDrippedBodies(t *testing.T) {
 				}()
 				reply, err := io.ReadAll(client)
 				if took := time.Since(began); took > bodyTimeout+time.Second {
-					t.Errorf("dropped after %v, %v", took, err)
+					t.Errorf("disconnected after %v, %v", took, err)
 				}
 				if !strings.Contains(string(reply), code) {
-					t.Errorf("the reply is %s", reply)
+					t.Errorf("reply = %s", reply)
 				}
 			})
 		})

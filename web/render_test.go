@@ -28,7 +28,7 @@ import (
 	"ibid/retrieve"
 )
 
-// number makes each [n] of a text from a place on the number of a source.
+// number makes each [n] of a text, from an offset on, the number of a source.
 func (r *rendering) number(text string, from int, numbers ...int) {
 	for _, n := range numbers {
 		words := fmt.Sprintf("[%d]", n)
@@ -43,9 +43,8 @@ func (r *rendering) number(text string, from int, numbers ...int) {
 	}
 }
 
-// blocksOf returns the final blocks of a text that arrives in pieces and is
-// rendered at each cut. All [1] and [2] are numbers of sources, and [3] from the
-// middle on.
+// blocksOf returns the final blocks of a text that arrives in pieces and is rendered at
+// each cut. Every [1] and [2] is the number of a source, and [3] from the middle on.
 func blocksOf(t testing.TB, m *markdown, text string, cuts []int) []string {
 	t.Helper()
 	r := newRendering(m, 0)
@@ -57,10 +56,10 @@ func blocksOf(t testing.TB, m *markdown, text string, cuts []int) []string {
 		must(t, err)
 		for _, e := range events {
 			if final[e.Index] {
-				t.Errorf("block %d came again after it was final", e.Index)
+				t.Errorf("block %d is repeated after it was final", e.Index)
 			}
 			if e.Index > len(blocks) {
-				t.Errorf("block %d came before block %d", e.Index, len(blocks))
+				t.Errorf("block %d arrives before block %d", e.Index, len(blocks))
 			}
 			blocks = append(blocks[:e.Index], e.HTML)
 			final[e.Index] = e.Final
@@ -82,7 +81,7 @@ func blocksOf(t testing.TB, m *markdown, text string, cuts []int) []string {
 	advance(true)
 	for i := range blocks {
 		if !final[i] {
-			t.Errorf("block %d was never final", i)
+			t.Errorf("block %d is never final", i)
 		}
 	}
 	return blocks
@@ -141,17 +140,17 @@ func harmless(markup string) error {
 				return z.Err()
 			}
 			if len(open) > 0 {
-				return fmt.Errorf("%q is not closed", open)
+				return fmt.Errorf("element %q is not closed", open)
 			}
 			return nil
 		case html.StartTagToken, html.SelfClosingTagToken:
 			token := z.Token()
 			if !element.MatchString(token.Data) {
-				return fmt.Errorf("the element %s", token.Data)
+				return fmt.Errorf("unexpected element %s", token.Data)
 			}
 			for _, a := range token.Attr {
 				if !attribute.MatchString(token.Data + " " + a.Key + "=" + a.Val) {
-					return fmt.Errorf("the attribute %s=%q of %s", a.Key, a.Val, token.Data)
+					return fmt.Errorf("unexpected attribute %s=%q of %s", a.Key, a.Val, token.Data)
 				}
 			}
 			if token.Data != "br" && token.Data != "hr" {
@@ -160,7 +159,7 @@ func harmless(markup string) error {
 		case html.EndTagToken:
 			name := z.Token().Data
 			if len(open) == 0 || open[len(open)-1] != name {
-				return fmt.Errorf("</%s> within %q", name, open)
+				return fmt.Errorf("</%s> closes %q", name, open)
 			}
 			open = open[:len(open)-1]
 		case html.CommentToken, html.DoctypeToken:
@@ -175,14 +174,14 @@ func TestRenderIsHarmless(t *testing.T) {
 		text := rapid.OneOf(markdownText, rapid.String()).Draw(r, "text")
 		for _, b := range blocksOf(t, m, text, nil) {
 			if err := harmless(b); err != nil {
-				r.Fatalf("%q became %q: %v", text, b, err)
+				r.Fatalf("%q renders as %q: %v", text, b, err)
 			}
 		}
 	})
 }
 
-// TestRenderMarked checks that sentences are marked at their exact bytes, and
-// that nothing else changes.
+// TestRenderMarked checks that sentences are marked at their exact bytes, and that the rest
+// of the HTML is unchanged.
 func TestRenderMarked(t *testing.T) {
 	marked := regexp.MustCompile(`<span class="doubt">(.*?)</span>`)
 	for _, test := range datatest.Table[struct{ Text, Doubt, Want string }](t, "testdata/rows/tables.txt", "marked") {
@@ -200,20 +199,20 @@ func TestRenderMarked(t *testing.T) {
 				got = append(got, m[1])
 			}
 			if without := marked.ReplaceAllString(e.HTML, "$1"); without != plain[e.Index].HTML {
-				t.Errorf("%q without its marks is %q, was %q", test.Text, without, plain[e.Index].HTML)
+				t.Errorf("%q without its marks = %q, want %q", test.Text, without, plain[e.Index].HTML)
 			}
 			if err := harmless(e.HTML); err != nil {
 				t.Errorf("%q: %v", e.HTML, err)
 			}
 		}
 		if strings.Join(got, "|") != test.Want {
-			t.Errorf("%q: marked %q, want %q", test.Text, got, test.Want)
+			t.Errorf("%q: marked = %q, want %q", test.Text, got, test.Want)
 		}
 	}
 }
 
-// TestRenderHostile is a campaign: it renders texts that are made to be slow, at
-// two sizes. The time must grow linearly.
+// TestRenderHostile is a campaign that renders texts that are slow to render, at two sizes.
+// The time must grow linearly.
 func TestRenderHostile(t *testing.T) {
 	t.Parallel()
 	m := newMarkdown()
@@ -262,12 +261,12 @@ func TestRenderHostile(t *testing.T) {
 					size += len(e.HTML)
 				}
 				if size > 100*n {
-					t.Errorf("%d bytes became %d", n, size)
+					t.Errorf("%d bytes render as %d", n, size)
 				}
 				return took
 			}
-			// Linear is 4 times as long, quadratic 16. A busy machine can double a
-			// time, so only the least of several counts.
+			// Linear growth gives a factor of 4, quadratic 16. A busy machine can double a
+			// time, so the minimum of several counts.
 			small, large := time.Hour, time.Hour
 			for try := range 20 {
 				small, large = min(small, render(size)), min(large, render(4*size))
@@ -276,7 +275,7 @@ func TestRenderHostile(t *testing.T) {
 				}
 				t.Logf("after %d tries: %d bytes in %v, %d in %v", try+1, size, small, 4*size, large)
 			}
-			t.Error("the time is not linear")
+			t.Error("the time grows faster than linearly")
 		})
 	}
 }
@@ -300,9 +299,8 @@ func TestRenderEndlessBlock(t *testing.T) {
 	}
 }
 
-// TestForgedCitations checks that only printed numbers become citations, in an answer
-// that streams and in one that has ended; and all that were announced in records that do
-// not say where they are.
+// TestForgedCitations checks that only printed numbers become citations in an answer that
+// is streaming or complete; in records without places, all announced numbers do.
 func TestForgedCitations(t *testing.T) {
 	const text = "Fees.[1] So x = [1], {\"fee\": [1]}, \\(x_{[1]}\\) and [1](https://evil.example).[2]"
 	last := strings.LastIndex(text, "[2]")
@@ -327,7 +325,7 @@ func TestForgedCitations(t *testing.T) {
 	now := stream(first, piece(text[:5], nil), piece(text[5:20], places[:1]), piece(text[20:last], []cite.Placed{}),
 		second, piece(text[last:], places[1:]), done)
 	if now != whole || strings.Count(now, `class="cite"`) != 2 || strings.Count(now, "[1]") != 4 {
-		t.Errorf("now\n%s\nthe whole answer\n%s", now, whole)
+		t.Errorf("streaming\n%s\ncomplete\n%s", now, whole)
 	}
 }
 
@@ -415,12 +413,12 @@ func TestRanks(t *testing.T) {
 		got = append(got, b.Rank())
 	}
 	if want := []int{2, 2, 3, 2, 3}; !slices.Equal(got, want) {
-		t.Errorf("ranks %d, want %d", got, want)
+		t.Errorf("ranks = %d, want %d", got, want)
 	}
 }
 
-// FuzzExcerpt checks that excerpts of any document lose and repeat no words,
-// mark the right ones, and cut no UTF-8 sequence.
+// FuzzExcerpt checks that excerpts of any document neither lose nor repeat words, mark the
+// right ones, and cut no UTF-8 sequence.
 func FuzzExcerpt(f *testing.F) {
 	f.Add("Fees\n\nThe fee is 240.\nDue in April.\n\nStorage\nNinety.\n", 6, 21, 0, 4, 20)
 	f.Add("日本語\n\n\n né ", 1, 5, 3, 2, 9)
@@ -441,11 +439,11 @@ func FuzzExcerpt(f *testing.F) {
 		first := 0
 		for _, b := range x.Blocks {
 			if (b.Kind == "page") != (len(b.Runs) == 0) {
-				t.Fatalf("block %+v", b)
+				t.Fatalf("block = %+v", b)
 			}
 			for _, r := range b.Runs {
 				if r.Text == "" || !utf8.ValidString(r.Text) {
-					t.Fatalf("run %q", r.Text)
+					t.Fatalf("run = %q", r.Text)
 				}
 				all.WriteString(r.Text)
 				if r.Mark {
@@ -457,27 +455,27 @@ func FuzzExcerpt(f *testing.F) {
 			}
 		}
 		if x.Earlier < 0 && x.Later < 0 && words(all.String()) != words(text) {
-			t.Fatalf("the text %q became %q", text, all.String())
+			t.Fatalf("text %q renders as %q", text, all.String())
 		}
 		if !strings.Contains(words(text), words(all.String())) {
-			t.Fatalf("the excerpt is not a part of the text")
+			t.Fatalf("excerpt is not a part of the text")
 		}
 		if x.Missing != (end > start && end > len(text)) {
-			t.Fatalf("place %d to %d of %d bytes: missing is %t", start, end, len(text), x.Missing)
+			t.Fatalf("place %d to %d of %d bytes: missing = %t", start, end, len(text), x.Missing)
 		}
 		if words(marked.String()) != words(text[x.Start:x.End]) {
-			t.Fatalf("marked %q, want %q", marked.String(), text[x.Start:x.End])
+			t.Fatalf("marked = %q, want %q", marked.String(), text[x.Start:x.End])
 		}
 		if !x.Missing && end > start && (x.Start > start || x.End < end) {
-			t.Fatalf("marked %d to %d, want %d to %d", x.Start, x.End, start, end)
+			t.Fatalf("marked %d to %d, want at least %d to %d", x.Start, x.End, start, end)
 		}
-		// A mark of spaces within a line has a first run too: it is where the page scrolls to.
+		// A mark of spaces within a line has a first run too, to which the page scrolls.
 		if first > 1 || first == 0 && words(text[x.Start:x.End]) != "" {
 			t.Fatalf("%d first marks of %q", first, text[x.Start:x.End])
 		}
 		for _, n := range []int{x.Earlier, x.Later} {
 			if n > len(text) {
-				t.Fatalf("leads to %d of %d bytes", n, len(text))
+				t.Fatalf("link to byte %d of %d", n, len(text))
 			}
 		}
 	})

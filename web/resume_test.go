@@ -53,22 +53,22 @@ func TestAskRun(t *testing.T) {
 		w := post(h, question, headers...)
 		if id := w.Header().Get(runHeader); w.Code != http.StatusOK || id == "" || asked.Recorder == nil || asked.Recorder.ID != id ||
 			len(l.runs) != 1 {
-			t.Fatalf("%d, run %q, %d in the ledger: %s", w.Code, id, len(l.runs), w.Body)
+			t.Fatalf("status = %d, run %q, %d runs in the ledger: %s", w.Code, id, len(l.runs), w.Body)
 		}
 		fail = true
 		w = post(h, question, headers...)
 		id, first := w.Header().Get(runHeader), asked
 		if w.Code != http.StatusOK || len(l.runs) != 2 || l.runs[id].Kind != "POST /api/ask" {
-			t.Fatalf("%d, %v", w.Code, l.runs)
+			t.Fatalf("status = %d, ledger = %v", w.Code, l.runs)
 		}
 		fail = false
 		w = post(h, `{"run":"`+id+`","question":"Something else?"}`, headers...)
 		if w.Code != http.StatusOK || w.Header().Get(runHeader) != id || len(l.runs) != 1 {
-			t.Errorf("%d, run %q, %d in the ledger: %s", w.Code, w.Header().Get(runHeader), len(l.runs), w.Body)
+			t.Errorf("status = %d, run %q, %d runs in the ledger: %s", w.Code, w.Header().Get(runHeader), len(l.runs), w.Body)
 		}
 		if string(asked.Recorder.Secret) != string(first.Recorder.Secret) || asked.Text != "When?" || len(asked.History) != 1 ||
 			asked.Strategy != "refine" || asked.TopK != 3 || asked.Filter.PathPrefix != "h" {
-			t.Errorf("resumed with %+v", asked)
+			t.Errorf("resumed question = %+v", asked)
 		}
 		for _, id := range []string{id, "ofasummary", "none"} {
 			wantProblem(t, post(h, `{"run":"`+id+`"}`, headers...), http.StatusNotFound, "run_not_found")
@@ -78,7 +78,7 @@ func TestAskRun(t *testing.T) {
 	w := post(handler(fullDisk{}), question)
 	if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "At nine.") || w.Header().Get(runHeader) != "" ||
 		!strings.Contains(logged.String(), "the disk is full") {
-		t.Errorf("with a full disk: %d: %s\n%s", w.Code, w.Body, logged.String())
+		t.Errorf("full disk: status = %d: %s\n%s", w.Code, w.Body, logged.String())
 	}
 }
 
@@ -89,23 +89,23 @@ func TestSlowRecord(t *testing.T) {
 		kept := &stuckLedger{ledger: newLedger(), slow: 2 * retrieve.ClaimTime}
 		o := newOptions()
 		o.Ledger, o.KeepAnswers = kept, time.Hour
-		h, err := New(o) // that does not wait for the record
+		h, err := New(o) // the reply does not wait for the record
 		must(t, err)
 		id := call(h, "POST", "/api/ask", `{"question":"mooring"}`).Header().Get(runHeader)
 		time.Sleep(retrieve.ClaimTime * 3 / 2)
 		held := (*retrieve.HeldError)(nil)
 		if err := kept.Claim(t.Context(), id, "another", time.Second); !errors.As(err, &held) {
-			t.Errorf("another server claims the run: %v", err)
+			t.Errorf("claim by another server: err = %v, want HeldError", err)
 		}
 		time.Sleep(retrieve.ClaimTime)
 		synctest.Wait()
 		if _, records := kept.ids(); records != 1 {
-			t.Errorf("%d records", records)
+			t.Errorf("%d records, want 1", records)
 		}
 	})
 }
 
-// A stuckLedger takes some time to store a record.
+// A stuckLedger needs some time to store a record.
 type stuckLedger struct {
 	*ledger
 	slow time.Duration

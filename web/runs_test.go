@@ -39,7 +39,7 @@ type ledger struct {
 	lost     error                // returned when a claim is renewed
 }
 
-// failRenewals makes renewals of claims fail, as for a server that is held up.
+// failRenewals makes renewals of claims fail, as on a suspended server.
 func (l *ledger) failRenewals(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -243,7 +243,7 @@ func callIn(ctx context.Context, h http.Handler, method, path, body string, head
 func into[T any](t testing.TB, w *httptest.ResponseRecorder, status int) (v T) {
 	t.Helper()
 	if w.Code != status {
-		t.Fatalf("status %d, want %d: %s", w.Code, status, w.Body)
+		t.Fatalf("status = %d, want %d: %s", w.Code, status, w.Body)
 	}
 	if err := json.Unmarshal(w.Body.Bytes(), &v); err != nil {
 		t.Fatalf("%v in %s", err, w.Body)
@@ -255,7 +255,7 @@ func into[T any](t testing.TB, w *httptest.ResponseRecorder, status int) (v T) {
 func wantProblem(t testing.TB, w *httptest.ResponseRecorder, status int, code string) {
 	t.Helper()
 	if p := into[Problem](t, w, status); p.Code != code {
-		t.Errorf("%+v, want %s", p, code)
+		t.Errorf("problem = %+v, want code %s", p, code)
 	}
 }
 
@@ -263,7 +263,7 @@ func wantProblem(t testing.TB, w *httptest.ResponseRecorder, status int, code st
 func wantState(t testing.TB, w *httptest.ResponseRecorder, state string, resumable bool) {
 	t.Helper()
 	if r := into[answerRecord](t, w, 200); r.State != state || r.Resumable != resumable {
-		t.Errorf("%+v, want %s, resumable %v", r, state, resumable)
+		t.Errorf("record = %+v, want state %s, resumable %v", r, state, resumable)
 	}
 }
 
@@ -292,7 +292,7 @@ func begun(t testing.TB, h http.Handler, body string) string {
 	b := into[answerRecord](t, w, http.StatusAccepted)
 	if b.ID == "" || w.Header().Get("Location") != b.Events || b.Events != "http://127.0.0.1:8080/api/runs/"+b.ID ||
 		w.Header().Get(runHeader) != b.ID {
-		t.Fatalf("%+v, %v", b, w.Header())
+		t.Fatalf("reply = %+v, header %v", b, w.Header())
 	}
 	return b.ID
 }
@@ -334,7 +334,7 @@ func TestRunReplay(t *testing.T) {
 	first := call(h, "GET", "/api/runs/"+id, "", asEvents...)
 	whole := eventsOf(t, first.Body.Bytes())
 	if last := whole[len(whole)-1]; first.Code != http.StatusOK || last.kind != "done" {
-		t.Fatalf("%d: %s", first.Code, first.Body)
+		t.Fatalf("status = %d: %s", first.Code, first.Body)
 	}
 	runs.Shutdown(t.Context())
 	replay := call(h, "GET", "/api/runs/"+id, "", asEvents...)
@@ -348,27 +348,27 @@ func TestRunReplay(t *testing.T) {
 	}
 	for i, e := range whole {
 		if e.id == "" || i > 0 && e.id == whole[i-1].id {
-			t.Errorf("event %d has the id %q", i, e.id)
+			t.Errorf("event %d has the id %q, want a new one", i, e.id)
 		}
 		w := call(h, "GET", "/api/runs/"+id, "", "Accept", "text/event-stream", "Last-Event-ID", e.id)
 		if i == len(whole)-1 {
 			if w.Code != http.StatusNoContent || w.Body.Len() > 0 {
-				t.Errorf("after the last event: %d, %s", w.Code, w.Body)
+				t.Errorf("after the last event: status = %d, body %s; want 204", w.Code, w.Body)
 			}
 			continue
 		}
 		if rest := eventsOf(t, w.Body.Bytes()); len(rest) != len(whole)-i-1 || rest[0].id != whole[i+1].id {
-			t.Errorf("after event %d come %d: %s", i, len(rest), w.Body)
+			t.Errorf("after event %d: %d events: %s", i, len(rest), w.Body)
 		}
 	}
 	for _, unknown := range []string{"x", "0-1", "z" + whole[0].id} {
 		w := call(h, "GET", "/api/runs/"+id, "", "Accept", "text/event-stream", "Last-Event-ID", unknown)
 		if len(eventsOf(t, w.Body.Bytes())) != len(whole) {
-			t.Errorf("after %q: %s", unknown, w.Body)
+			t.Errorf("after the unknown event %q: %s", unknown, w.Body)
 		}
 	}
 
-	unchanged := []byte(`"state":"unchanged",`) // which only a record has
+	unchanged := []byte(`"state":"unchanged",`) // only a record has this member
 	record := into[answerRecord](t, call(h, "GET", "/api/runs/"+id, ""), http.StatusOK)
 	if record.State != stateDone || record.Question != "What is the mooring fee?" || string(record.Request) != question ||
 		record.Kind != "ask" || record.Ended == nil || record.Resumable || record.URL != "http://127.0.0.1:8080/?run="+id {
@@ -376,21 +376,21 @@ func TestRunReplay(t *testing.T) {
 	}
 	record.Answer = bytes.ReplaceAll(record.Answer, unchanged, nil)
 	if !bytes.Equal(record.Answer, whole[len(whole)-1].data) {
-		t.Errorf("the answer is %s", record.Answer)
+		t.Errorf("answer in the record = %s", record.Answer)
 	}
-	// They are the same as those of /api/ask, as JSON and as a stream.
+	// The events equal those of /api/ask, as JSON and as a stream.
 	plain := call(h, "POST", "/api/ask", question)
 	if got, want := answerIn(t, plain.Body.Bytes()), answerIn(t, record.Answer); !slices.Equal(got, want) {
-		t.Errorf("asked: %v, run: %v", got, want)
+		t.Errorf("answer of /api/ask = %v, of the run = %v", got, want)
 	}
 	streamed := call(h, "POST", "/api/ask", question, asEvents...)
 	asked := eventsOf(t, streamed.Body.Bytes())
 	if len(asked) != len(whole) {
-		t.Fatalf("asked: %s", streamed.Body)
+		t.Fatalf("stream of /api/ask has another number of events: %s", streamed.Body)
 	}
 	for i := range asked {
 		if asked[i].kind != whole[i].kind || !bytes.Equal(asked[i].data, whole[i].data) {
-			t.Errorf("event %d: asked %s, run %s", i, asked[i].data, whole[i].data)
+			t.Errorf("event %d of /api/ask = %s, of the run = %s", i, asked[i].data, whole[i].data)
 		}
 	}
 	replay = call(h, "GET", "/api/runs/"+streamed.Header().Get(runHeader), "", asEvents...)
@@ -399,11 +399,11 @@ func TestRunReplay(t *testing.T) {
 	}
 	if r := into[answerRecord](t, call(h, "GET", "/api/runs/"+plain.Header().Get(runHeader), ""), 200); !bytes.Equal(
 		bytes.ReplaceAll(r.Answer, unchanged, nil), bytes.TrimSpace(plain.Body.Bytes())) {
-		t.Errorf("asked: %s, recorded: %s", plain.Body, r.Answer)
+		t.Errorf("answer = %s, recorded answer = %s", plain.Body, r.Answer)
 	}
 	// The record names the documents that it quotes.
 	if got, want := l.records[id].Documents, []string{"club/guide.pdf", "club/handbook/mooring.md"}; !slices.Equal(got, want) {
-		t.Errorf("documents %v, want %v", got, want)
+		t.Errorf("documents of the record = %v, want %v", got, want)
 	}
 	if list := into[runList](t, call(h, "GET", "/api/runs?limit=2", ""), 200); len(list.Runs) != 2 || !list.More ||
 		list.Runs[1].ID == id || list.Runs[0].Answer != nil {
@@ -423,8 +423,8 @@ func answerIn(t testing.TB, b []byte) []string {
 	return []string{a.Text, fmt.Sprint(a.Sources), fmt.Sprint(a.Citations)}
 }
 
-// TestNoRecord checks that no record is kept when the client declines it, without
-// a ledger and when writing fails. The run can still be followed.
+// TestNoRecord checks that no record is kept if the client declines it, without a ledger,
+// or if writing fails. The run can still be followed.
 func TestNoRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLedger()
@@ -436,7 +436,7 @@ func TestNoRecord(t *testing.T) {
 			o.Ledger, o.KeepAnswers = broken, time.Hour
 		})
 		if w := call(kept, "POST", "/api/ask", `{"question":"pizza","record":false}`); w.Code != 200 {
-			t.Errorf("%d: %s", w.Code, w.Body)
+			t.Errorf("status = %d: %s", w.Code, w.Body)
 		}
 		for _, h := range []*echo.Echo{kept, none, full} {
 			id := begun(t, h, `{"question":"pizza","record":false}`)
@@ -445,19 +445,19 @@ func TestNoRecord(t *testing.T) {
 			}
 			synctest.Wait()
 			if w := call(h, "GET", "/api/runs/"+id, "", asEvents...); w.Code != 200 {
-				t.Errorf("%d: %s", w.Code, w.Body)
+				t.Errorf("status = %d: %s", w.Code, w.Body)
 			}
 			time.Sleep(patience - time.Second)
 			wantState(t, call(h, "GET", "/api/runs/"+id, ""), stateDone, h == full)
 			time.Sleep(patience + time.Second)
-			if h == full { // the run is not ended before its record is stored
+			if h == full { // the run ends only after its record is stored
 				wantState(t, call(h, "GET", "/api/runs/"+id, ""), stateInterrupted, true)
 				continue
 			}
 			wantProblem(t, call(h, "GET", "/api/runs/"+id, ""), 404, "run_not_found")
 		}
 		if runs, records := l.ids(); runs+records != 0 {
-			t.Errorf("%d runs and %d records", runs, records)
+			t.Errorf("%d runs and %d records, want none", runs, records)
 		}
 	})
 }
@@ -479,7 +479,7 @@ func TestRunWithoutReader(t *testing.T) {
 		leave()
 		had := eventsOf(t, (<-read).Body.Bytes())
 		if len(had) != 2 || had[0].kind != "text" {
-			t.Fatalf("read %v", had)
+			t.Fatalf("events before leaving = %v, want a text", had)
 		}
 		time.Sleep(time.Hour)
 		words <- "three "
@@ -501,7 +501,7 @@ func TestRunWithoutReader(t *testing.T) {
 			}
 		}
 		if text != "one two three four" || rest[len(rest)-1].kind != "done" {
-			t.Errorf("read %q: %v", text, rest)
+			t.Errorf("text = %q, events = %v", text, rest)
 		}
 
 		words2 := make(waiting)
@@ -512,9 +512,10 @@ func TestRunWithoutReader(t *testing.T) {
 		var p Problem
 		if err := json.Unmarshal(r.Error, &p); err != nil || r.State != stateStopped || !r.Resumable || p.Code != "run_stopped" ||
 			r.Answer != nil {
-			t.Errorf("%v, %+v", err, r)
+			t.Errorf("err = %v, record = %+v; want a stopped, resumable run", err, r)
 		}
-		// It is resumed under its id, with new events, which the time of the attempt tells apart.
+		// It is resumed under its id, with new events, which differ in the time of the
+		// attempt.
 		time.Sleep(time.Second)
 		go func() { words2 <- "again"; close(words2) }()
 		if b := into[answerRecord](t, call(h, "POST", "/api/runs", `{"run":"`+id+`"}`), 202); b.ID != id {
@@ -541,17 +542,17 @@ func TestStopRun(t *testing.T) {
 		wantState(t, call(h, "DELETE", "/api/runs/"+id, ""), stateStopped, true)
 		wantState(t, call(h, "DELETE", "/api/runs/"+id, ""), stateStopped, true)
 		if w := call(h, "DELETE", "/api/runs/"+id+"?forget=true", ""); w.Code != 204 {
-			t.Errorf("%d: %s", w.Code, w.Body)
+			t.Errorf("DELETE: status = %d: %s", w.Code, w.Body)
 		}
 		if runs, records := l.ids(); runs+records != 0 {
-			t.Errorf("%d runs and %d records", runs, records)
+			t.Errorf("%d runs and %d records, want none", runs, records)
 		}
 		for _, method := range []string{"GET", "DELETE"} {
 			if w := call(h, method, "/api/runs/"+id, ""); w.Code != 404 {
-				t.Errorf("%d: %s", w.Code, w.Body)
+				t.Errorf("status = %d, want 404: %s", w.Code, w.Body)
 			}
 		}
-		// So is the answer to a waiting client, which gets a problem.
+		// The answer of a waiting client is stopped too; the client gets a problem.
 		for _, accept := range []string{"application/json", "text/event-stream"} {
 			read := make(chan *httptest.ResponseRecorder)
 			go func() { read <- call(h, "POST", "/api/ask", `{"question":"When?"}`, "Accept", accept) }()
@@ -561,7 +562,7 @@ func TestStopRun(t *testing.T) {
 			wantState(t, call(h, "DELETE", "/api/runs/"+id, ""), stateStopped, true)
 			wantProblem(t, <-read, 409, "run_stopped")
 			if w := call(h, "DELETE", "/api/runs/"+id+"?forget=true", ""); w.Code != 204 {
-				t.Errorf("%d: %s", w.Code, w.Body)
+				t.Errorf("DELETE: status = %d: %s", w.Code, w.Body)
 			}
 		}
 		// An answer stops when its client disconnects.
@@ -604,10 +605,9 @@ func TestInterruptedRun(t *testing.T) {
 	wantState(t, call(h, "GET", "/api/runs/asked", ""), stateDone, false)
 }
 
-// TestRunOfAnotherServer checks that another server knows a run as running and
-// cannot follow or stop it, and has its record afterwards. After the server of a
-// run has died and its claim has expired, the other can resume it, and the first
-// one writes nothing more.
+// TestRunOfAnotherServer checks that another server shows a run as running, cannot follow
+// or stop it, and has its record afterwards. If the server of a run dies, the other can
+// resume the run after its claim has expired, and the first writes nothing more.
 func TestRunOfAnotherServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLedger()
@@ -652,7 +652,7 @@ func TestRunOfAnotherServer(t *testing.T) {
 		if w := call(there, "POST", "/api/runs", `{"run":"`+id+`"}`); w.Header().Get("Retry-After") == "" {
 			t.Errorf("%v", w.Header())
 		}
-		time.Sleep(retrieve.ClaimTime + time.Millisecond) // not at the time of a renewal
+		time.Sleep(retrieve.ClaimTime + time.Millisecond) // between two renewals
 		if r := state(there, id); r.State != stateInterrupted || !r.Resumable {
 			t.Errorf("%+v", r)
 		}
@@ -662,7 +662,7 @@ func TestRunOfAnotherServer(t *testing.T) {
 		others <- "again"
 		time.Sleep(retrieve.ClaimTime / 2)
 		if _, records := l.ids(); records != 1 {
-			t.Error("the first server wrote a record")
+			t.Errorf("%d records, want 1: the first server wrote one", records)
 		}
 		wantProblem(t, call(here, "GET", "/api/runs/"+id, "", asEvents...), 409, "run_elsewhere")
 		close(others)
@@ -698,13 +698,13 @@ func TestShutdownRuns(t *testing.T) {
 		}()
 		runs.Shutdown(limit)
 		if took := time.Since(start); took != 8*time.Second {
-			t.Errorf("it took %v", took)
+			t.Errorf("shutdown took %v, want 8s", took)
 		}
 		for _, id := range ids {
 			wantState(t, call(h, "GET", "/api/runs/"+id, ""), stateStopped, true)
 		}
 		if runs, records := l.ids(); runs != 3 || records != 3 {
-			t.Errorf("%d runs and %d records", runs, records)
+			t.Errorf("%d runs and %d records, want 3 and 3", runs, records)
 		}
 	})
 }
@@ -728,14 +728,14 @@ func TestBrokenRun(t *testing.T) {
 		r := into[answerRecord](t, call(h, "GET", "/api/runs/"+id, ""), 200)
 		var p Problem
 		if err := json.Unmarshal(r.Error, &p); err != nil || r.State != stateFailed || !r.Resumable || p.Code != "internal" || p.Request == "" {
-			t.Errorf("%s: %v, %+v", q, err, r)
+			t.Errorf("%s: err = %v, record = %+v", q, err, r)
 		}
 		e := eventsOf(t, call(h, "GET", "/api/runs/"+id, "", asEvents...).Body.Bytes())
 		if last := e[len(e)-1]; last.kind != "error" || (q == "breaks later") != (len(e) > 1) {
-			t.Errorf("%s: %v", q, e)
+			t.Errorf("%s: events = %v", q, e)
 		}
 		if !strings.Contains(logged.String(), p.Request) || strings.Contains(string(r.Error), "secret/path") {
-			t.Errorf("%s: %s\n%s", q, r.Error, logged.String())
+			t.Errorf("%s: error = %s\n%s", q, r.Error, logged.String())
 		}
 	}
 	if !strings.Contains(logged.String(), "at the disco") || !strings.Contains(logged.String(), errBroken.Error()) {
@@ -773,8 +773,8 @@ func (l *slowLedger) Finish(ctx context.Context, records []retrieve.Record, jobs
 	return l.ledger.Finish(ctx, records, jobs)
 }
 
-// TestRepliesDoNotWait checks that replies end while the store does not reply, that
-// it later gets their records in batches, and that a stopping server waits for it.
+// TestRepliesDoNotWait checks that replies end while the store does not respond, that it
+// later gets their records in batches, and that a stopping server waits for it.
 func TestRepliesDoNotWait(t *testing.T) {
 	var answers Answers
 	l := &slowLedger{ledger: newLedger(), ready: make(chan struct{})}
@@ -787,15 +787,15 @@ func TestRepliesDoNotWait(t *testing.T) {
 	for range asked {
 		w := v1(h, `{"model":"ibid","stream":true,"messages":[{"role":"user","content":"What is the mooring fee?"}]}`)
 		if last = w.Header().Get(runHeader); w.Code != 200 || !strings.HasSuffix(w.Body.String(), "data: [DONE]\n\n") {
-			t.Fatalf("%d %s", w.Code, w.Body)
+			t.Fatalf("reply: %d %s", w.Code, w.Body)
 		}
 	}
 	if r := into[answerRecord](t, call(h, "GET", "/api/runs/"+last, ""), 200); r.State != stateDone || len(l.records) != 0 {
-		t.Errorf("before it is stored the last is %s, and %d records are stored", r.State, len(l.records))
+		t.Errorf("before the store responds: state = %s, %d records; want done and 0", r.State, len(l.records))
 	}
 	close(l.ready)
 	answers.Shutdown(t.Context())
 	if len(l.records) != asked || len(l.runs) != 0 || len(l.batches) > 4 {
-		t.Errorf("%d of %d records, %d runs left, in batches of %v", len(l.records), asked, len(l.runs), l.batches)
+		t.Errorf("%d of %d records, %d runs left, batches = %v", len(l.records), asked, len(l.runs), l.batches)
 	}
 }

@@ -26,35 +26,35 @@ func TestSession(t *testing.T) {
 	w := k.send(t, "GET", "/documents/club/guide.pdf?start=4&end=9", "", "Accept: text/html")
 	if w.Code != http.StatusUnauthorized || !strings.Contains(w.Body.String(),
 		`name="next" value="/documents/club/guide.pdf?start=4&amp;end=9"`) {
-		t.Errorf("the form: %d %s", w.Code, w.Body)
+		t.Errorf("form: %d %s", w.Code, w.Body)
 	}
 	if strings.Contains(w.Body.String(), "<meta http-equiv") || len(w.Result().Cookies()) != 0 {
-		t.Errorf("the form: %v %s", w.Header(), w.Body)
+		t.Errorf("form: header %v, body %s", w.Header(), w.Body)
 	}
 	w = k.form(t, "/key", url.Values{"key": {" " + k.read + "\n"}, "next": {"/documents/club/guide.pdf?start=4&end=9"}},
 		"Origin: http://localhost:8080", "Sec-Fetch-Site: same-origin")
 	if w.Code != http.StatusSeeOther || w.Header().Get("Location") != "/documents/club/guide.pdf?start=4&end=9" {
-		t.Fatalf("entering: %d %v %s", w.Code, w.Header(), w.Body)
+		t.Fatalf("sign-in: %d %v %s", w.Code, w.Header(), w.Body)
 	}
 	set := w.Result().Cookies()
 	if len(set) != 1 || !set[0].HttpOnly || set[0].SameSite != http.SameSiteStrictMode || set[0].Path != "/" || set[0].Secure ||
 		set[0].Domain != "" ||
 		set[0].MaxAge != int(retrieve.MaxSessionAge.Seconds()) || len(set[0].Value) < 43 || strings.Contains(w.Body.String(), k.read) {
-		t.Fatalf("the cookie is %v", set)
+		t.Fatalf("cookie = %v", set)
 	}
 	cookie := "Cookie: " + set[0].Name + "=" + set[0].Value
 	for _, s := range k.ring.sessions {
 		if strings.Contains(string(s.Digest[:]), set[0].Value) {
-			t.Error("the token itself is stored")
+			t.Error("the token itself is stored, not its digest")
 		}
 	}
 	if w := k.send(t, "GET", "/documents/club/guide.pdf", "", cookie, "Accept: text/html"); w.Code != http.StatusOK ||
 		!strings.Contains(w.Body.String(), "harbour office") {
-		t.Errorf("with the session: %d", w.Code)
+		t.Errorf("with the session: status = %d, want 200", w.Code)
 	}
 	if w := k.send(t, "GET", "/key", "", cookie, "Accept: text/html"); !strings.Contains(w.Body.String(), "reader") ||
 		!strings.Contains(w.Body.String(), `action="/key/leave"`) {
-		t.Errorf("signed in: %s", w.Body)
+		t.Errorf("page of the session: %s", w.Body)
 	}
 	if w := k.send(t, "GET", "/key?next=/documents", "", cookie, "Accept: text/html"); w.Code != http.StatusSeeOther ||
 		w.Header().Get("Location") != "/documents" {
@@ -63,12 +63,12 @@ func TestSession(t *testing.T) {
 	w = k.form(t, "/key/leave", nil, cookie)
 	if left := w.Result().Cookies(); w.Code != http.StatusSeeOther || w.Header().Get("Location") != "/key" || len(left) != 1 ||
 		left[0].MaxAge >= 0 {
-		t.Errorf("leaving: %d %v", w.Code, w.Header())
+		t.Errorf("sign-out: %d %v", w.Code, w.Header())
 	}
 	w = k.send(t, "GET", "/documents", "", cookie, "Accept: text/html")
 	if gone := w.Result().Cookies(); w.Code != http.StatusUnauthorized || len(gone) != 1 || gone[0].MaxAge >= 0 ||
 		!strings.Contains(w.Body.String(), "session has ended") {
-		t.Errorf("after leaving: %d %v", w.Code, w.Header())
+		t.Errorf("after the sign-out: %d %v", w.Code, w.Header())
 	}
 }
 
@@ -90,19 +90,19 @@ func TestWrongKeyInForm(t *testing.T) {
 		}
 		for _, secret := range []string{typo, k.revoked, k.expired, k.read, k.session} {
 			if strings.Contains(body, secret) {
-				t.Errorf("%s: the page shows the key", row[0])
+				t.Errorf("%s: page shows the key", row[0])
 			}
 		}
 	}
 	if w := k.form(t, "/key?key="+k.read, url.Values{}); w.Code != http.StatusUnauthorized {
-		t.Errorf("a key in the query: %d", w.Code)
+		t.Errorf("key in the query: status = %d, want 401", w.Code)
 	}
 	if w := k.send(t, "POST", "/key", strings.Repeat("key=a&", maxForm),
 		"Content-Type: application/x-www-form-urlencoded"); w.Code != http.StatusBadRequest {
-		t.Errorf("a form without end: %d", w.Code)
+		t.Errorf("endless form: status = %d, want 400", w.Code)
 	}
 	if w := k.send(t, "POST", "/key", `{"key":"`+k.read+`"}`, "Content-Type: application/json"); w.Code != http.StatusUnauthorized {
-		t.Errorf("JSON: %d", w.Code)
+		t.Errorf("JSON: status = %d, want 401", w.Code)
 	}
 }
 
@@ -117,42 +117,42 @@ func TestSessionCrossOrigin(t *testing.T) {
 		{"Origin: http://localhost:8080", "Sec-Fetch-Site: same-site"},
 	} {
 		if w := k.form(t, "/key", url.Values{"key": {k.read}}, headers...); w.Code != http.StatusForbidden || len(w.Result().Cookies()) != 0 {
-			t.Errorf("%v signs in: %d", headers, w.Code)
+			t.Errorf("sign-in with %v: status = %d, want 403", headers, w.Code)
 		}
 		for _, r := range k.Routes() {
 			if r.Method == "GET" || r.Method == "HEAD" {
 				continue
 			}
 			if w := k.send(t, r.Method, concrete(r.Path), `{"question":"mooring"}`, append(headers, cookie)...); w.Code != http.StatusForbidden {
-				t.Errorf("%v sends %s %s: %d", headers, r.Method, r.Path, w.Code)
+				t.Errorf("with %v, %s %s: status = %d, want 403", headers, r.Method, r.Path, w.Code)
 			}
 		}
 	}
 	if w := k.send(t, "GET", "/api/documents", "", cookie); w.Code != http.StatusOK {
-		t.Errorf("the session has ended: status %d", w.Code)
+		t.Errorf("session afterwards: status = %d, want 200", w.Code)
 	}
 }
 
-// TestNext checks that no redirect leads to another site.
+// TestNext checks that no redirect goes to another site.
 func TestNext(t *testing.T) {
 	plain, below := address{}, address{public: &url.URL{Scheme: "https", Host: "docs.example.org", Path: "/ibid"}}
 	for next, want := range datatest.Lines[map[string]string](t, "testdata/rows/next.json")[0] {
 		if got := plain.localPath(next); got != want {
-			t.Errorf("%q leads to %q, want %q", next, got, want)
+			t.Errorf("localPath(%q) = %q, want %q", next, got, want)
 		}
 		if got := below.localPath(next); got != "/ibid/" {
-			t.Errorf("%q leads to %q, without the prefix", next, got)
+			t.Errorf("localPath(%q) = %q, want the prefix", next, got)
 		}
 		if got := below.localPath("/ibid" + next); want != "/" && got != "/ibid"+want {
-			t.Errorf("%q leads to %q", "/ibid"+next, got)
+			t.Errorf("localPath(%q) = %q", "/ibid"+next, got)
 		}
 	}
 	k := newKeyed(t, nil)
 	if w := k.form(t, "/key", url.Values{"key": {k.read}, "next": {"//evil.example/"}}); w.Header().Get("Location") != "/" {
-		t.Errorf("sent to %q", w.Header().Get("Location"))
+		t.Errorf("redirect to %q, want /", w.Header().Get("Location"))
 	}
 	if w := k.send(t, "GET", "/key?next=https://evil.example/", "", "Cookie: "+k.cookie+"="+k.session); w.Header().Get("Location") != "/" {
-		t.Errorf("sent to %q", w.Header().Get("Location"))
+		t.Errorf("redirect to %q, want /", w.Header().Get("Location"))
 	}
 }
 

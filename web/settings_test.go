@@ -82,7 +82,7 @@ func TestSettings(t *testing.T) {
 		Body         json.RawMessage
 		Headers      []string
 		Status       int
-		Code, Member string // of the problem
+		Code, Member string // code of the problem
 	}
 	long := json.RawMessage(`{"key":"` + strings.Repeat("k", 5000) + `"}`)
 	for _, tt := range append(datatest.Lines[choice](t, "testdata/rows/settings.jsonl"),
@@ -96,14 +96,14 @@ func TestSettings(t *testing.T) {
 			}
 			w := settingsCall(h, method, "/api/settings"+tt.Path, string(tt.Body), tt.Headers...)
 			if w.Code != tt.Status || !strings.Contains(w.Body.String(), `"`+tt.Code) || !strings.Contains(w.Body.String(), tt.Member) {
-				t.Errorf("status %d: %s", w.Code, w.Body)
+				t.Errorf("status = %d, want %d: %s", w.Code, tt.Status, w.Body)
 			}
 			if tt.Status != 200 && (!gocmp.Equal(p.using, tt.Using) || p.key != nil || p.tested != nil) {
-				t.Errorf("a refused request changed %+v", p)
+				t.Errorf("a refused request changed the settings: %+v", p)
 			}
 			for _, secret := range []string{"sk-1", code} {
 				if strings.Contains(w.Body.String(), secret) {
-					t.Errorf("the reply shows %s: %s", secret, w.Body)
+					t.Errorf("reply shows %s: %s", secret, w.Body)
 				}
 			}
 		})
@@ -119,16 +119,16 @@ func TestSettingsKeys(t *testing.T) {
 	body := `{"base_url":"https://api.example.org/v1","model":"m","key":"sk-1"}`
 	if w := settingsCall(h, "PUT", "/api/settings", body, "Authorization", "Bearer "+key); w.Code != 200 || p.using.Model != "m" ||
 		!strings.Contains(w.Body.String(), `"key":"stored"`) {
-		t.Errorf("status %d: %s", w.Code, w.Body)
+		t.Errorf("PUT /api/settings: %d: %s", w.Code, w.Body)
 	}
 	for _, k := range []string{key, reader} {
 		w := settingsCall(h, "GET", "/", "", "Authorization", "Bearer "+k, "Accept", "text/html")
 		if strings.Contains(w.Body.String(), `id="settings-button"`) != (k == key) {
-			t.Error("the page shows settings that the key may not use, or hides them")
+			t.Error("page shows settings to a key that may not use them, or hides them from one that may")
 		}
 	}
 	if w := settingsCall(h, "POST", "/api/settings/parts", `{"part":"english"}`, "Authorization", "Bearer "+key); w.Code != 200 ||
 		!slices.Equal(p.got, []string{"english"}) {
-		t.Errorf("status %d: %s", w.Code, w.Body)
+		t.Errorf("POST /api/settings/parts: %d: %s", w.Code, w.Body)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"ibid/data/datatest"
 )
 
-// TestStaticPacked checks that clients that accept gzip get the same file packed.
+// TestStaticPacked checks that clients that accept gzip get the same file compressed.
 func TestStaticPacked(t *testing.T) {
 	h := newHandler(t, nil)
 	get := func(headers ...string) *httptest.ResponseRecorder {
@@ -26,7 +26,7 @@ func TestStaticPacked(t *testing.T) {
 	for accepted, packed := range map[string]bool{"gzip": true, "br, gzip;q=0.5": true, "br": false, "": false} {
 		w := get("Accept-Encoding", accepted)
 		if got := w.Header().Get("Content-Encoding") == "gzip"; got != packed {
-			t.Errorf("%q: packed is %v", accepted, got)
+			t.Errorf("Accept-Encoding %q: compressed = %v, want %v", accepted, got, packed)
 			continue
 		}
 		body := io.Reader(w.Body)
@@ -36,10 +36,10 @@ func TestStaticPacked(t *testing.T) {
 			body = z
 		}
 		if text, err := io.ReadAll(body); err != nil || string(text) != plain.Body.String() {
-			t.Errorf("%q: the file differs (%v)", accepted, err)
+			t.Errorf("Accept-Encoding %q: file differs (%v)", accepted, err)
 		}
 		if again := get("Accept-Encoding", accepted, "If-None-Match", w.Header().Get("ETag")); again.Code != 304 {
-			t.Errorf("%q: requested again: %d", accepted, again.Code)
+			t.Errorf("Accept-Encoding %q: status with the ETag = %d, want 304", accepted, again.Code)
 		}
 	}
 }
@@ -53,7 +53,7 @@ func TestModules(t *testing.T) {
 		text, err := embedded.ReadFile(name)
 		must(t, err)
 		if n := bytes.Count(text, []byte("\n")); n >= 300 {
-			t.Errorf("%s has %d lines: fewer than 300", name, n)
+			t.Errorf("%s has %d lines, want fewer than 300", name, n)
 		}
 	}
 	imports := regexp.MustCompile(`(?m)^import .* from "\./([a-z]+\.js)";$`)
@@ -77,7 +77,7 @@ func TestModules(t *testing.T) {
 		got = append(got, m[1])
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("the page preloads %q and imports %q", got, want)
+		t.Errorf("page preloads %q, but imports %q", got, want)
 	}
 }
 
@@ -89,7 +89,7 @@ func TestContrast(t *testing.T) {
 	must(t, err)
 	blocks := regexp.MustCompile(`(?s):root[^{]*\{(.*?)\}`).FindAllSubmatch(css, -1)
 	if len(blocks) != 3 {
-		t.Fatalf("%d blocks of colours, want light, dark as chosen, dark by the system", len(blocks))
+		t.Fatalf("%d blocks of colours, want 3: light, dark by choice, dark by system", len(blocks))
 	}
 	var themes []map[string]string
 	for _, b := range blocks {
@@ -100,7 +100,7 @@ func TestContrast(t *testing.T) {
 		themes = append(themes, colours)
 	}
 	if !maps.Equal(themes[1], themes[2]) {
-		t.Error("dark as chosen and dark by the system differ")
+		t.Error("dark by choice and dark by system differ")
 	}
 	pairs := datatest.Table[struct {
 		On, Over string
@@ -109,7 +109,7 @@ func TestContrast(t *testing.T) {
 	for i, theme := range themes[:2] {
 		for _, p := range pairs {
 			if theme[p.On] == "" || theme[p.Over] == "" {
-				t.Errorf("theme %d has no %s or %s", i, p.On, p.Over)
+				t.Errorf("theme %d lacks %s or %s", i, p.On, p.Over)
 				continue
 			}
 			if got := contrast(t, theme[p.On], theme[p.Over]); got < p.Least {

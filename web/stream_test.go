@@ -85,7 +85,7 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
-// failingModel is a model that gives an error after some time.
+// failingModel is a model that fails after some time.
 type failingModel func(context.Context) error
 
 func (failingModel) Model() string { return "m" }
@@ -93,7 +93,8 @@ func (s failingModel) Chat(ctx context.Context, _ []byte) (*openai.Relayed, erro
 	return nil, s(ctx)
 }
 
-// TestLateFailure checks that a response that fails before its first text has its beginning, too.
+// TestLateFailure checks that a response that fails before its first text still has its
+// first events.
 func TestLateFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHandler(t, func(o *Options) {
@@ -109,7 +110,7 @@ func TestLateFailure(t *testing.T) {
 	})
 }
 
-// TestHeartbeat checks the comments of a stream without an event for a minute.
+// TestHeartbeat counts the comments of a stream that has no event for a minute.
 func TestHeartbeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHandler(t, func(o *Options) {
@@ -123,12 +124,12 @@ func TestHeartbeat(t *testing.T) {
 			t.Errorf("%d comments in 61 s, want 4:\n%s", got, w.Body)
 		}
 		if events := eventsOf(t, w.Body.Bytes()); events[len(events)-1].kind != "done" {
-			t.Errorf("the last event is %q", events[len(events)-1].kind)
+			t.Errorf("last event = %q, want done", events[len(events)-1].kind)
 		}
 	})
 }
 
-// deafWriter is a client that reads its reply only up to a point.
+// deafWriter is a client that stops reading its reply after some bytes.
 type deafWriter struct {
 	*httptest.ResponseRecorder
 	room int
@@ -141,8 +142,7 @@ func (w *deafWriter) Write(b []byte) (int, error) {
 	return w.ResponseRecorder.Write(b)
 }
 
-// TestDeafReader checks that the work ends when a write fails, of an event or of
-// the heartbeat.
+// TestDeafReader checks that the work ends when writing an event or a heartbeat fails.
 func TestDeafReader(t *testing.T) {
 	for _, silent := range []bool{false, true} {
 		t.Run(fmt.Sprintf("silent=%t", silent), func(t *testing.T) {
@@ -172,10 +172,10 @@ func TestDeafReader(t *testing.T) {
 				}
 				e.ServeHTTP(&deafWriter{httptest.NewRecorder(), room}, r)
 				if sent > 20 {
-					t.Errorf("%d events for a client that reads none", sent)
+					t.Errorf("%d events sent to a client that reads none, want at most 20", sent)
 				}
 				if !strings.Contains(log.String(), "i/o timeout") || !strings.Contains(log.String(), "code=reader_gone") {
-					t.Errorf("the log does not give the reason: %s", log.String())
+					t.Errorf("log lacks the reason: %s", log.String())
 				}
 			})
 		})
@@ -214,8 +214,8 @@ func (p pipes) Accept() (net.Conn, error) {
 func (p pipes) Close() error { close(p); return nil }
 func (pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
-// TestStuckReader serves a client that reads nothing: the first event that is
-// not sent in time ends the work.
+// TestStuckReader serves a client that reads nothing: the first event that can't be sent in
+// time ends the work.
 func TestStuckReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stopped := make(chan time.Duration, 1)
@@ -232,12 +232,13 @@ func TestStuckReader(t *testing.T) {
 			t.Fatal(err)
 		}
 		if took := <-stopped; took != writeTimeout {
-			t.Errorf("the work ended after %v, want %v", took, writeTimeout)
+			t.Errorf("work ended after %v, want %v", took, writeTimeout)
 		}
 	})
 }
 
-// TestSlowRequests drops clients that do not finish their headers or body.
+// TestSlowRequests checks that clients that do not finish their headers or body are
+// disconnected.
 func TestSlowRequests(t *testing.T) {
 	for request, want := range map[string]struct {
 		after time.Duration
@@ -284,24 +285,24 @@ func TestStarvedServer(t *testing.T) {
 			"Content-Length: 19\r\n\r\n"+why)
 		reply, err := io.ReadAll(client)
 		if err != nil || !strings.Contains(string(reply), "event: done\n") || !strings.HasSuffix(string(reply), "\r\n0\r\n\r\n") {
-			t.Errorf("%v: %s", err, reply)
+			t.Errorf("stream = %s, err = %v", reply, err)
 		}
 	})
 }
 
-// TestEnd stops a server with many streams that end one after the other, as on an overloaded
-// machine. All streams end properly, except that of a reader that reads nothing.
+// TestEnd stops a server with many streams that end one after the other, as on an
+// overloaded machine. All streams end properly, except that of a client that reads nothing.
 func TestEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const streams = 50
-		processor := make(chan bool, 1) // no mutex: time goes on only where channels wait
+		processor := make(chan bool, 1) // no mutex: in a synctest bubble time advances only while goroutines wait on channels
 		begun, stop := make(chan bool, streams+1), make(chan bool)
 		var others sync.WaitGroup
 		others.Add(streams)
 		s := NewHTTPServer("", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			begun <- true
 			<-stop
-			if r.URL.Path == "/deaf" { // last, or its write would fail before the others have ended
+			if r.URL.Path == "/deaf" { // last, since its write would fail before the other streams have ended
 				others.Wait()
 			} else {
 				defer others.Done()
@@ -326,21 +327,21 @@ func TestEnd(t *testing.T) {
 		for range streams {
 			c := ask("/")
 			go func() {
-				b, _ := io.ReadAll(c) // what there is
+				b, _ := io.ReadAll(c) // the bytes read so far
 				replies <- string(b)
 			}()
 		}
 		close(stop)
 		started := time.Now()
 		if err := s.End(3 * time.Second); err == nil {
-			t.Error("the reader that takes nothing is not reported")
+			t.Error("End = nil, want an error about the client that reads nothing")
 		}
 		if took := time.Since(started); took > (streams+10)*time.Second {
-			t.Errorf("it took %v", took)
+			t.Errorf("End took %v", took)
 		}
 		for range streams {
 			if r := <-replies; len(r) < 6 || r[len(r)-8:] != "[DONE]\n\n" {
-				t.Errorf("a stream ends with %q", r)
+				t.Errorf("stream ends with %q", r)
 			}
 		}
 		must(t, deaf.Close())

@@ -12,7 +12,7 @@ import (
 )
 
 // TestSuggestions checks that only questions that quotes answer are suggested, from
-// headings or by the model, which is asked once for each state of the library.
+// headings or by the model, which is asked once per state of the library.
 func TestSuggestions(t *testing.T) {
 	asked := 0
 	storage := newShelf().passage("club/handbook/mooring.md", "Boats may stay ashore from October to March.")
@@ -24,7 +24,7 @@ func TestSuggestions(t *testing.T) {
 		o.Suggest = func(_ context.Context, passages []retrieve.Passage, _ int) ([]string, error) {
 			asked++
 			if !slices.ContainsFunc(passages, func(p retrieve.Passage) bool { return p.Document == "club/handbook/mooring.md" }) {
-				t.Errorf("the model was shown %+v", passages)
+				t.Errorf("the model was shown %+v, want the moorings", passages)
 			}
 			return []string{"Who built the moon?", "What is the mooring fee?"}, nil
 		}
@@ -34,26 +34,26 @@ func TestSuggestions(t *testing.T) {
 		for range 2 {
 			got := into[suggestionList](t, call(h, "GET", "/api/suggestions"+query, ""), 200)
 			if !got.Model || !slices.Equal(got.Questions, []string{want}) {
-				t.Errorf("%q: %+v, want %q", query, got, want)
+				t.Errorf("%q: suggestions = %+v, want %q", query, got, want)
 			}
 		}
 	}
 	if asked != 1 {
-		t.Errorf("the model was asked %d times", asked)
+		t.Errorf("the model was asked %d times, want once", asked)
 	}
-	// A model that fails costs nothing but its own questions.
+	// A failing model only loses its own questions.
 	h = newHandler(t, func(o *Options) {
 		o.Model = func(context.Context) string { return "scripted" }
 		o.Suggest = func(context.Context, []retrieve.Passage, int) ([]string, error) { return nil, errBroken }
 	})
 	if got := into[suggestionList](t, call(h, "GET", "/api/suggestions?model=1", ""), 200); !got.Model || len(got.Questions) > 0 {
-		t.Errorf("of a broken model: %+v", got)
+		t.Errorf("suggestions of a broken model = %+v", got)
 	}
 }
 
-// TestSuggestionsOfDocuments checks that questions come from the chosen documents and are
-// asked of them alone, in the language of their headings, and that the first words of their
-// answers are from the part that they are about.
+// TestSuggestionsOfDocuments checks that questions come from the chosen documents in the
+// language of their headings, that they are asked about these documents only, and that the
+// answers begin with words of the part that the question is about.
 func TestSuggestionsOfDocuments(t *testing.T) {
 	doc := func(name, title, text string, headings ...string) *ingest.Document {
 		d := &ingest.Document{ID: name, Title: title, Text: text}
@@ -86,7 +86,7 @@ func TestSuggestionsOfDocuments(t *testing.T) {
 		asked = append(asked, q.text)
 	}
 	if !slices.Equal(asked, all) {
-		t.Errorf("the questions of a document are %q, want %q", asked, all)
+		t.Errorf("questions about a document = %q, want %q", asked, all)
 	}
 	says := func(id, words string) []any {
 		return []any{answer.Kept{Passages: []retrieve.Passage{lib.passage("c/other.md", "Nothing."), lib.passage(id, words)}},
@@ -109,6 +109,6 @@ func TestSuggestionsOfDocuments(t *testing.T) {
 	want := []string{"How is it paid?", "What is a painter?", "Was ist ein Palstek?", "Was gibt es zu „Gebühren und Fristen“?"}
 	got := into[suggestionList](t, call(h, "GET", "/api/suggestions?document=a/rules.md&document=b/preise.md", ""), 200)
 	if !slices.Equal(got.Questions, want) {
-		t.Errorf("suggested %q, want %q", got.Questions, want)
+		t.Errorf("suggestions = %q, want %q", got.Questions, want)
 	}
 }

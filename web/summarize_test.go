@@ -48,35 +48,35 @@ func TestSummarize(t *testing.T) {
 	a := into[answered](t, w, 200)
 	if a.Text != "It is about boats.[1]" || len(a.Sources) != 1 || !strings.HasPrefix(a.Sources[0].Link,
 		"http://127.0.0.1:8080/documents/club/handbook/mooring.md") {
-		t.Errorf("got %+v", a.Answer)
+		t.Errorf("summary = %+v", a.Answer)
 	}
 	if asked.Strategy != "refine" || asked.Words != 50 || len(asked.Passages) != 1 || asked.Passages[0].ID != "club/handbook/mooring.md#1" ||
 		asked.Passages[0].Heading != "Moorings" {
-		t.Errorf("asked for %+v", asked)
+		t.Errorf("request = %+v", asked)
 	}
 	if id := w.Header().Get(runHeader); id == "" || asked.Recorder == nil || asked.Recorder.ID != id || len(asked.Recorder.Secret) != 32 {
-		t.Errorf("run %q, %+v", id, asked.Recorder)
+		t.Errorf("run %q, recorder = %+v", id, asked.Recorder)
 	}
 	if len(ledger.runs) != 1 {
-		t.Errorf("a run that has ended is still stored: %v", ledger.runs)
+		t.Errorf("a completed run is still stored: %v", ledger.runs)
 	}
 
 	w = post(`{"filter":{"format":"pdf"}}`, "text/event-stream")
 	if !strings.Contains(w.Body.String(), "event: text\n") || !strings.Contains(w.Body.String(), "event: done\n") ||
 		len(asked.Passages) != 1 || asked.Passages[0].PageAt(60) != 2 {
-		t.Errorf("got %s for %+v", w.Body, asked.Passages)
+		t.Errorf("reply = %s for %+v", w.Body, asked.Passages)
 	}
 
-	// An incomplete one can be resumed.
+	// An incomplete summary can be resumed.
 	w = post(`{"document":"club/guide.pdf","max_words":1}`, "application/json")
 	id := w.Header().Get(runHeader)
 	if w.Code != http.StatusOK || len(ledger.runs) != 2 {
-		t.Errorf("%d: %s, runs %v", w.Code, w.Body, ledger.runs)
+		t.Errorf("status = %d: %s, runs = %v", w.Code, w.Body, ledger.runs)
 	}
 	first := asked
 	if w = post(`{"run":"`+id+`"}`, "application/json"); w.Code != http.StatusOK || asked.Words != 1 || asked.Recorder.ID != id ||
 		string(asked.Recorder.Secret) != string(first.Recorder.Secret) || len(asked.Passages) != len(first.Passages) {
-		t.Errorf("%d: %s, asked for %+v", w.Code, w.Body, asked)
+		t.Errorf("status = %d: %s, request = %+v", w.Code, w.Body, asked)
 	}
 
 	for _, tt := range datatest.Lines[struct {
@@ -86,7 +86,7 @@ func TestSummarize(t *testing.T) {
 		w := post(string(tt.Body), "application/json")
 		var p Problem
 		if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil || p.Code != tt.Code || w.Code < 400 || w.Code != p.Status {
-			t.Errorf("%s: %d, %v: %s", tt.Body, w.Code, err, w.Body)
+			t.Errorf("%s: status = %d, %v: %s", tt.Body, w.Code, err, w.Body)
 		}
 	}
 	if len(ledger.runs) != 2 {

@@ -25,8 +25,8 @@ import (
 	"ibid/retrieve"
 )
 
-// hang is how long a test waits for something that should come at once. On a
-// busy machine that can take a while; a test that runs into it hangs.
+// hang is how long a test waits for an event that should come at once. A busy machine may
+// need a while; a test that reaches the limit hangs.
 const hang = 3 * time.Minute
 
 // A tab shows a page of a scene and collects its requests to other origins and
@@ -42,7 +42,7 @@ type tab struct {
 	mu       sync.Mutex
 	foreign  []string
 	problems []string
-	expected []string // words of problems that the test causes
+	expected []string // problems that the test expects, by their words
 }
 
 // A scene is a server that answers from a script. The script waits at gates
@@ -50,7 +50,7 @@ type tab struct {
 type scene struct {
 	*httptest.Server
 	gates map[string]chan struct{}
-	asked atomic.Pointer[answer.Question] // the last question
+	asked atomic.Pointer[answer.Question] // the last question asked
 	log   serverLog
 }
 
@@ -77,7 +77,7 @@ func newScene(t *testing.T, change func(*Options)) *scene {
 	runs := new(Answers)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithCancel(context.Background())
-		cancel() // do not wait for runs at a closed gate
+		cancel() // don't wait for runs at a closed gate
 		runs.Shutdown(ctx)
 	})
 	h := newHandler(t, func(o *Options) {
@@ -92,7 +92,7 @@ func newScene(t *testing.T, change func(*Options)) *scene {
 		}
 		asker := o.Asker
 		o.Asker = askerFunc(func(ctx context.Context, q answer.Question) iter.Seq2[answer.Event, error] {
-			if q.Strategy != "extract" { // a suggestion is tried
+			if q.Strategy != "extract" { // checking a suggestion
 				s.asked.Store(&q)
 			}
 			return asker.Ask(ctx, q)
@@ -102,7 +102,7 @@ func newScene(t *testing.T, change func(*Options)) *scene {
 	t.Cleanup(s.Close)
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("the server's log:\n%s", &s.log)
+			t.Logf("log of the server:\n%s", &s.log)
 		}
 	})
 	return s
@@ -120,20 +120,20 @@ func (s *scene) waitAt(name string) func(context.Context) error {
 	}
 }
 
-// pass lets the answer through the gates, once each.
+// pass lets the answer through the gates, each once.
 func (s *scene) pass(names ...string) {
 	for _, name := range names {
 		s.gates[name] <- struct{}{}
 	}
 }
 
-// open opens the gates, so that answers come without a stop.
+// open opens the gates, so that answers come without waiting.
 func (s *scene) open() {
 	close(s.gates["first"])
 	close(s.gates["second"])
 }
 
-// handbook is a document so long that the page must scroll to a quote.
+// handbook is a document that is long enough to scroll to a quote.
 func handbook() *ingest.Document {
 	var b strings.Builder
 	d := &ingest.Document{ID: "club/handbook/members.pdf", Root: "club", Path: "handbook/members.pdf", Title: "Members' handbook 2025",
@@ -189,7 +189,7 @@ func (s *scene) script(lib shelf) script {
 		"drafted": slices.Concat(begin, []any{
 			answer.Draft{Step: 1, Text: "Nobody sails alone before the end of April.[1] Dogs stay ashore. The fee is due.", Labels: []int{1},
 				Final: true},
-			answer.Draft{Step: 2, Text: "Nobody sails"}, // it breaks off
+			answer.Draft{Step: 2, Text: "Nobody sails"}, // the reply breaks off
 			s.waitAt("first"),
 			answer.Revision{Step: 3, Text: "The mooring fee is"},
 			s.waitAt("second"),
@@ -237,8 +237,8 @@ const richText = "### Fees\n\nThe mooring fee is **240 crowns** a season.[3] It 
 	"1. Sign the log.[1]\n   - the time\n   - the crew\n2. Cast off.\n\n> Nobody sails alone before the end of April.[1]\n\n" +
 	"```\nlog --crew 2 --plan 'to the lighthouse and back before the fog' --until 18:00 --boat cruiser\n```\n\nUse `log` for _every_ trip."
 
-// browser is the Chromium process that all tests of the page share: starting it
-// costs more than a tab. Each tab has cookies and storage of its own.
+// browser is the Chromium process that all tests of the page share, since starting it is
+// slower than opening a tab. Each tab has its own cookies and storage.
 var browser struct {
 	once  sync.Once
 	ctx   context.Context
@@ -294,7 +294,7 @@ func (s *scene) newTab(t *testing.T, width int64, theme string) *tab {
 // newTabAt opens a page and waits until one of its elements is visible.
 func (s *scene) newTabAt(t *testing.T, width int64, theme, path, seen string) *tab {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(sharedBrowser(t), 3*hang) // axe takes a while
+	ctx, cancel := context.WithTimeout(sharedBrowser(t), 3*hang) // axe is slow
 	t.Cleanup(cancel)
 	ctx, stop := context.WithCancelCause(ctx)
 	ctx, closeTab := chromedp.NewContext(ctx, chromedp.WithNewBrowserContext())
@@ -318,7 +318,7 @@ func (s *scene) newTabAt(t *testing.T, width int64, theme, path, seen string) *t
 	if _, err := chromedp.Call(ctx, network.Enable, network.EnableParams{}); err != nil {
 		t.Fatal(err)
 	}
-	// Only one tab has the focus; each behaves as if it had it.
+	// Only one tab can have the focus; emulation makes each behave as if it had.
 	if _, err := chromedp.Call(ctx, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true}); err != nil {
 		t.Fatal(err)
 	}
@@ -328,8 +328,8 @@ func (s *scene) newTabAt(t *testing.T, width int64, theme, path, seen string) *t
 	return b
 }
 
-// noteRequest records a request to another origin. A page that the server failed
-// to make ends the test.
+// noteRequest records a request to another origin. A page with a server error fails the
+// test.
 func (b *tab) noteRequest(ev any) {
 	var address string
 	switch ev := ev.(type) {
@@ -339,7 +339,7 @@ func (b *tab) noteRequest(ev any) {
 		address = ev.Request.URL
 	case *network.EventResponseReceived:
 		if ev.Type == network.ResourceTypeDocument && ev.Response.Status >= 500 {
-			b.stop(fmt.Errorf("%s is a page with status %d", ev.Response.URL, ev.Response.Status))
+			b.stop(fmt.Errorf("page %s has the status %d", ev.Response.URL, ev.Response.Status))
 		}
 		return
 	default:
@@ -358,17 +358,17 @@ func (b *tab) reportProblems() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, address := range b.foreign {
-		b.t.Errorf("the page requested %s", address)
+		b.t.Errorf("page requested %s", address)
 	}
 	for _, p := range b.problems {
 		if !slices.ContainsFunc(b.expected, func(words string) bool { return strings.Contains(p, words) }) {
-			b.t.Errorf("on the console: %s", p)
+			b.t.Errorf("console: %s", p)
 		}
 	}
 }
 
-// expectProblem waits for a problem on the console that contains the words, and
-// excuses all that do.
+// expectProblem waits for a problem on the console that contains the words, and excuses
+// every problem that does.
 func (b *tab) expectProblem(words string) {
 	b.t.Helper()
 	for began := time.Now(); time.Since(began) < hang; time.Sleep(5 * time.Millisecond) {
@@ -382,13 +382,13 @@ func (b *tab) expectProblem(words string) {
 			return
 		}
 	}
-	b.t.Errorf("the console does not mention %q", words)
+	b.t.Errorf("console has no problem with %q", words)
 }
 
-// do runs steps in order. A page that comes or changes between the moment a step
-// finds its node and the moment it uses it makes the browser answer that there is
-// no such node; nothing was clicked or typed then, and the step finds its node
-// again. A page that is still loading moves, and a click on it can miss.
+// do runs steps in order. If a page loads or changes after a step has found its node and
+// before it uses it, the browser replies that there is no such node; nothing was clicked or
+// typed then, and the step is repeated. On a page that is still loading, elements move, and
+// a click can miss.
 func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	for i, step := range steps {
@@ -411,15 +411,15 @@ func (b *tab) ask(question string) {
 	b.press("Enter", "\r", 13)
 }
 
-// newConversation empties the page.
+// newConversation clears the page.
 func (b *tab) newConversation() {
 	b.t.Helper()
 	b.js(`document.getElementById("new").click(); ""`)
 	b.is("0", `String(document.querySelectorAll(".turn").length)`)
 }
 
-// press presses a key as a keyboard does: with its character, so that a page
-// that handles the key does not also receive the character.
+// press presses a key like a keyboard: with its character, so that a page that handles the
+// key does not receive the character too.
 func (b *tab) press(key, text string, code int64) {
 	b.t.Helper()
 	for _, kind := range []input.DispatchKeyEventType{input.DispatchKeyEventTypeKeyDown, input.DispatchKeyEventTypeKeyUp} {
@@ -442,11 +442,11 @@ func (b *tab) tabTo(id string) {
 		}
 		b.press("Tab", "", 9)
 	}
-	b.t.Fatalf("Tab does not reach %s", id)
+	b.t.Fatalf("Tab doesn't reach %s", id)
 }
 
-// waitFor waits until a JavaScript expression is true, also while the tab loads a
-// page and cannot evaluate anything.
+// waitFor waits until a JavaScript expression is true, even while the tab loads a page and
+// cannot evaluate.
 func (b *tab) waitFor(expression string) {
 	b.t.Helper()
 	if last, ok := poll(b, `document.readyState === "complete" && (`+expression+")", true); !ok {
@@ -458,7 +458,7 @@ func (b *tab) waitFor(expression string) {
 	}
 }
 
-// poll evaluates an expression until it is want, and returns what it was last.
+// poll evaluates an expression until it equals want, and returns its last value.
 func poll[T comparable](b *tab, expression string, want T) (last string, ok bool) {
 	deadline := time.After(hang)
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -487,11 +487,11 @@ func (b *tab) js(expression string) string {
 	return s
 }
 
-// is expects an expression to be want at once or soon: what a page does after it
-// has loaded, such as moving the focus, takes a moment.
+// is waits until an expression equals want: effects after loading, such as moving the
+// focus, need a moment.
 func (b *tab) is(want, expression string) {
 	b.t.Helper()
 	if last, ok := poll(b, expression, want); !ok {
-		b.t.Errorf("%s is %s, want %q", expression, last, want)
+		b.t.Errorf("%s = %s, want %q", expression, last, want)
 	}
 }

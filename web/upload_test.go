@@ -57,14 +57,14 @@ func TestUploads(t *testing.T) {
 			t.Errorf("%s: %d %s, want %d %s", tt.Name, w.Code, w.Body, tt.Status, tt.Want)
 		}
 		if w.Code == 201 && w.Header().Get("Location") != Link("", got.Document, 0, 0) {
-			t.Errorf("%s: Location is %q", tt.Name, w.Header().Get("Location"))
+			t.Errorf("%s: Location = %q", tt.Name, w.Header().Get("Location"))
 		}
 	}
 	if len(stored) != 2 || stored["uploads/report.md"].Text == "" || stored["uploads/proj/b/README.md"] == nil {
-		t.Errorf("stored %v", stored)
+		t.Errorf("stored = %v", stored)
 	}
 	if w := call(newHandler(t, nil), "POST", "/api/documents?name=a.md", "A"); w.Code != http.StatusMethodNotAllowed {
-		t.Errorf("without uploads: %d", w.Code)
+		t.Errorf("without uploads: status = %d, want 405", w.Code)
 	}
 }
 
@@ -91,6 +91,6 @@ func TestUploadBrokenOff(t *testing.T) {
 	must(t, err)
 	defer f.Close()
 	if names, err := f.Readdirnames(-1); err != nil || len(names) > 0 {
-		t.Errorf("left %q, %v", names, err)
+		t.Errorf("files left: %q, %v", names, err)
 	}
 }

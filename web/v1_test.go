@@ -26,7 +26,7 @@ import (
 	"ibid/retrieve"
 )
 
-// upstream is the server of the model.
+// upstream is the model's server.
 func upstream(t testing.TB) (*openai.Relay, *openaitest.Handler) {
 	t.Helper()
 	fits := func(words string) *regexp.Regexp { return regexp.MustCompile(words) }
@@ -57,7 +57,7 @@ func TestV1(t *testing.T) {
 		documents := o.Asker
 		o.Asker = askerFunc(func(ctx context.Context, q answer.Question) iter.Seq2[answer.Event, error] {
 			if strings.HasPrefix(q.Text, "### Task:") {
-				q.Text = "pizza" // neither is in the documents
+				q.Text = "pizza" // words that are not in the documents
 			}
 			return documents.Ask(ctx, q)
 		})
@@ -77,7 +77,7 @@ func chunks(t testing.TB, body string) (data []string, done bool) {
 		case ok && text == "[DONE]":
 			done = true
 		case ok && done:
-			t.Errorf("after the end: %s", line)
+			t.Errorf("line after the end: %s", line)
 		case ok:
 			data = append(data, text)
 		}
@@ -107,12 +107,12 @@ func TestV1Asks(t *testing.T) {
 	want := answer.Question{Text: "And on\nSundays?", Style: "Be kind.\n\nIn German.", History: []answer.Turn{
 		{Role: "user", Content: "When does it open?"}, {Role: "assistant", Content: "At nine.[1] And[2] so."}}}
 	if diff := cmp.Diff(want, asked); diff != "" || w.Code != 200 {
-		t.Fatalf("%d, asked (-want +got):\n%s", w.Code, diff)
+		t.Fatalf("status = %d, question (-want +got):\n%s", w.Code, diff)
 	}
 }
 
 // TestV1Cut checks that the work stops at the client's limit, and that the answer has a
-// record, but no run to resume.
+// record but leaves no run to resume.
 func TestV1Cut(t *testing.T) {
 	for _, limit := range []string{`"max_tokens":2`, `"max_completion_tokens":2`} {
 		for _, stream := range []string{"true", "false"} {
@@ -131,21 +131,21 @@ func TestV1Cut(t *testing.T) {
 			})
 			w := v1(h, `{"model":"ibid","stream":`+stream+`,`+limit+`,"messages":[{"role":"user","content":"Count."}]}`)
 			if !strings.Contains(w.Body.String(), "two") || strings.Contains(w.Body.String(), "three") || !stopped {
-				t.Errorf("%s, stream %s: stopped %t: %s", limit, stream, stopped, w.Body)
+				t.Errorf("%s, stream %s: stopped = %t: %s", limit, stream, stopped, w.Body)
 			}
 			id := w.Header().Get(runHeader)
 			if _, err := l.Job(t.Context(), id); !errors.Is(err, retrieve.ErrNotFound) {
-				t.Errorf("%s: the run is still there: %v", limit, err)
+				t.Errorf("%s: the run still exists: %v", limit, err)
 			}
 			r := into[answerRecord](t, call(h, "GET", "/api/runs/"+id, ""), 200)
 			if whole, err := decodeStored[answered](r.Answer); err != nil || r.State != stateDone || !whole.Incomplete || whole.Text == "" {
-				t.Errorf("%s: the record is %+v (%v)", limit, r, err)
+				t.Errorf("%s: record = %+v (%v)", limit, r, err)
 			}
 		}
 	}
 }
 
-// TestV1TooLarge checks the codes of what is too large, in OpenAI's form.
+// TestV1TooLarge checks the codes for requests that are too large, in OpenAI's form.
 func TestV1TooLarge(t *testing.T) {
 	h := newHandler(t, nil)
 	long := `{"model":"ibid","messages":[{"role":"user","content":"` + strings.Repeat("why ", 5000) + `"}]}`
@@ -183,23 +183,23 @@ func TestRelayed(t *testing.T) {
 	w := v1(h, body, "Authorization", "Bearer sk-client", "Cookie", "a=b", "X-Secret", "s")
 	var want, passed map[string]any
 	if err := errors.Join(json.Unmarshal([]byte(body), &want), json.Unmarshal(got, &passed)); err != nil || passed["MODEL"] != nil {
-		t.Errorf("sent on: %v, %s", err, got)
+		t.Errorf("relayed request: %v, %s", err, got)
 	}
 	delete(want, "MODEL")
 	if diff := cmp.Diff(want, passed); diff != "" {
-		t.Errorf("sent on (-want +got):\n%s", diff)
+		t.Errorf("relayed request (-want +got):\n%s", diff)
 	}
 	if w.Body.String() != reply || w.Code != 200 || w.Header().Get("Set-Cookie") != "" || !strings.HasPrefix(w.Header().Get("Content-Type"),
 		"text/event-stream") {
-		t.Errorf("reply: %d %v %q", w.Code, w.Header(), w.Body)
+		t.Errorf("reply = %d %v %q", w.Code, w.Header(), w.Body)
 	}
 	if a := sent.Header.Values("Authorization"); !slices.Equal(a, []string{"Bearer sk-upstream"}) || sent.Header.Get("Cookie")+
 		sent.Header.Get("X-Secret") != "" || sent.Header.Get("Ibid-Role") != "answer" || sent.URL.Path != "/v1/chat/completions" {
-		t.Errorf("sent on: %s %v", sent.URL, sent.Header)
+		t.Errorf("relayed request: %s %v", sent.URL, sent.Header)
 	}
 }
 
-// TestRelayGone checks that the request upstream ends when the client disconnects.
+// TestRelayGone checks that the upstream request ends when the client disconnects.
 func TestRelayGone(t *testing.T) {
 	t.Parallel()
 	entered, gone := make(chan struct{}), make(chan struct{})
@@ -259,7 +259,7 @@ func relayTo(t *testing.T, reply func(openaitest.Request) openaitest.Reply) *ope
 	return relay
 }
 
-// forgetful is a ledger without replies of models.
+// forgetful is a ledger that stores no replies of models.
 type forgetful struct{ *ledger }
 
 func (forgetful) Reply(context.Context, string, string) ([]byte, bool, error) { return nil, false, nil }
@@ -283,7 +283,7 @@ func TestV1SystemPrompt(t *testing.T) {
 				return openaitest.Reply{Text: "no"}
 			}
 			if strings.Contains(r.System, "Ignore") {
-				t.Errorf("it is among the rules of the %s call", r.Role)
+				t.Errorf("system prompt of the %s call has the client's prompt", r.Role)
 			}
 			return openaitest.Reply{Text: "A mooring costs 120 marks.[1]"}
 		}
@@ -296,7 +296,7 @@ func TestV1SystemPrompt(t *testing.T) {
 		w := v1(h, string(body))
 		var r chatCompletion
 		if err := json.Unmarshal(w.Body.Bytes(), &r); err != nil || w.Code != 200 {
-			t.Fatalf("%d %s", w.Code, w.Body)
+			t.Fatalf("reply: %d %s", w.Code, w.Body)
 		}
 		run := httptest.NewRecorder()
 		h.ServeHTTP(run, httptest.NewRequest("GET", "http://127.0.0.1:8080/api/runs/"+w.Header().Get(runHeader), nil))
@@ -304,7 +304,7 @@ func TestV1SystemPrompt(t *testing.T) {
 			Answer struct{ Judged []answer.Judged }
 		}
 		if err := json.Unmarshal(run.Body.Bytes(), &kept); err != nil || len(kept.Answer.Judged) == 0 {
-			t.Fatalf("the record: %v: %s", err, run.Body)
+			t.Fatalf("record: %v: %s", err, run.Body)
 		}
 		r.ID, r.Created, r.Usage = "", 0, nil
 		return r, kept.Answer.Judged, judges
@@ -322,13 +322,13 @@ func TestV1SystemPrompt(t *testing.T) {
 			t.Errorf("%s: the prompts of judges (-without +with):\n%s", question, diff)
 		}
 		if refused := len(r.Citations) == 0; refused != strings.Contains(question, "France") {
-			t.Errorf("%s: %q, judged %+v", question, *r.Choices[0].Message.Content, judged)
+			t.Errorf("%s: answer = %q, verdicts %+v", question, *r.Choices[0].Message.Content, judged)
 		}
 	}
 }
 
-// TestV1Uncited checks that an answer without citations is marked, and that the
-// mark is not part of the conversation that follows.
+// TestV1Uncited checks that an answer without citations is marked, and that the mark is
+// removed from the conversation that follows.
 func TestV1Uncited(t *testing.T) {
 	t.Parallel()
 	found := newPapers("A mooring costs 120 marks.")
@@ -350,7 +350,7 @@ func TestV1Uncited(t *testing.T) {
 		}
 	}
 	if got := stripSources("The moon is made of cheese." + uncited + "\n"); got != "The moon is made of cheese." {
-		t.Errorf("it continues with %q", got)
+		t.Errorf("stripSources = %q, want the text alone", got)
 	}
 }
 
@@ -358,7 +358,7 @@ func TestV1Uncited(t *testing.T) {
 // schemas is asked without one, and that without a model there is a reason.
 func TestV1JSON(t *testing.T) {
 	for _, tt := range datatest.Lines[struct {
-		Name, Want string // in the reply
+		Name, Want string // expected in the reply
 		Replies    []string
 		Calls      int
 	}](t, "testdata/rows/json.jsonl") {
@@ -375,7 +375,7 @@ func TestV1JSON(t *testing.T) {
 			{"type":"json_schema","json_schema":{"name":"f","schema":{"properties":{"fee":{"type":"integer"}},"required":["fee"]}}}}`
 		w := v1(newHandler(t, func(o *Options) { o.Upstream, o.Relay = relay, true }), body)
 		if !strings.Contains(w.Body.String(), tt.Want) || calls != tt.Calls {
-			t.Errorf("%s: %d calls, %s", tt.Name, calls, w.Body)
+			t.Errorf("%s: %d calls, reply %s", tt.Name, calls, w.Body)
 		}
 		if w := v1(newHandler(t, nil), body); w.Code != 400 || !strings.Contains(w.Body.String(), "no model") {
 			t.Errorf("without a model: %d %s", w.Code, w.Body)
@@ -383,7 +383,7 @@ func TestV1JSON(t *testing.T) {
 	}
 }
 
-// TestV1SchemaVersions checks that schemas of all versions are read: drafts up to 7 as
+// TestV1SchemaVersions checks that schemas of all versions are supported: drafts up to 7 as
 // draft-07, later ones as 2020-12.
 func TestV1SchemaVersions(t *testing.T) {
 	for _, version := range []string{"", "http://json-schema.org/draft-04/schema#", "http://json-schema.org/draft-06/schema",
@@ -397,17 +397,18 @@ func TestV1SchemaVersions(t *testing.T) {
 		}
 		_, err1 := out.check(`{"fee":240}`)
 		if _, err2 := out.check(`{"fee":"240"}`); err1 != nil || err2 == nil {
-			t.Errorf("%q: JSON that fits: %v; that does not: %v", version, err1, err2)
+			t.Errorf("%q: valid JSON: %v; invalid JSON: %v", version, err1, err2)
 		}
 	}
 	_, err := newOutput("f", false, "text", json.RawMessage(`{"$schema":"http://json-schema.org/draft-04/schema#","minimum":0,"exclusiveMinimum":true}`))
 	if !isProblem(err, "invalid_value") || !strings.Contains(err.Error(), "exclusiveMinimum") {
-		t.Errorf("a schema that cannot be read: %v", err)
+		t.Errorf("unreadable schema: %v", err)
 	}
 }
 
-// TestV1JSONInstructions checks that the model that writes JSON gets the caller's description
-// of the keys, and the earlier errors. Neither affects the question or the style.
+// TestV1JSONInstructions checks that the model that writes JSON gets the client's
+// description of the keys, and the earlier errors. Neither affects the question or the
+// style.
 func TestV1JSONInstructions(t *testing.T) {
 	const keys = "Reply with exactly the keys lighting_hour and fuel."
 	const wrong = "1 validation error:\\n```json\\n[]\\n```\\n\\nFix the errors and try again."
@@ -437,7 +438,7 @@ func TestV1JSONInstructions(t *testing.T) {
 		said := fmt.Sprintf("%+v", last)
 		if w.Code != 200 || asked != "What is the mooring fee?" || !strings.Contains(said, keys) || !strings.Contains(said, "240 crowns") ||
 			!strings.Contains(said, tt.wrong) {
-			t.Errorf("%s: %d, asked %q, the model is told %s", name, w.Code, asked, said)
+			t.Errorf("%s: %d, asked %q, prompt %s", name, w.Code, asked, said)
 		}
 	}
 }
@@ -495,12 +496,12 @@ func TestV1Tasks(t *testing.T) {
 			asked = string(mustEncode(map[string]any{"model": "ibid", "instructions": tt.System, "input": tt.Prompt, "stream": true}))
 			streamed := call(h, "POST", "/v1/responses", asked).Body.String()
 			if done := `{"type":"output_text","text":` + string(mustEncode(said)) + `,"annotations":[]`; !strings.Contains(streamed, done) {
-				t.Errorf("%q by /v1/responses: %s", tt.Prompt, streamed)
+				t.Errorf("%q with /v1/responses: %s", tt.Prompt, streamed)
 			}
 			return said
 		}
 		if got := get(newHandler(t, nil)); got != tt.Rule {
-			t.Errorf("%q by rule: %q", tt.Prompt, got)
+			t.Errorf("%q by rule = %q, want %q", tt.Prompt, got, tt.Rule)
 		}
 		heard := ""
 		relay := relayTo(t, func(r openaitest.Request) openaitest.Reply {
@@ -513,7 +514,7 @@ func TestV1Tasks(t *testing.T) {
 		}
 		if got := get(newHandler(t, func(o *Options) { o.Upstream = relay })); got != want || tt.ByModel != "" && heard == "" ||
 			strings.Contains(tt.Prompt, "Output:") && strings.Contains(heard, "Evil") {
-			t.Errorf("%q by the model: %q; it heard %q", tt.Prompt, got, heard)
+			t.Errorf("%q by the model = %q; its prompt %q", tt.Prompt, got, heard)
 		}
 	}
 }
@@ -554,9 +555,9 @@ func TestInjectionIntoClients(t *testing.T) {
 				if what := liveIn(viewerAddress.ReplaceAllString(c.Text, "")); what != "" {
 					t.Errorf("%s, %s, over MCP: %s in %q", h.file, h.name, what, c.Text)
 				}
-			case *mcp.ResourceLink: // its name is data, which no client renders
+			case *mcp.ResourceLink: // its name is data that no client renders
 				if !strings.HasPrefix(c.URI, "ibid:") && viewerAddress.ReplaceAllString(c.URI, "") != "" {
-					t.Errorf("%s, %s, over MCP: a link to %q", h.file, h.name, c.URI)
+					t.Errorf("%s, %s, over MCP: link to %q", h.file, h.name, c.URI)
 				}
 			default:
 				t.Errorf("content of the type %T", c)
@@ -568,7 +569,7 @@ func TestInjectionIntoClients(t *testing.T) {
 			if first == "" {
 				first = content
 			} else if content != first {
-				t.Errorf("%s, %s, cut %d: the text is %q, in one piece %q", h.file, h.name, n, content, first)
+				t.Errorf("%s, %s, cut %d: text = %q, in one piece %q", h.file, h.name, n, content, first)
 			}
 			words := []string{content}
 			for _, s := range last.Sources {
@@ -581,18 +582,18 @@ func TestInjectionIntoClients(t *testing.T) {
 			}
 			for _, u := range last.Citations {
 				if !strings.HasPrefix(u, "http://127.0.0.1:8080/documents/") {
-					t.Errorf("%s, %s: a source at %s", h.file, h.name, u)
+					t.Errorf("%s, %s: source at %s", h.file, h.name, u)
 				}
 			}
 		}
 	}
 }
 
-// viewerAddress is an address of a document at a test server.
+// viewerAddress matches an address of a document at a test server.
 var viewerAddress = regexp.MustCompile(`http://127\.0\.0\.1:\d+/documents/[!-~]*`)
 
-// chat asks as a chat client does, and returns the Markdown that it would show
-// and the last message or chunk.
+// chat asks like a chat client, and returns the Markdown that the client would show and the
+// last message or chunk.
 func chat(t testing.TB, handler http.Handler, question string, stream bool) (content string, last chatCompletion) {
 	t.Helper()
 	w := v1(handler, fmt.Sprintf(`{"model":"ibid","stream":%t,"messages":[{"role":"user","content":%q}]}`, stream, question))

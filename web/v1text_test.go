@@ -64,7 +64,7 @@ func TestLinkedText(t *testing.T) {
 				for range 20 {
 					got, l := throughLinks(t, text, func(left int) int { return 1 + random.IntN(min(left, 5)) }, most, links)
 					if got != whole || l.cut != first.cut || fmt.Sprint(l.annotations) != fmt.Sprint(first.annotations) {
-						t.Fatalf("%q, most %d:\n%q %t %v\nin one piece\n%q %t %v", text, most, got, l.cut, l.annotations, whole, first.cut,
+						t.Fatalf("%q, limit %d:\n%q %t %v\nin one piece\n%q %t %v", text, most, got, l.cut, l.annotations, whole, first.cut,
 							first.annotations)
 					}
 				}
@@ -74,7 +74,7 @@ func TestLinkedText(t *testing.T) {
 						want = fmt.Sprintf("[[%d]](http://h/%%28%d%%29)", a.number, a.number)
 					}
 					if got := string([]rune(whole)[a.URL.Start:a.URL.End]); got != want {
-						t.Errorf("%q: the annotation of %d covers %q", whole, a.number, got)
+						t.Errorf("%q: annotation of %d covers %q, want %q", whole, a.number, got, want)
 					}
 				}
 			}
@@ -93,7 +93,7 @@ func TestLinkedTextLimit(t *testing.T) {
 	} {
 		got, l := throughLinks(t, tt.text, func(int) int { return 1 }, tt.most, true)
 		if got != tt.want || l.cut != (got != tt.text) {
-			t.Errorf("%q within %d: %q, cut %t", tt.text, tt.most, got, l.cut)
+			t.Errorf("%q with limit %d = %q, cut = %t", tt.text, tt.most, got, l.cut)
 		}
 	}
 }
@@ -135,7 +135,7 @@ func TestWithoutContext(t *testing.T) {
 		" \n": "",
 	} {
 		if got := stripContext(text); got != want {
-			t.Errorf("%q: %q, want %q", text, got, want)
+			t.Errorf("stripContext(%q) = %q, want %q", text, got, want)
 		}
 	}
 }

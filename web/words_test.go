@@ -48,7 +48,7 @@ func pageTexts(t *testing.T) []string {
 func TestPhrasebooks(t *testing.T) {
 	texts := pageTexts(t)
 	if len(texts) < 200 {
-		t.Fatalf("found only %d texts", len(texts))
+		t.Fatalf("only %d texts found, want at least 200", len(texts))
 	}
 	books, err := loadPhrasebooks()
 	must(t, err)
@@ -73,7 +73,7 @@ func TestPhrasebooks(t *testing.T) {
 	for _, book := range books {
 		for text, phrase := range book.texts {
 			if !slices.Contains(texts, text) {
-				t.Errorf("%s: nothing shows %q", book.tag, text)
+				t.Errorf("%s: no page shows %q", book.tag, text)
 			}
 			for form, words := range phrase {
 				if got := values(words); !slices.Equal(got, values(text)) && (form == plural.Other || form == plural.Many) {
@@ -90,7 +90,7 @@ func TestPhrasebooks(t *testing.T) {
 				t.Errorf("%s: %q is missing", book.tag, text)
 			}
 			if _, counts := inflected[text]; !counts || len(phrase) == 1 && book != books[0] {
-				continue // it has one form for all numbers
+				continue // one form for all numbers
 			}
 			for n := range 200 {
 				form := plural.Cardinal.MatchPlural(book.tag, n, 0, 0, 0, 0)
@@ -103,24 +103,25 @@ func TestPhrasebooks(t *testing.T) {
 	}
 }
 
-// The browser's languages choose those of the page; all others get English.
+// TestPageLanguage checks that the browser's languages choose the page's; the default is
+// English.
 func TestPageLanguage(t *testing.T) {
 	h := newHandler(t, nil)
 	none := map[string]string{"de": "<h1>Nicht gefunden</h1>", "ar": "<h1>غير موجود</h1>", "en": "<p>There is no document &#34;nix.md&#34;"}
 	for accept, want := range none {
 		if w := call(h, "GET", "/documents/nix.md", "", "Accept-Language", accept, "Accept", "text/html"); w.Code != http.StatusNotFound ||
 			!strings.Contains(w.Body.String(), want) || accept != "en" && strings.Contains(w.Body.String(), "There is no") {
-			t.Errorf("%s: %d, no %s in %s", accept, w.Code, want, w.Body)
+			t.Errorf("%s: status = %d, want 404 and %s in %s", accept, w.Code, want, w.Body)
 		}
 	}
 	for _, row := range datatest.Rows(t, "testdata/rows/tables.txt", "languages") {
 		for _, page := range []string{"/", "/documents", "/nowhere"} {
 			w := call(h, "GET", page, "", "Accept-Language", row[0], "Accept", "text/html")
 			if !strings.Contains(w.Body.String(), "<html "+row[1]+">") {
-				t.Errorf("%s, %q: no %s in\n%.200s", page, row[0], row[1], w.Body)
+				t.Errorf("%s, %q: want %s in\n%.200s", page, row[0], row[1], w.Body)
 			}
 			if !slices.Contains(w.Header().Values("Vary"), "Accept-Language") {
-				t.Errorf("%s, %q: Vary is %q", page, row[0], w.Header().Values("Vary"))
+				t.Errorf("%s, %q: Vary = %q", page, row[0], w.Header().Values("Vary"))
 			}
 		}
 	}
@@ -139,7 +140,7 @@ func TestPhraseText(t *testing.T) {
 		Want     string
 	}](t, "testdata/rows/tables.txt", "phrases") {
 		if got := byName[c.Language].translate("{n} pages", "n", c.N); got != c.Want {
-			t.Errorf("%s, %d: %q, not %q", c.Language, c.N, got, c.Want)
+			t.Errorf("%s, %d: translation = %q, want %q", c.Language, c.N, got, c.Want)
 		}
 	}
 }
