@@ -36,7 +36,7 @@ func FuzzNumber(f *testing.F) {
 		f.Add(more, "", size, uint64(0))
 	}
 	f.Fuzz(func(t *testing.T, text, source string, size uint8, shape uint64) {
-		text = strings.ToValidUTF8(text, "\uFFFD") // as replies of models are after they are read as JSON
+		text = strings.ToValidUTF8(text, "\uFFFD") // like the replies of models, which are decoded from JSON
 		kept, o := fuzzEvidence(source, shape)
 		whole, err := cite.Collect(cite.Number(stream(kept, answer.Text{Text: text}), o))
 		must(t, err)
@@ -62,7 +62,7 @@ func FuzzNumber(f *testing.F) {
 				t.Fatalf("%q has the numbers %d and %d", key, n, c.Number)
 			}
 			if k, ok := keys[c.Number]; ok && k != key {
-				t.Fatalf("%d is the number of %q and of %q", c.Number, key, k)
+				t.Fatalf("%d is the number of both %q and %q", c.Number, key, k)
 			}
 			numbers[key], keys[c.Number] = c.Number, key
 		}
@@ -71,7 +71,7 @@ func FuzzNumber(f *testing.F) {
 		}
 		for i, s := range whole.Sources {
 			if s.Number != i+1 || len(s.Passages) == 0 {
-				t.Fatalf("source %d is %+v", i+1, s)
+				t.Fatalf("source %d = %+v", i+1, s)
 			}
 		}
 	})
@@ -91,11 +91,11 @@ func checkOrder(t *testing.T, events iter.Seq2[answer.Event, error], whole cite.
 			shown += len(e.Text)
 		case cite.Placed:
 			if got := whole.Text[e.Start:e.End]; got != fmt.Sprintf("[%d]", e.Number) || e.Start < shown || !announced[e.Number] {
-				t.Fatalf("%+v is %q, after %d bytes of text", e, got, shown)
+				t.Fatalf("%+v marks %q after %d bytes of text", e, got, shown)
 			}
 		case cite.Quoted:
 			if e.TextEnd > shown {
-				t.Fatalf("%+v comes after %d bytes of text", e, shown)
+				t.Fatalf("%+v after %d bytes of text", e, shown)
 			}
 		}
 	}
@@ -128,27 +128,27 @@ func checkCitation(t *testing.T, a cite.Answer, passages []retrieve.Passage, c c
 	t.Helper()
 	if c.Number < 1 || c.Number > len(a.Sources) || !(c.Support >= 0 && c.Support <= 1) ||
 		(c.Verdict == support.Weak) != (c.Support < support.Threshold) {
-		t.Fatalf("citation %+v of %d sources", c, len(a.Sources))
+		t.Fatalf("citation %+v with %d sources", c, len(a.Sources))
 	}
 	checkRange(t, a.Text, c.TextStart, c.TextEnd)
 	if !slices.ContainsFunc(passages, func(p retrieve.Passage) bool {
 		return p.ID == c.Passage && c.Start >= p.Start && c.End <= p.End && p.Text[c.Start-p.Start:c.End-p.Start] == c.Quote
 	}) {
-		t.Fatalf("the quote of %+v is not at its place", c)
+		t.Fatalf("quote of %+v is not at its place", c)
 	}
 	if !slices.ContainsFunc(a.Sources[c.Number-1].Passages, func(p cite.SourcePassage) bool {
 		return p.ID == c.Passage && p.Start == c.Start && p.End == c.End && p.Quote == c.Quote
 	}) {
-		t.Fatalf("%+v is not under its number: %+v", c, a.Sources[c.Number-1])
+		t.Fatalf("%+v is not a passage of its source %+v", c, a.Sources[c.Number-1])
 	}
 	for _, link := range []string{c.Link, a.Sources[c.Number-1].Link} {
 		if rewrite.Link(link) != link {
-			t.Fatalf("the link %q", link)
+			t.Fatalf("unsafe link %q", link)
 		}
 	}
 	for _, link := range []string{c.Original, a.Sources[c.Number-1].Original} {
 		if link != "" && !strings.HasPrefix(link, "http://") && !strings.HasPrefix(link, "https://") {
-			t.Fatalf("the original %q", link)
+			t.Fatalf("unsafe original %q", link)
 		}
 	}
 }

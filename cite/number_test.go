@@ -234,7 +234,7 @@ func TestSettled(t *testing.T) {
 			}
 		}
 		if !slices.Equal(settled, tt.settled) {
-			t.Errorf("%s: settled %v, want %v", tt.name, settled, tt.settled)
+			t.Errorf("%s: settled = %v, want %v", tt.name, settled, tt.settled)
 		}
 	}
 }
@@ -278,7 +278,7 @@ func TestSettledStay(t *testing.T) {
 		numbers, documents, cited := map[string]int{}, map[int]string{}, 0
 		see := func(c cite.Cited) {
 			if n, d := cmp.Or(numbers[c.Document], c.Number), cmp.Or(documents[c.Number], c.Document); n != c.Number || d != c.Document {
-				t.Fatalf("%q is %d, or %q, or %d, in %+v", c.Document, c.Number, d, n, events)
+				t.Fatalf("%q has the number %d, but before %q, %d, in %+v", c.Document, c.Number, d, n, events)
 			}
 			numbers[c.Document], documents[c.Number] = c.Number, c.Document
 		}
@@ -295,13 +295,13 @@ func TestSettledStay(t *testing.T) {
 			case cite.Cited:
 				see(e)
 				if cited++; whole && e.Number != cited {
-					t.Fatalf("%d is number %d in %+v", cited, e.Number, events)
+					t.Fatalf("citation %d has the number %d in %+v", cited, e.Number, events)
 				}
 			}
 		}
 	}
 	if shown < 2_500 {
-		t.Errorf("%d numbers were shown early", shown)
+		t.Errorf("only %d numbers were shown early", shown)
 	}
 }
 
@@ -318,7 +318,7 @@ func TestNumberError(t *testing.T) {
 	}
 	a, err := cite.Collect(cite.Number(events, options))
 	if !errors.Is(err, failure) || a.Text != "Closed [1" {
-		t.Errorf("Collect: text %q, error %v", a.Text, err)
+		t.Errorf("Collect = text %q, error %v", a.Text, err)
 	}
 }
 
@@ -347,7 +347,7 @@ func TestNumberBreak(t *testing.T) {
 			}
 		}
 		if n != stop || open {
-			t.Fatalf("stopped after %d of %d events, source open: %v", n, stop, open)
+			t.Fatalf("stopped after %d of %d events, source open = %v", n, stop, open)
 		}
 	}
 }
@@ -361,7 +361,7 @@ func TestCollectUnanswered(t *testing.T) {
 	)
 	if a.Answered || a.Text != "The documents do not say." || a.Reason != "nothing_relevant" || a.Usage.Calls != 2 ||
 		len(a.Nearest) != 1 || !slices.Equal(a.Warnings, []string{"slow"}) || len(a.Judged) != 1 || a.List != "" {
-		t.Errorf("got %+v", a)
+		t.Errorf("Collect = %+v", a)
 	}
 }
 
@@ -394,24 +394,25 @@ func TestSources(t *testing.T) {
 	} {
 		source, ok := cite.SourceByName(name)
 		if !ok {
-			t.Fatalf("no source %q", name)
+			t.Fatalf("no source kind %q", name)
 		}
 		o := cite.Options{Source: source, Link: address}
 		a := collect(t, o, answer.Kept{Passages: pages}, answer.Text{Text: "A[1] b[2] c[3]."})
 		if a.Text != tt.text || a.List != tt.list {
-			t.Errorf("%s: got %q with %q, want %q with %q", name, a.Text, a.List, tt.text, tt.list)
+			t.Errorf("%s: text = %q, list = %q; want %q, %q", name, a.Text, a.List, tt.text, tt.list)
 		}
 		passages := 0
 		for _, s := range a.Sources {
 			passages += len(s.Passages)
 		}
 		if passages != 3 {
-			t.Errorf("%s: %d passages under the numbers, want all 3", name, passages)
+			t.Errorf("%s: %d passages under the numbers, want 3", name, passages)
 		}
 	}
 }
 
-// A passage of several small pages is one source, and each quote names its page.
+// TestSourceOfSmallPages checks that a passage of several small pages is one source, and
+// that each quote names its page.
 func TestSourceOfSmallPages(t *testing.T) {
 	p := passage("talk.pptx", 1, 3, "Boats are cleaned in May.\n\nSails are dried in June.")
 	p.Pages = []ingest.Page{{Number: 3, Start: p.Start, End: p.Start + 25}, {Number: 4, Start: p.Start + 27, End: p.End}}
@@ -419,7 +420,7 @@ func TestSourceOfSmallPages(t *testing.T) {
 		answer.Text{Text: "Sails are dried in June. [1]\n\nBoats are cleaned in May. [1]"})
 	if want := "\n\n- [1] TALK.PPTX, pp. 3-4 (talk.pptx)\n"; a.List != want || len(a.Citations) != 2 ||
 		a.Citations[0].Page != 4 || a.Citations[1].Page != 3 {
-		t.Errorf("%q: %+v", a.List, a.Citations)
+		t.Errorf("list = %q, citations = %+v", a.List, a.Citations)
 	}
 }
 
@@ -429,16 +430,17 @@ func TestSourceOfRows(t *testing.T) {
 	rows[0].Anchor, rows[1].Anchor, rows[2].Anchor = "row=2", "row=3-7", "row=2"
 	a := collect(t, cite.Options{Source: cite.BySection}, answer.Kept{Passages: rows}, answer.Text{Text: "A[1] b[2] c[3]."})
 	if want := "\n\n- [1] FEES.CSV, row 2 (fees.csv)\n- [2] FEES.CSV, rows 3-7 (fees.csv)\n"; a.Text != "A[1] b[2] c[1]." || a.List != want {
-		t.Errorf("got %q with %q", a.Text, a.List)
+		t.Errorf("text = %q, list = %q", a.Text, a.List)
 	}
 	sheet := passage("fees.xlsx", 1, 0, "item: atlas | fee: 1 euro")
 	sheet.Heading, sheet.Anchor = "2025", "sheet=2025&row=12"
 	if key, title := cite.BySection(sheet, ""); key != "fees.xlsx#sheet=2025&row=12" || title != "FEES.XLSX, 2025, row 12" {
-		t.Errorf("a row of a sheet: %q, %q", key, title)
+		t.Errorf("BySection of a row = %q, %q", key, title)
 	}
 }
 
-// The number or sign of a list item is not part of the claim.
+// TestNumberListItems checks that the number or sign of a list item is not part of the
+// claim.
 func TestNumberListItems(t *testing.T) {
 	for _, text := range []string{
 		"1. The library is closed on Mondays.[1]",
@@ -451,13 +453,13 @@ func TestNumberListItems(t *testing.T) {
 		"1. The library is closed on Mondays.[1]\n2. A lost card costs five euros.[2]\n3. Children pay nothing.[2]",
 	} {
 		if got := verdicts(t, text, 5); !strings.Contains(got, "1 quoted") || strings.ContainsAny(got, "-k") {
-			t.Errorf("%q: %s", text, got)
+			t.Errorf("%q: verdicts = %s", text, got)
 		}
 	}
 	a := collect(t, options, answer.Kept{Passages: []retrieve.Passage{passage("a", 1, 0, "There are twelve boats in the shed.")}},
 		answer.Text{Text: "12. A lost card costs five euros.[1]"})
 	if len(a.Citations) != 1 || a.Citations[0].Verdict != "weak" {
-		t.Errorf("the number of an item proves something: %+v", a.Citations)
+		t.Errorf("the number of an item supports something: %+v", a.Citations)
 	}
 }
 
@@ -467,7 +469,7 @@ func TestNumberVerdicts(t *testing.T) {
 	for _, row := range datatest.Rows(t, "testdata/claims.txt", "verdicts") {
 		for _, size := range []int{1, 3, 500} {
 			if got := verdicts(t, row[0], size); got != row[1] {
-				t.Errorf("%q in pieces of %d: got %s, want %s", row[0], size, got, row[1])
+				t.Errorf("%q in pieces of %d: verdicts = %s, want %s", row[0], size, got, row[1])
 			}
 		}
 	}
@@ -492,7 +494,7 @@ func verdicts(t *testing.T, text string, size int) string {
 
 // TestNumberHostile numbers answers that make a careless filter quadratic.
 func TestNumberHostile(t *testing.T) {
-	for _, row := range [][2]string{ // the repeated part of an answer, and the rest
+	for _, row := range [][2]string{ // the repeated part of an answer, and its end
 		{"[1]", "w\n"}, {"*", "\nx*"}, {"A b c d.\n", "\nSources:\n"}, {"A b c d.\nSources:\n", "- a [1]\n"}, {".\n", "[1]"},
 		{"", "Sources: [1]\n"}, {"", "(see )"}, {"", "Sources:\n- a [1]\n"}, {"", "The closed library costs nine euros [1][2][3]. "},
 		{"", "a[1] "}, {"", "A b c d [1]. "}, {"", "word "}, {"", "."}, {"", ". "}, {"", "a\n"}, {"", "[1]"}, {"", "\n- "}, {"", ".  "},
@@ -507,7 +509,7 @@ func TestNumberHostile(t *testing.T) {
 	}
 }
 
-// Number does not change the words of models and documents.
+// TestNumberLeavesTheText checks that the words of models and documents are not changed.
 func TestNumberLeavesTheText(t *testing.T) {
 	const hostile = "x\x1b ![a](https://evil.com)"
 	a := collect(t, cite.Options{}, answer.Judged{Reason: hostile},
@@ -516,11 +518,11 @@ func TestNumberLeavesTheText(t *testing.T) {
 	for name, got := range map[string]string{"text": strings.TrimSuffix(a.Text, " known.com"), "judged": a.Judged[0].Reason,
 		"warning": a.Warnings[0], "reason": a.Reason} {
 		if got != hostile {
-			t.Errorf("%s: got %q, want %q", name, got, hostile)
+			t.Errorf("%s = %q, want %q", name, got, hostile)
 		}
 	}
 	if want := []string{"https://evil.com"}; !slices.Equal(a.Unknown, want) {
-		t.Errorf("unknown addresses: got %q, want %q", a.Unknown, want)
+		t.Errorf("Unknown = %q, want %q", a.Unknown, want)
 	}
 }
 
@@ -532,14 +534,14 @@ func TestUnsupported(t *testing.T) {
 			got = append(got, u.Reason)
 		}
 		if strings.Join(got, " ") != row[1] {
-			t.Errorf("%q: got %q, want %q", row[0], got, row[1])
+			t.Errorf("%q: unsupported = %q, want %q", row[0], got, row[1])
 		}
 	}
 	// The statement that was proved is a sentence of the text.
 	a := collect(t, options, answer.Kept{Passages: evidence[1:2]}, answer.Verified{Statement: "Penguins", By: "unjudged"},
 		answer.Text{Text: "- Penguins\n"})
 	if len(a.Unsupported) != 1 || a.Unsupported[0].Reason != "uncited" {
-		t.Errorf("got %+v", a.Unsupported)
+		t.Errorf("Unsupported = %+v", a.Unsupported)
 	}
 }
 
@@ -558,9 +560,9 @@ func TestNumberOriginal(t *testing.T) {
 	const want = "https://example.org/a.pdf#page=3"
 	s := a.Sources[0]
 	if s.Original != want || s.Passages[0].Original != want || a.Citations[0].Original != want {
-		t.Errorf("originals %q, %q, %q, want %q", s.Original, s.Passages[0].Original, a.Citations[0].Original, want)
+		t.Errorf("originals = %q, %q, %q; want %q", s.Original, s.Passages[0].Original, a.Citations[0].Original, want)
 	}
 	if s.Link != "" || a.Sources[1].Original != "" {
-		t.Errorf("link %q, original of a script %q, want none", s.Link, a.Sources[1].Original)
+		t.Errorf("link = %q, original of a script = %q; want none", s.Link, a.Sources[1].Original)
 	}
 }

@@ -17,7 +17,7 @@ import (
 type preparing struct {
 	*memory
 	now, most, prepared atomic.Int64  // documents being prepared
-	delay               time.Duration // at most, of each
+	delay               time.Duration // the largest number of each
 	mu                  sync.Mutex
 	fail                map[string]error
 }
@@ -51,14 +51,15 @@ func manyFiles(n int) fstest.MapFS {
 	return fsys
 }
 
-// Documents are prepared several at a time, and stored in order.
+// TestSyncPreparesAhead checks that several documents are prepared at a time and stored in
+// order.
 func TestSyncPreparesAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := newPreparing()
 		sink.fail = map[string]error{"007.md": errors.New("no vectors for it")}
 		got, err := syncAll(t, &Syncer{Sink: sink}, manyFiles(200))
 		if err != nil || len(got) != 200 || got[7] != "failed 007.md: storing it: no vectors for it" {
-			t.Fatalf("%d changes, %v", len(got), err)
+			t.Fatalf("%d changes, err = %v; want 200", len(got), err)
 		}
 		for i, id := range sink.replaced {
 			if i >= 7 {
@@ -69,12 +70,13 @@ func TestSyncPreparesAhead(t *testing.T) {
 			}
 		}
 		if most := sink.most.Load(); most < maxAhead/2 || most > maxAhead+2 {
-			t.Errorf("%d were prepared at a time", most)
+			t.Errorf("%d documents were prepared at a time, want about %d", most, maxAhead)
 		}
 	})
 }
 
-// Work that is ahead is abandoned when the sync ends.
+// TestSyncGivesUpWhatIsAhead checks that work on later documents is abandoned when the sync
+// ends.
 func TestSyncGivesUpWhatIsAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, end := range map[string]func(cancel func()) bool{
@@ -97,10 +99,10 @@ func TestSyncGivesUpWhatIsAhead(t *testing.T) {
 			}
 			cancel()
 			if n != 3 || len(sink.replaced) != 3 || sink.now.Load() != 0 {
-				t.Errorf("%s: %d changes, %d stored, %d in hand", name, n, len(sink.replaced), sink.now.Load())
+				t.Errorf("%s: %d changes, %d stored, %d in progress; want 3, 3, 0", name, n, len(sink.replaced), sink.now.Load())
 			}
 			if took := time.Since(begun); took > 4*time.Second {
-				t.Errorf("%s: it took %v", name, took)
+				t.Errorf("%s: the sync took %v", name, took)
 			}
 		}
 	})
@@ -110,12 +112,12 @@ func TestCheckGlob(t *testing.T) {
 	for pattern, good := range map[string]bool{"*.md": true, "docs/": true, "[a-": false, "": false, "!a": false,
 		"# a": false, "a\nb": false} {
 		if err := CheckGlob(pattern); (err == nil) != good {
-			t.Errorf("%q: %v", pattern, err)
+			t.Errorf("CheckGlob(%q) = %v", pattern, err)
 		}
 	}
 }
 
-// A child reads the copies of a file once.
+// TestCopiesAreReadOnce checks that a child reads the copies of a file once.
 func TestCopiesAreReadOnce(t *testing.T) {
 	r := new(Reader)
 	defer r.Close()
@@ -124,13 +126,13 @@ func TestCopiesAreReadOnce(t *testing.T) {
 		doc, err := r.Read(t.Context(), fmt.Sprintf("%d.pdf", i%4), []byte(data))
 		must(t, err)
 		if want := fmt.Sprint(i % 4); doc.Title != want || len(r.cached) != 1 {
-			t.Errorf("%q has the title %q, %d are kept", want, doc.Title, len(r.cached))
+			t.Errorf("%q: title = %q, %d files cached; want 1", want, doc.Title, len(r.cached))
 		}
 		doc.Meta["tags"] = "changed"
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := r.Read(ctx, "b.pdf", []byte(data+"\n")); !errors.Is(err, context.Canceled) || len(r.cached) != 1 {
-		t.Errorf("%v, %d are kept", err, len(r.cached))
+		t.Errorf("err = %v, %d files cached; want canceled, 1", err, len(r.cached))
 	}
 }

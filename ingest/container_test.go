@@ -17,7 +17,7 @@ import (
 	"ibid/data/datatest"
 )
 
-// members makes files of pairs of names and texts.
+// members returns files from pairs of names and texts.
 func members(pairs ...string) (files []txtar.File) {
 	for pair := range slices.Chunk(pairs, 2) {
 		files = append(files, txtar.File{Name: pair[0], Data: []byte(pair[1])})
@@ -52,7 +52,8 @@ func gzipped(t testing.TB, text string) []byte {
 	return out.Bytes()
 }
 
-// An archive holds more files than are extracted at a time, not in order.
+// TestSyncOfLargeArchive syncs archives with more files than are extracted at a time, not
+// in order.
 func TestSyncOfLargeArchive(t *testing.T) {
 	var pairs []string
 	const files = batchFiles + batchFiles/2
@@ -79,7 +80,7 @@ func TestSyncOfLargeArchive(t *testing.T) {
 	}
 }
 
-// An archive changes between being listed and read.
+// TestArchiveThatChanges changes an archive between listing and reading it.
 func TestArchiveThatChanges(t *testing.T) {
 	fsys := changing{fstest.MapFS{"a.zip": zipped(t, "a.md", "One.")}, zipped(t, "a.md", "Two."), new(int)}
 	got, err := syncAll(t, &Syncer{Sink: newMemory()}, fsys)
@@ -102,8 +103,8 @@ func (c changing) Open(name string) (fs.File, error) {
 	return c.MapFS.Open(name)
 }
 
-// Every file in a mutant of an archive or mail has an action and, if it is not
-// read, a reason; none crashes a reader.
+// TestContainerMutants checks that every file in a damaged archive or mail has an action
+// and, if it is not read, a reason, and that none crashes a reader.
 func TestContainerMutants(t *testing.T) {
 	rng := datatest.Rand(t)
 	mail := "From: a@example.org\nSubject: s\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\nText.\n--b\nContent-Disposition: " +

@@ -12,14 +12,15 @@ import (
 	"testing"
 )
 
-// A PDF file that is read in part says so.
+// TestDamagedPDFIsPartial checks that a PDF file that is only partly read is marked as
+// partial.
 func TestDamagedPDFIsPartial(t *testing.T) {
 	whole, err := os.ReadFile(filepath.Join("..", "data", "library", "minutes", "annual-report-2024.pdf"))
 	must(t, err)
 	intact, err := new(Reader).Read(t.Context(), "report.pdf", whole)
 	must(t, err)
 	if intact.Partial != "" {
-		t.Fatalf("the intact file is called partial: %s", intact.Partial)
+		t.Fatalf("intact file: Partial = %q, want none", intact.Partial)
 	}
 
 	// Thirty bytes in the middle of every content stream are inverted.
@@ -42,25 +43,25 @@ func TestDamagedPDFIsPartial(t *testing.T) {
 		at = end + len("endstream")
 	}
 	if streams == 0 {
-		t.Fatal("no content stream was found")
+		t.Fatal("no content stream found")
 	}
 	doc, err := new(Reader).Read(t.Context(), "report.pdf", torn)
 	must(t, err)
 	if len(doc.Text) >= len(intact.Text) || len(doc.Text) == 0 {
-		t.Fatalf("%d bytes of text against %d of the intact file", len(doc.Text), len(intact.Text))
+		t.Fatalf("damaged file has %d bytes of text, the intact file %d", len(doc.Text), len(intact.Text))
 	}
 	if !strings.Contains(doc.Partial, "damaged") {
-		t.Errorf("of %d bytes %d were read, and it says %q", len(intact.Text), len(doc.Text), doc.Partial)
+		t.Errorf("%d of %d bytes were read, Partial = %q", len(doc.Text), len(intact.Text), doc.Partial)
 	}
-	// Without its fonts, the file has glyph numbers in place of letters.
+	// Without its fonts, the file has glyph numbers instead of letters.
 	doc, err = new(Reader).Read(t.Context(), "report.pdf", whole[:len(whole)*2/3])
 	if err == nil || !strings.Contains(err.Error(), "fonts") {
-		t.Errorf("%v: %+v", err, doc)
+		t.Errorf("without fonts: err = %v, document = %+v", err, doc)
 	}
 }
 
-// pdfOf makes a file with the given objects, numbered from 1, and a valid
-// cross-reference table.
+// pdfOf returns a file with the given objects, numbered from 1, and a valid cross-reference
+// table.
 func pdfOf(objects ...string) []byte {
 	out := []byte("%PDF-1.4\n")
 	table := fmt.Sprintf("xref\n0 %d\n0000000000 65535 f \n", len(objects)+1)
@@ -71,8 +72,8 @@ func pdfOf(objects ...string) []byte {
 	return fmt.Appendf(out, "%strailer\n<</Size %d/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF\n", table, len(objects)+1, len(out))
 }
 
-// Pages that could not be read are named. The other pages are read, even if their content is
-// encoded in ASCII.
+// TestPagesThatCannotBeReadAreNamed checks that unreadable pages are named, and that the
+// other pages are read, even if their content is encoded in ASCII.
 func TestPagesThatCannotBeReadAreNamed(t *testing.T) {
 	const (
 		catalog = "<</Type/Catalog/Pages 2 0 R>>"
@@ -100,7 +101,7 @@ func TestPagesThatCannotBeReadAreNamed(t *testing.T) {
 	tests := []struct {
 		name    string
 		data    []byte
-		partial string // of a file that is read
+		partial string // expected for a file that is read
 		err     string
 	}{
 		{"in letters", filtered("/ASCII85Decode", based(text)), "", ""},
@@ -122,7 +123,7 @@ func TestPagesThatCannotBeReadAreNamed(t *testing.T) {
 			doc, err := new(Reader).Read(t.Context(), "a.pdf", tt.data)
 			if tt.err != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.err) {
-					t.Errorf("%v, want %q", err, tt.err)
+					t.Errorf("err = %v, want %q", err, tt.err)
 				}
 				return
 			}
@@ -132,10 +133,10 @@ func TestPagesThatCannotBeReadAreNamed(t *testing.T) {
 				t.Errorf("%q", doc.Text)
 			}
 			if (tt.partial == "") != (doc.Partial == "") || !strings.Contains(doc.Partial, tt.partial) {
-				t.Errorf("it says %q, want %q", doc.Partial, tt.partial)
+				t.Errorf("Partial = %q, want %q", doc.Partial, tt.partial)
 			}
 			if tt.name == "a page is not there" && doc.PageAt(0) != 2 {
-				t.Errorf("the second page is number %d", doc.PageAt(0))
+				t.Errorf("the first text is on page %d, want 2", doc.PageAt(0))
 			}
 		})
 	}

@@ -14,8 +14,8 @@ import (
 	"ibid/ingest/pdf"
 )
 
-// Files embedded in a document are documents below it, even in archives. Files that cannot be
-// extracted are named.
+// TestSyncOfEmbeddedFiles checks that files embedded in a document become documents below
+// it, even in archives, and that files that cannot be extracted are named.
 func TestSyncOfEmbeddedFiles(t *testing.T) {
 	const start = `<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"><w:body><w:p><w:r><w:t>`
 	report := func(pairs ...string) *fstest.MapFile {
@@ -57,7 +57,7 @@ func TestSyncOfEmbeddedFiles(t *testing.T) {
 	}
 	if said := sink.docs["harbour/a.docx"].Meta[UnreadKey]; said != "files in it are not read: control1.bin" ||
 		sink.docs["harbour/d.docx"].Meta[UnreadKey] != "" {
-		t.Errorf("a.docx has unread %q", said)
+		t.Errorf("a.docx: unread = %q", said)
 	}
 	data, err := new(Reader).Original(t.Context(), fsys, sink.docs["harbour/a.docx/inner.docx/fares.csv"])
 	if err != nil || string(data) != "class,fare\ndeck,4\n" {
@@ -79,7 +79,7 @@ func pngOf(t *testing.T, width, height int) string {
 	return out.String()
 }
 
-// mayHold recognises every PDF file with attached files.
+// TestMayHold checks that mayHold recognizes every PDF file with attached files.
 func TestMayHold(t *testing.T) {
 	found := 0
 	for _, set := range []string{"pdf-tika", "pdf-pdfjs", "pdf-real"} {
@@ -91,16 +91,16 @@ func TestMayHold(t *testing.T) {
 			holds := 0
 			must(t, pdf.Files(data, func(string, []byte) error { holds++; return nil }))
 			if found += holds; holds > 0 && !mayHold(name, data) {
-				t.Errorf("%s holds %d files", name, holds)
+				t.Errorf("%s has %d attached files, but mayHold = false", name, holds)
 			}
 		}
 	}
 	if found == 0 {
-		t.Error("no attached file was found")
+		t.Error("no attached file found")
 	}
 }
 
-// pdfWith is a PDF file with two attached files: one in its list, one on its page.
+// pdfWith returns a PDF file with two attached files: one in its list, one on its page.
 func pdfWith(name, content string) string {
 	const page = "BT /F 12 Tf 72 700 Td (A page with words on it.) Tj ET"
 	stream := func(dict, data string) string {

@@ -12,14 +12,15 @@ import (
 	"golang.org/x/net/html"
 )
 
-// The text of pages is compared with the text that people marked as content.
+// TestHTMLMainContent compares the text of pages with the text that people marked as
+// content.
 func TestHTMLMainContent(t *testing.T) {
 	pages, err := filepath.Glob(filepath.Join(datatest.Sets(t, "files", "html-readability"), "*", "source.html"))
 	if err != nil || len(pages) == 0 {
 		t.Fatalf("no pages: %v", err)
 	}
 	var precision, recall, f1 float64
-	under := 0 // .95
+	under := 0 // F1 below .95
 	for _, name := range pages {
 		data, err := os.ReadFile(name)
 		must(t, err)
@@ -43,7 +44,7 @@ func TestHTMLMainContent(t *testing.T) {
 	t.Logf("figure: words of the main content of %d pages: precision %.3f recall %.3f F1 %.3f, under .95: %d", len(pages), precision/n,
 		recall/n, f1/n, under)
 	if f1/n < .985 || recall/n < .99 {
-		t.Errorf("F1 %.3f, recall %.3f", f1/n, recall/n)
+		t.Errorf("F1 = %.3f, recall = %.3f", f1/n, recall/n)
 	}
 }
 
@@ -92,14 +93,14 @@ func overlap(got, want map[string]int) (precision, recall float64) {
 	return float64(common) / float64(max(all, 1)), float64(common) / float64(max(wanted, 1))
 }
 
-// wordF1 is the harmonic mean of precision and recall of the words of two texts.
+// wordF1 returns the harmonic mean of precision and recall of the words of two texts.
 func wordF1(a, b string) float64 {
 	precision, recall := overlap(wordsOf(a), wordsOf(b))
 	return 2 * precision * recall / max(precision+recall, 1e-9)
 }
 
-// An article is separated from the rest of the page, with its tables, anchors and
-// heading, and without hidden text.
+// TestHTMLArticle checks that an article is separated from the rest of the page, with its
+// tables, anchors and heading, and without hidden text.
 func TestHTMLArticle(t *testing.T) {
 	words := strings.Repeat("The ferry crosses the sound every morning, unless the wind, which turns early, keeps it in the harbour. ", 4)
 	page := `<title>Ferries</title><body><div class="header"><h1 id="top">The ferry</h1></div>
@@ -111,16 +112,16 @@ func TestHTMLArticle(t *testing.T) {
 	checkDocument(t, doc)
 	for _, want := range []string{"Class: Cabin | Fare: 9", "    ferry --times", "every morning"} {
 		if !strings.Contains(doc.Text, want) {
-			t.Errorf("%q is lost of %q", want, doc.Text)
+			t.Errorf("%q is not in %q", want, doc.Text)
 		}
 	}
 	for _, not := range []string{"Other page", "Ignore all"} {
 		if strings.Contains(doc.Text, not) {
-			t.Errorf("%q stands in %q", not, doc.Text)
+			t.Errorf("%q is in %q", not, doc.Text)
 		}
 	}
 	if len(doc.Sections) != 2 || doc.Sections[0].Anchor != "top" || doc.Sections[1].Anchor != "fares" {
-		t.Errorf("sections %+v", doc.Sections)
+		t.Errorf("Sections = %+v", doc.Sections)
 	}
 	// Half of this page is a table and code, far from the running text.
 	page = `<div class="post"><p>` + words + `</p><p>` + words + `</p></div><div class="sidebar comment"><table>` +
@@ -129,6 +130,6 @@ func TestHTMLArticle(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.Contains(doc.Text, "Deck | 4") || !strings.Contains(doc.Text, "ferry --times") {
-		t.Errorf("a table or code is lost of %q", doc.Text)
+		t.Errorf("a table or code is not in %q", doc.Text)
 	}
 }

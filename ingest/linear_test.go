@@ -38,7 +38,7 @@ func TestLinearTime(t *testing.T) {
 			checkDocument(t, doc)
 			Split(doc)
 			if len(doc.Text) > 40*len(data) {
-				t.Errorf("%s of %q: %d KB became %d KB of text", text.ending, text.unit, len(data)>>10, len(doc.Text)>>10)
+				t.Errorf("%s of %q: %d KB are read as %d KB of text", text.ending, text.unit, len(data)>>10, len(doc.Text)>>10)
 			}
 		})
 	}

@@ -89,8 +89,8 @@ func bombOf(t testing.TB, megabytes int, declared uint64) []byte {
 	return out.Bytes()
 }
 
-// Small files that decompress to large ones are refused with a reason, quickly and with little
-// memory.
+// TestOfficeBombs checks that small files that decompress to large ones are refused with a
+// reason, quickly and with little memory.
 func TestOfficeBombs(t *testing.T) {
 	cut := func(data []byte) []byte { return data[:bytes.LastIndex(data, []byte("PK\x01\x02"))-200] }
 	many := make([]txtar.File, 20_100)
@@ -113,7 +113,7 @@ func TestOfficeBombs(t *testing.T) {
 	type bomb struct {
 		name, file string
 		data       func() []byte
-		reason     string // "" when it is read
+		reason     string // "" if the file is read
 	}
 	tests := []bomb{
 		{"1 GB", "a.docx", func() []byte { return bombOf(t, 1<<10, 1<<30) }, "unpacks to 1024 MB"},
@@ -154,7 +154,7 @@ func TestOfficeBombs(t *testing.T) {
 	for _, tt := range datatest.Pick(t, tests) {
 		t.Run(tt.name, func(t *testing.T) {
 			data := tt.data()
-			factor := child.Memory / (512 << 20) // the race detector's
+			factor := child.Memory / (512 << 20) // for the race detector
 			bound, memory := 10*time.Second*time.Duration(factor*factor), uint64(128<<20*factor)
 			var took time.Duration
 			var grown uint64
@@ -164,9 +164,9 @@ func TestOfficeBombs(t *testing.T) {
 					err := format.Office(doc, data)
 					switch {
 					case tt.reason == "" && err != nil, tt.reason != "" && (err == nil || !strings.Contains(err.Error(), tt.reason)):
-						t.Errorf("%v, want %q", err, tt.reason)
+						t.Errorf("err = %v, want %q", err, tt.reason)
 					case len(doc.Text) > 8<<20:
-						t.Errorf("%d bytes of text come of it", len(doc.Text))
+						t.Errorf("%d bytes of text", len(doc.Text))
 					}
 				})
 				if took <= bound && grown <= memory || t.Failed() {
@@ -175,14 +175,14 @@ func TestOfficeBombs(t *testing.T) {
 				t.Logf("try %d: %v and %d MB", try, took, grown>>20)
 			}
 			if took > bound || grown > memory {
-				t.Errorf("a file of %d KB took %v and %d MB", len(data)>>10, took, grown>>20)
+				t.Errorf("a file of %d KB needed %v and %d MB", len(data)>>10, took, grown>>20)
 			}
 			t.Logf("%d KB: %v, %d MB", len(data)>>10, took.Round(time.Millisecond), grown>>20)
 		})
 	}
 }
 
-// measured returns the processor time of do and the growth of the program's memory.
+// measured returns the processor time of do, and how much the program's memory grew.
 func measured(do func()) (took time.Duration, grown uint64) {
 	debug.FreeOSMemory()
 	var m runtime.MemStats
@@ -256,14 +256,14 @@ func mutantOf(t testing.TB, rng *rand.Rand, whole, other []byte) []byte {
 	return zipOf(t, files...)
 }
 
-// A mutation is a damaged file to read.
+// A mutation is a damaged file.
 type mutation struct {
 	name string
 	data []byte
 }
 
-// checkMutants reads damaged files. Each must yield text or a reason in time, and must not end its
-// reader unless it may crash.
+// checkMutants reads damaged files. Each must yield text or a reason in time, and must not
+// end its reader, unless it may crash.
 func checkMutants(t *testing.T, r *Reader, mutants []mutation, mayCrash bool) {
 	t.Helper()
 	var read, partial, refused, crashed atomic.Int64
@@ -294,7 +294,7 @@ func checkMutants(t *testing.T, r *Reader, mutants []mutation, mayCrash bool) {
 				}
 			}
 			if reason == "" || ctx.Err() != nil {
-				t.Errorf("%s: %q, %v", m.name, reason, ctx.Err())
+				t.Errorf("%s: reason = %q, %v", m.name, reason, ctx.Err())
 			}
 			return nil
 		})
@@ -304,7 +304,7 @@ func checkMutants(t *testing.T, r *Reader, mutants []mutation, mayCrash bool) {
 		len(mutants), time.Since(begun).Round(time.Second), read.Load(), partial.Load(), refused.Load(), crashed.Load())
 }
 
-// Damaged files of the evaluation sets.
+// TestMutants damages files of the evaluation sets.
 func TestMutants(t *testing.T) {
 	for _, set := range []struct {
 		folders, endings string
@@ -328,7 +328,7 @@ func TestMutants(t *testing.T) {
 				files = append(files, mutation{filepath.Base(name), data})
 			}
 			if len(files) < 50 {
-				t.Fatalf("%d files", len(files))
+				t.Fatalf("only %d files, want at least 50", len(files))
 			}
 			rng := datatest.Rand(t)
 			r := new(Reader)

@@ -45,8 +45,8 @@ func officeFiles(t testing.TB) map[string][]byte {
 	return files
 }
 
-// A new case is a new txtar archive in testdata/office. It is zipped into a file named like it
-// without .txtar. -update writes its golden file.
+// TestReadOfficeGolden: a new case is a new txtar archive in testdata/office, which is
+// zipped into a file of the same name without .txtar. -update writes its golden file.
 func TestReadOfficeGolden(t *testing.T) {
 	files := officeFiles(t)
 	for name, data := range files {
@@ -59,7 +59,7 @@ func TestReadOfficeGolden(t *testing.T) {
 	}
 }
 
-// A file that is not read says why, and what to do.
+// TestOfficeRefusals checks that the reason for an unread file says what to do.
 func TestOfficeRefusals(t *testing.T) {
 	const ole = "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 	text := func(name, data string) txtar.File { return txtar.File{Name: name, Data: []byte(data)} }
@@ -88,7 +88,8 @@ func TestOfficeRefusals(t *testing.T) {
 	})
 }
 
-// Unusual names and compression are read, with a note if something may be missing.
+// TestOfficeOddPacking checks that unusual names and compression are read, with a note if
+// parts may be missing.
 func TestOfficeOddPacking(t *testing.T) {
 	const ferry = "<w:p><w:r><w:t>The ferry leaves at nine.</w:t></w:r></w:p>"
 	part := func(name, body string) txtar.File {

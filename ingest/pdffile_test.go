@@ -26,7 +26,7 @@ func compiled(t testing.TB) string {
 	t.Helper()
 	dir := os.Getenv(compiledVariable)
 	if dir == "" {
-		t.Fatal("TestMain made no folder")
+		t.Fatal("TestMain created no folder")
 	}
 	return dir
 }
@@ -47,7 +47,7 @@ func needPDFium(t testing.TB) *Reader {
 	t.Helper()
 	r := helpedReader(t)
 	if from, _ := r.PDFium(); from == "" {
-		t.Skip("there is no PDFium: run 'go generate ./ingest/pdf' and give the tag pdfium")
+		t.Skip("no PDFium: run 'go generate ./ingest/pdf' and set the tag pdfium")
 	}
 	return r
 }
@@ -66,12 +66,12 @@ func testPDF(t testing.TB, name string) []byte {
 	return data
 }
 
-// shifted returns a text as read from a font whose glyphs are numbered from 3 on.
+// shifted returns a text as read from a font whose glyph numbers begin at 3.
 func shifted(text string) string {
 	return strings.Map(func(r rune) rune { return r - 29 }, text)
 }
 
-// The error names the fault of the file.
+// TestPDFErrors checks that the error names the fault of the file.
 func TestPDFErrors(t *testing.T) {
 	blank := pdfOf("<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Kids[3 0 R]/Count 1>>", "<</Type/Page/Parent 2 0 R>>")
 	soup := scan(t, image.NewGray(image.Rect(0, 0, 300, 400)), 0, shifted("The ferry leaves the harbour at nine in the morning, "+
@@ -93,7 +93,8 @@ func TestPDFErrors(t *testing.T) {
 	}
 }
 
-// Files that need a password only for changes are read, whatever the cipher.
+// TestEncryptedPDFs checks that files that need a password only for changes are read,
+// whatever the cipher.
 func TestEncryptedPDFs(t *testing.T) {
 	qpdf, err := exec.LookPath("qpdf")
 	if err != nil {
@@ -123,7 +124,8 @@ func TestEncryptedPDFs(t *testing.T) {
 	}
 }
 
-// The value of a form field without a label gets the name of the field.
+// TestFieldNames checks that the value of a form field without a label gets the name of the
+// field.
 func TestFieldNames(t *testing.T) {
 	content := "BT /F 10 Tf 60 700 Td (Length:) Tj 0 -40 Td (Port of registry) Tj ET"
 	field := func(entries string, y int) string {
@@ -142,7 +144,7 @@ func TestFieldNames(t *testing.T) {
 	}
 }
 
-// An unknown build of PDFium is not run.
+// TestUnknownPDFium checks that an unknown build of PDFium is not run.
 func TestUnknownPDFium(t *testing.T) {
 	if _, from, err := pdfium.Code(""); err == nil {
 		t.Skipf("PDFium is %s", from)
@@ -156,13 +158,14 @@ func TestUnknownPDFium(t *testing.T) {
 	}
 }
 
-// A page is drawn with the words of a quote marked at the returned places.
+// TestDrawPage checks that a page is drawn with the words of a quote marked at the returned
+// places.
 func TestDrawPage(t *testing.T) {
 	r := needPDFium(t)
 	data := testPDF(t, "columns.pdf")
 	doc, err := r.Read(t.Context(), "columns.pdf", data)
 	must(t, err)
-	// A quote of several lines.
+	// a quote of several lines
 	words := strings.Fields(doc.Text)
 	quote := strings.Join(words[len(words)/2:len(words)/2+14], " ")
 	page, err := r.DrawPage(t.Context(), data, 1, quote, 850)
@@ -199,16 +202,16 @@ func TestDrawPage(t *testing.T) {
 		}
 	}
 	if changed < 500 || strays > 0 {
-		t.Errorf("%d dots of the page are marked, %d of them outside %v", changed, strays, page.Marked)
+		t.Errorf("%d dots are marked, %d of them outside %v", changed, strays, page.Marked)
 	}
 	if _, err := r.DrawPage(t.Context(), data, 99, "", 850); err == nil || !strings.Contains(err.Error(), "no page 99") {
-		t.Errorf("page 99: %v", err)
+		t.Errorf("page 99: err = %v", err)
 	}
 	if _, err := r.DrawPage(t.Context(), []byte("%PDF-1.4"), 1, "", 850); err == nil {
-		t.Error("a page of nothing was drawn")
+		t.Error("no error for a file without pages")
 	}
 	if _, err := new(Reader).DrawPage(t.Context(), data, 1, "", 850); !errors.Is(err, ErrNoDrawing) {
-		t.Errorf("without PDFium: %v", err)
+		t.Errorf("without PDFium: err = %v, want ErrNoDrawing", err)
 	}
 }
 
@@ -217,7 +220,7 @@ func picture(t *testing.T, dpi int) image.Image {
 	t.Helper()
 	path := child.Program("pdftoppm")
 	if path == "" {
-		t.Skip("pdftoppm is not installed: there is no picture of a page")
+		t.Skip("pdftoppm is not installed, which draws the test's page")
 	}
 	out, err := child.Task{Name: "pdftoppm", Args: []string{path, "-r", fmt.Sprint(dpi), "-f", "1", "-l", "1", "-singlefile",
 		"-gray", "-png", "-"},
@@ -230,7 +233,7 @@ func picture(t *testing.T, dpi int) image.Image {
 	return gray
 }
 
-// scan is a PDF file of pages with the texts, and then of pictures.
+// scan returns a PDF file of pages with the texts, and then of pictures.
 func scan(t *testing.T, img image.Image, pages int, texts ...string) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -255,8 +258,8 @@ func scan(t *testing.T, img image.Image, pages int, texts ...string) []byte {
 	return pdfOf(objects...)
 }
 
-// The text of scans and pictures is recognised if tesseract is installed;
-// otherwise they are skipped with a reason.
+// TestReadScans checks that the text of scans and pictures is recognized if tesseract is
+// installed, and that otherwise they are skipped with a reason.
 func TestReadScans(t *testing.T) {
 	img := picture(t, 150)
 	data := scan(t, img, 2)
@@ -265,35 +268,35 @@ func TestReadScans(t *testing.T) {
 	var skip *SkipError
 	if _, err := new(Reader).Read(t.Context(), "scan.pdf", data); !errors.As(err, &skip) ||
 		skip.Reason != "no readable text, scanned or garbled by its fonts: install tesseract to read it" {
-		t.Errorf("without: %v", err)
+		t.Errorf("without tesseract: err = %v", err)
 	}
-	// Among pages with text, and a blank one.
+	// A scan among pages with text, and a blank one.
 	mixed := scan(t, img, 1, "The ferry leaves at nine.", "", "It comes back at six.")
 	alone := new(Reader)
 	doc, err := alone.Read(t.Context(), "mixed.pdf", mixed)
 	must(t, err)
 	if doc.Partial != "page 4 of 4: no readable text, scanned or garbled by its fonts: install tesseract to read it" ||
 		doc.Meta[ReaderKey] != readerName()+withoutOCR {
-		t.Errorf("without: %q, read by %q", doc.Partial, doc.Meta[ReaderKey])
+		t.Errorf("without tesseract: Partial = %q, reader %q", doc.Partial, doc.Meta[ReaderKey])
 	}
 	t.Run("pages", func(t *testing.T) {
 		needTesseract(t)
 		r := needPDFium(t)
 		if alone.outdated(doc.Meta[ReaderKey]) || !r.outdated(doc.Meta[ReaderKey]) {
-			t.Error("it is to be read anew where its scanned page can be read, and there alone")
+			t.Error("outdated is not true exactly for a reader that can read the scanned page")
 		}
 		doc, err := r.Read(t.Context(), "mixed.pdf", mixed)
 		must(t, err)
 		checkDocument(t, doc)
 		if doc.Partial != "" || doc.Meta[ReaderKey] != readerName() || len(doc.Pages) != 4 {
-			t.Fatalf("%q, read by %q: %+v", doc.Partial, doc.Meta[ReaderKey], doc.Pages)
+			t.Fatalf("Partial = %q, reader %q, pages %+v", doc.Partial, doc.Meta[ReaderKey], doc.Pages)
 		}
 		page := func(n int) string { return doc.Text[doc.Pages[n-1].Start:doc.Pages[n-1].End] }
 		if !strings.Contains(page(1), "The ferry leaves at nine.") || strings.TrimSpace(page(2)) != "" ||
 			!strings.Contains(page(3), "It comes back at six.") {
 			t.Errorf("pages %q", []string{page(1), page(2), page(3)})
 		}
-		if f1 := wordF1(page(4), want.Text[:want.Pages[0].End]); f1 < .8 { // names of columns are not told from the type
+		if f1 := wordF1(page(4), want.Text[:want.Pages[0].End]); f1 < .8 { // column names are not recognized by their type
 			t.Errorf("word F1 of the scanned page %.3f:\n%s", f1, page(4))
 		}
 		datatest.CampaignOnly(t)
@@ -308,7 +311,7 @@ func TestReadScans(t *testing.T) {
 			t.Errorf("word F1 %.3f:\n%s", f1, doc.Text)
 		}
 	})
-	t.Run("soup", func(t *testing.T) { // the font shows letters and says that they are others
+	t.Run("undecoded text", func(t *testing.T) { // the font maps the letters to other letters
 		cmap := "1 begincodespacerange <00> <ff> endcodespacerange 1 beginbfrange <20> <7e> <0420> endbfrange"
 		text := "BT /F 18 Tf 14 TL 72 700 Td (The ferry leaves the harbour at nine.) Tj 0 -40 Td (It comes back at six in the evening.) Tj ET"
 		data := pdfOf("<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Kids[6 0 R]/Count 1>>",
@@ -317,7 +320,7 @@ func TestReadScans(t *testing.T) {
 			fmt.Sprintf("<</Length %d>>\nstream\n%s\nendstream", len(text), text),
 			"<</Type/Page/Parent 2 0 R/MediaBox[0 0 595 842]/Resources<</Font<</F 3 0 R>>>>/Contents 5 0 R>>")
 		if _, err := new(Reader).Read(t.Context(), "soup.pdf", data); !errors.As(err, &skip) {
-			t.Errorf("without: %v", err)
+			t.Errorf("without tesseract: err = %v", err)
 		}
 		needTesseract(t)
 		doc, err := needPDFium(t).Read(t.Context(), "soup.pdf", data)
@@ -330,7 +333,7 @@ func TestReadScans(t *testing.T) {
 		var b bytes.Buffer
 		must(t, png.Encode(&b, img))
 		if _, err := new(Reader).Read(t.Context(), "a.png", b.Bytes()); !errors.As(err, &skip) || !strings.Contains(skip.Reason, "tesseract") {
-			t.Errorf("without: %v", err)
+			t.Errorf("without tesseract: err = %v", err)
 		}
 		needTesseract(t)
 		datatest.CampaignOnly(t)
@@ -344,10 +347,10 @@ func TestReadScans(t *testing.T) {
 		var small bytes.Buffer
 		must(t, png.Encode(&small, image.NewGray(image.Rect(0, 0, 16, 16))))
 		if _, err := r.Read(t.Context(), "icon.png", small.Bytes()); !errors.As(err, &skip) || !strings.Contains(skip.Reason, "too small") {
-			t.Errorf("an icon: %v", err)
+			t.Errorf("small icon: err = %v", err)
 		}
 		if _, err := r.Read(t.Context(), "torn.png", b.Bytes()[:2000]); err == nil || err.Error() == "" {
-			t.Errorf("a torn picture: %v", err)
+			t.Errorf("truncated picture: err = %v", err)
 		}
 	})
 }

@@ -29,7 +29,7 @@ func TestPlainFormatsRefuse(t *testing.T) {
 	})
 }
 
-// The line of every chunk is the one of its text.
+// TestLinesOfTheFile checks that the line number of every chunk is the line of its text.
 func TestLinesOfTheFile(t *testing.T) {
 	names, err := filepath.Glob("testdata/read/*")
 	must(t, err)
@@ -54,20 +54,20 @@ func TestLinesOfTheFile(t *testing.T) {
 			}
 			known++
 			if c.Line > len(lines) {
-				t.Fatalf("%s: line %d of %d", name, c.Line, len(lines))
+				t.Fatalf("%s: line %d of %d lines", name, c.Line, len(lines))
 			}
 			near := strings.ToLower(strings.Join(lines[c.Line-1:min(len(lines), c.Line+2)], "\n"))
 			if !slices.ContainsFunc(firstWords(c.Text), func(word string) bool { return strings.Contains(near, word) }) {
-				t.Errorf("%s: line %d is %q, the chunk begins %q", name, c.Line, lines[c.Line-1], child.FirstLine(c.Text, 60))
+				t.Errorf("%s: line %d is %q, but the chunk begins with %q", name, c.Line, lines[c.Line-1], child.FirstLine(c.Text, 60))
 			}
 			if c.Line < last-10 { // a comment precedes its name in the file
-				t.Errorf("%s: line %d behind line %d", name, c.Line, last)
+				t.Errorf("%s: line %d follows line %d", name, c.Line, last)
 			}
 			last = c.Line
 		}
 	}
 	if known < 60 {
-		t.Errorf("only %d chunks know their line", known)
+		t.Errorf("only %d chunks have a line, want at least 60", known)
 	}
 }
 

@@ -31,29 +31,29 @@ func checkDocument(t testing.TB, doc *Document) {
 	t.Helper()
 	text := doc.Text
 	if !utf8.ValidString(text) || !norm.NFC.IsNormalString(text) || text != format.Clean(text) {
-		t.Errorf("%s: the text is not clean", doc.Path)
+		t.Errorf("%s: text is not clean", doc.Path)
 	}
 	last := 0
 	for _, s := range doc.Sections {
 		if s.Start < last || s.End < s.Start || s.End > len(text) || s.Level < 1 {
-			t.Fatalf("%s: section %+v after %d of %d", doc.Path, s, last, len(text))
+			t.Fatalf("%s: section %+v after byte %d of %d", doc.Path, s, last, len(text))
 		}
-		message := slices.Contains([]string{"mail", "mbox", "outlook"}, doc.Format) // its headings have what is not in the text
+		message := slices.Contains([]string{"mail", "mbox", "outlook"}, doc.Format) // headings of messages are not in the text
 		if !message && !strings.HasPrefix(strings.TrimLeft(text[s.Start:], " "), s.Heading) {
-			t.Errorf("%s: section %q stands at %q", doc.Path, s.Heading, text[s.Start:s.End])
+			t.Errorf("%s: section %q has the text %q", doc.Path, s.Heading, text[s.Start:s.End])
 		}
 		last = s.Start
 	}
 	last = 0
 	for i, p := range doc.Pages {
 		if p.Number != i+1 || p.Start < last || p.End < p.Start || p.End > len(text) {
-			t.Fatalf("%s: page %+v after %d of %d", doc.Path, p, last, len(text))
+			t.Fatalf("%s: page %+v after byte %d of %d", doc.Path, p, last, len(text))
 		}
 		last = p.End
 	}
 }
 
-// PICTURES.md shows the current chunks of its files.
+// TestPicturesPage checks that PICTURES.md shows the current chunks of its files.
 func TestPicturesPage(t *testing.T) {
 	page, err := os.ReadFile("PICTURES.md")
 	must(t, err)
@@ -67,7 +67,7 @@ func TestPicturesPage(t *testing.T) {
 		}
 		want := strings.Join(cell, "<br><br>") + " |\n"
 		if !strings.Contains(string(page), "| `"+name+"` | chunks |\n") || !strings.Contains(string(page), want) {
-			t.Errorf("%s: the page has not\n%s", name, want)
+			t.Errorf("%s: the page lacks\n%s", name, want)
 		}
 	}
 }
@@ -110,7 +110,8 @@ func checkGolden(t *testing.T, golden, got string) {
 	}
 }
 
-// A new case is a new file in testdata/read; -update writes its golden file.
+// TestReadGolden: a new case is a new file in testdata/read; -update writes its golden
+// file.
 func TestReadGolden(t *testing.T) {
 	names, err := filepath.Glob("testdata/read/*")
 	must(t, err)
@@ -143,8 +144,8 @@ func checkGoldenRead(t *testing.T, name string, data []byte, golden string) {
 	checkGolden(t, golden, dump(doc))
 }
 
-// A refusal is a file that is not read and a part of the reason. A file with an empty reason is
-// read.
+// A refusal is a file that is not read, with a part of the reason. A file with an empty
+// reason is read.
 type refusal struct {
 	name, data string
 	skipped    bool
@@ -169,7 +170,7 @@ func checkRefusals(t *testing.T, r *Reader, refusals []refusal) {
 	}
 }
 
-// A new case is a new row of testdata/cases.txt.
+// TestReadCases: a new case is a new row of testdata/cases.txt.
 func TestReadCases(t *testing.T) {
 	for _, section := range []string{
 		"rtf", "calendars", "words parted by style alone", "pages", "tables", "titles", "metadata", "refused", "hostile",
@@ -246,7 +247,7 @@ func TestPDFStandIns(t *testing.T) {
 	}
 }
 
-// A large tree is read in a child with the same result.
+// TestLargeTrees checks that a large tree is read in a child with the same result.
 func TestLargeTrees(t *testing.T) {
 	r := new(Reader)
 	defer r.Close()
@@ -260,7 +261,7 @@ func TestLargeTrees(t *testing.T) {
 		must(t, f.readInto(here, data))
 		must(t, r.readInChild(t.Context(), f.name, there, data))
 		if !reflect.DeepEqual(here, there) {
-			t.Errorf("%s: a child makes something else of it", name)
+			t.Errorf("%s: the result of a child differs", name)
 		}
 	}
 }

@@ -30,24 +30,24 @@ func checkChunks(t interface {
 			t.Fatalf("chunk %+v is not its range of the text", c)
 		}
 		if c.Ordinal != i+1 || c.ID != fmt.Sprintf("%s#%d", doc.ID, i+1) || c.Document != doc.ID {
-			t.Fatalf("chunk %d is named %+v", i+1, c)
+			t.Fatalf("chunk %d is %+v", i+1, c)
 		}
 		if c.Text != strings.TrimSpace(c.Text) {
-			t.Fatalf("chunk %q has space around it", c.Text)
+			t.Fatalf("chunk %q has white space around it", c.Text)
 		}
 		if c.Tokens != CountTokens(c.Text) || c.Tokens > limit && c.Tokens > 1 {
-			t.Fatalf("chunk %q: %d tokens, counted %d, at most %d", c.Text, c.Tokens, CountTokens(c.Text), limit)
+			t.Fatalf("chunk %q: Tokens = %d, counted %d, limit %d", c.Text, c.Tokens, CountTokens(c.Text), limit)
 		}
 		if c.Start > pos && strings.TrimSpace(doc.Text[pos:c.Start]) != "" {
-			t.Fatalf("%q lies in no chunk", doc.Text[pos:c.Start])
+			t.Fatalf("%q is in no chunk", doc.Text[pos:c.Start])
 		}
 		if i > 0 && c.Start < chunks[i-1].Start {
-			t.Fatalf("chunk %d starts before the one before", i+1)
+			t.Fatalf("chunk %d starts before the previous one", i+1)
 		}
 		pos = max(pos, c.End)
 	}
 	if strings.TrimSpace(doc.Text[pos:]) != "" {
-		t.Fatalf("%q lies in no chunk", doc.Text[pos:])
+		t.Fatalf("%q is in no chunk", doc.Text[pos:])
 	}
 }
 
@@ -64,7 +64,7 @@ func TestSplitKeepsEverything(t *testing.T) {
 		name := rapid.SampledFrom([]string{"a.md", "a.txt", "a.rst", "a.html", "a.csv"}).Draw(t, "name")
 		doc, err := new(Reader).Read(t.Context(), name, []byte(src.String()))
 		if err != nil {
-			return // nothing in it, or no text
+			return // an empty document, or one without text
 		}
 		doc.ID = "root/" + name
 		target, most := rapid.IntRange(8, 60).Draw(t, "target"), rapid.IntRange(60, 90).Draw(t, "max")
@@ -92,7 +92,8 @@ func TestSplitAlongStructure(t *testing.T) {
 	}
 }
 
-// Small rows share a chunk, and more of them do in a large table.
+// TestSplitRows checks that small rows share a chunk, and that more of them do in a large
+// table.
 func TestSplitRows(t *testing.T) {
 	var src strings.Builder
 	src.WriteString("name,length\n")
@@ -104,13 +105,13 @@ func TestSplitRows(t *testing.T) {
 		doc, err := new(Reader).Read(t.Context(), "a.csv", []byte(strings.Join(lines[:rows], "")))
 		must(t, err)
 		if chunks := Split(doc); !strings.HasPrefix(chunks[0].Anchor, want) || rows == 2 && len(chunks[0].Anchor) > len(want) {
-			t.Errorf("%d rows: %d chunks, the first at %q", rows, len(chunks), chunks[0].Anchor)
+			t.Errorf("%d rows: %d chunks, the first with the anchor %q", rows, len(chunks), chunks[0].Anchor)
 		}
 	}
 }
 
-// Rows of different sheets are never in one chunk, and the name of a sheet is in
-// the chunk of its first row.
+// TestSplitHoldsSheetsApart checks that rows of different sheets are never in one chunk,
+// and that the name of a sheet is in the chunk of its first row.
 func TestSplitHoldsSheetsApart(t *testing.T) {
 	var text strings.Builder
 	doc := &Document{ID: "x"}
@@ -137,16 +138,17 @@ func TestSplitHoldsSheetsApart(t *testing.T) {
 			last = 1
 		}
 		if first != strconv.Itoa(last+1) {
-			t.Fatalf("rows %s behind row %d", rows, last)
+			t.Fatalf("rows %s follow row %d", rows, last)
 		}
 		last, _ = strconv.Atoi(to)
 	}
 	if last != manyRows/2+11 {
-		t.Errorf("the last row is %d", last)
+		t.Errorf("last row = %d", last)
 	}
 }
 
-// Slides and pages share a chunk only if they have few words.
+// TestSplitJoinsSmallPages checks that slides and pages share a chunk only if they have few
+// words.
 func TestSplitJoinsSmallPages(t *testing.T) {
 	long := strings.TrimSpace(strings.Repeat("The ferry to the islands leaves at nine. ", 8))
 	doc := &Document{ID: "x"}
@@ -168,7 +170,7 @@ func TestSplitJoinsSmallPages(t *testing.T) {
 		got = append(got, fmt.Sprintf("%d-%d", c.Page, doc.PageAt(c.End-1)))
 	}
 	if strings.Join(got, " ") != "1-4 5-6" {
-		t.Errorf("chunks of the pages %v", got)
+		t.Errorf("pages of the chunks = %v", got)
 	}
 }
 
@@ -187,8 +189,8 @@ func TestRowAnchor(t *testing.T) {
 	}
 }
 
-// Thai has no sentence ends and spaces only between phrases; Chinese has commas.
-// Chunks end there.
+// TestSplitBetweenPhrases checks that chunks end between phrases in Thai, which has no
+// sentence ends and spaces only between phrases, and at commas in Chinese.
 func TestSplitBetweenPhrases(t *testing.T) {
 	for name, tt := range map[string]struct{ phrase, ends string }{
 		"thai":    {"ห้องสมุดเปิดเวลาเก้าโมงเช้าทุกวัน ยกเว้นวันอาทิตย์และวันหยุดราชการ ", "นร"},
@@ -262,18 +264,18 @@ func sentencesCover(t interface{ Fatalf(string, ...any) }, text string) {
 	pos := 0
 	for s := range Sentences(text) {
 		if s.Start < pos || s.End <= s.Start || s.End > len(text) {
-			t.Fatalf("span %v after %d in %q", s, pos, text)
+			t.Fatalf("span %v after byte %d in %q", s, pos, text)
 		}
 		if gap := text[pos:s.Start]; strings.TrimSpace(gap) != "" {
-			t.Fatalf("%q lies in no sentence of %q", gap, text)
+			t.Fatalf("%q is in no sentence of %q", gap, text)
 		}
 		if piece := text[s.Start:s.End]; piece != strings.TrimSpace(piece) {
-			t.Fatalf("sentence %q has space around it", piece)
+			t.Fatalf("sentence %q has white space around it", piece)
 		}
 		pos = s.End
 	}
 	if rest := text[pos:]; strings.TrimSpace(rest) != "" {
-		t.Fatalf("%q lies in no sentence of %q", rest, text)
+		t.Fatalf("%q is in no sentence of %q", rest, text)
 	}
 }
 
@@ -317,7 +319,7 @@ func TestSmallChunks(t *testing.T) {
 		must(t, err)
 		doc, err := r.Read(t.Context(), name, data)
 		if err != nil {
-			return nil // what cannot be read is for other tests
+			return nil // other tests read unreadable files
 		}
 		chunks, n := Split(doc), all[path.Ext(name)]
 		for _, c := range chunks {

@@ -77,7 +77,7 @@ func (c counted) ReadDir(name string) ([]fs.DirEntry, error) {
 	return c.MapFS.ReadDir(name)
 }
 
-// A story is a folder and uploads with one sink.
+// A story is a folder and uploads that share a sink.
 type story struct {
 	t       *testing.T
 	out     strings.Builder
@@ -107,7 +107,7 @@ func (s *story) print(lines ...string) {
 	}
 }
 
-// message is a mail with files attached, given by name and text.
+// message returns a mail with attached files, given by name and text.
 func message(subject, text string, attached ...string) string {
 	out := "From: Ada <ada@example.org>\nTo: Bo Ash <bo@example.org>, cy@example.org\nCc: =?utf-8?q?J=C3=B8rn?= <j@example.org>\n" +
 		"Subject: " + subject + "\nDate: Fri, 8 Mar 2024 09:00:00 +0100\nContent-Type: multipart/mixed; " +
@@ -119,7 +119,7 @@ func message(subject, text string, attached ...string) string {
 	return out + "--b--\n"
 }
 
-// write writes a file. Each is a second newer than the one before, and all are old.
+// write writes a file with a time in the past, a second after that of the previous file.
 func (s *story) write(name string, data []byte) {
 	if name[0] == ':' {
 		s.made[name] = data
@@ -180,7 +180,7 @@ func (s *story) run(args []string) {
 	}
 }
 
-// look runs a command on what a sync sees or has done.
+// look runs a command about the input or the result of a sync.
 func (s *story) look(command string, args []string) {
 	switch command {
 	case "opened":
@@ -220,7 +220,7 @@ func (s *story) sync(args []string) {
 	s.print(lines...)
 	stored := slices.DeleteFunc(lines, func(l string) bool { return !strings.HasPrefix(l, "added ") && !strings.HasPrefix(l, "updated ") })
 	if len(s.sink.replaced) != len(stored) {
-		s.t.Errorf("stored %q", s.sink.replaced)
+		s.t.Errorf("stored = %q", s.sink.replaced)
 	}
 }
 

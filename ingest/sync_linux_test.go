@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// On a real disk there are links that leave the folder, and a pipe that blocks.
+// TestSyncOfRealFolder syncs a folder on a real disk with links that leave the folder, and
+// a pipe that blocks.
 func TestSyncOfRealFolder(t *testing.T) {
 	dir, outside := t.TempDir(), t.TempDir()
 	write := func(p, text string) {
@@ -22,7 +23,7 @@ func TestSyncOfRealFolder(t *testing.T) {
 	for link, to := range map[string]string{"out.md": filepath.Join(outside, "secret.md"), "folder": outside, "loop": ".",
 		"gone.md": "nowhere"} {
 		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
-			t.Skipf("no symbolic links here: %v", err)
+			t.Skipf("symbolic links are not supported: %v", err)
 		}
 	}
 	must(t, syscall.Mkfifo(filepath.Join(dir, "pipe.md"), 0o600))
@@ -37,6 +38,6 @@ func TestSyncOfRealFolder(t *testing.T) {
 	}
 	wantLines(t, got, "added a.md", "skipped folder", "skipped gone.md", "skipped loop", "skipped out.md", "skipped pipe.md")
 	if len(sink.docs) != 1 {
-		t.Errorf("stored %v", slices.Sorted(maps.Keys(sink.docs)))
+		t.Errorf("stored = %v, want one document", slices.Sorted(maps.Keys(sink.docs)))
 	}
 }

@@ -78,7 +78,7 @@ func syncAll(t *testing.T, s *Syncer, fsys fs.FS) (lines []string, err error) {
 			return lines, e
 		}
 		if c.Document != "harbour/"+c.Path || c.Root != "harbour" || c.Done < last || c.Done > c.Total {
-			t.Errorf("change %+v", c)
+			t.Errorf("change = %+v", c)
 		}
 		last = c.Done
 		lines = append(lines, changeLine(c))
@@ -130,7 +130,7 @@ func TestSyncStopsAfterTheDocumentInHand(t *testing.T) {
 	}
 	wantLines(t, seen, "000.md", "001.md", "002.md", "003.md", "004.md")
 	if !errors.Is(last, context.Canceled) || len(sink.docs) != 5 {
-		t.Errorf("ended with %v, %d stored", last, len(sink.docs))
+		t.Errorf("err = %v, %d stored; want canceled, 5", last, len(sink.docs))
 	}
 }
 
@@ -153,7 +153,7 @@ func TestSyncTellsTheSinksFailureFromADocuments(t *testing.T) {
 	got, err = syncAll(t, &Syncer{Sink: sink}, fsys)
 	wantLines(t, got, "failed a.md: storing it: no space left", "failed b.md: storing it: no space left")
 	if !errors.Is(err, refused) {
-		t.Errorf("ended with %v", err)
+		t.Errorf("err = %v, want the sink's", err)
 	}
 }
 
@@ -192,7 +192,7 @@ func TestIgnoreLikeGit(t *testing.T) {
 	for _, f := range files {
 		err := exec.CommandContext(t.Context(), git, "-C", dir, "check-ignore", "-q", "--no-index", f).Run()
 		if ignored := err == nil; ignored == seen[f] {
-			t.Errorf("%s: git leaves it out: %v; seen: %v", f, ignored, seen[f])
+			t.Errorf("%s: ignored by git = %v; seen = %v", f, ignored, seen[f])
 		}
 	}
 }

@@ -28,7 +28,7 @@ type ranksLoader struct{}
 
 func (ranksLoader) LoadTiktokenBpe(string) (map[string]int, error) { return cl100k().ranks, nil }
 
-// The IDs are from OpenAI's own tokeniser.
+// TestTokenIDs compares with ids from OpenAI's own tokenizer.
 func TestTokenIDs(t *testing.T) {
 	for _, tt := range []struct {
 		text string
@@ -44,13 +44,13 @@ func TestTokenIDs(t *testing.T) {
 			100, 220, 4194, 87, 881}},
 	} {
 		if got := reference().EncodeOrdinary(tt.text); !slices.Equal(got, tt.want) {
-			t.Errorf("the ids of %q are %v, want %v", tt.text, got, tt.want)
+			t.Errorf("ids of %q = %v, want %v", tt.text, got, tt.want)
 		}
 		sameCount(t, tt.text)
 	}
 }
 
-// sameCount compares with tiktoken-go: the count, and the tokens of the pieces.
+// sameCount compares the count and the tokens of the pieces with those of tiktoken-go.
 func sameCount(t interface {
 	Helper()
 	Errorf(string, ...any)
@@ -58,18 +58,18 @@ func sameCount(t interface {
 	t.Helper()
 	want := reference().EncodeOrdinary(text)
 	if got := CountTokens(text); got != len(want) {
-		t.Errorf("CountTokens = %d, by tiktoken-go %d: %q", got, len(want), text)
+		t.Errorf("CountTokens = %d, tiktoken-go %d: %q", got, len(want), text)
 	}
 	var got []int
 	for rest := text; rest != ""; rest = rest[pieceLen(rest):] {
 		got = append(got, cl100k().bpe.EncodeOrdinary(rest[:pieceLen(rest)])...)
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("tokens of the pieces %v, by tiktoken-go %v: %q", got, want, text)
+		t.Errorf("tokens of the pieces = %v, tiktoken-go %v: %q", got, want, text)
 	}
 }
 
-// CountTokens counts as tiktoken-go does.
+// TestCountTokensIsExact checks that CountTokens counts as tiktoken-go does.
 func TestCountTokensIsExact(t *testing.T) {
 	texts := []string{
 		strings.Repeat("a", maxPiece), strings.Repeat(" ", maxPiece) + "x", strings.Repeat("-", maxPiece) + "\n",
@@ -89,8 +89,9 @@ func TestCountTokensIsExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { sameCount(t, strings.Join(parts.Draw(t, "parts"), "")) })
 }
 
-// Every character has its class, and an apostrophe before it may begin an ending. Only tags,
-// selectors and private use are above lastAssigned.
+// TestCountTokensOfEveryCharacter checks the class of every character, also after an
+// apostrophe, which may begin an ending. Only tags, selectors and private use are above
+// lastAssigned.
 func TestCountTokensOfEveryCharacter(t *testing.T) {
 	const block, lastAssigned = 64, 0x33480
 	var first []rune
@@ -117,8 +118,8 @@ func FuzzCountTokens(f *testing.F) {
 	})
 }
 
-// A tokeniser of today's models counts at least the least share in any language,
-// and less for half of the text.
+// TestLeastShare checks that current models' tokenizers count at least the least share in
+// any language, and less for half of the text.
 func TestLeastShare(t *testing.T) {
 	today := codec.NewO200kBase()
 	for _, row := range datatest.Rows(t, "testdata/languages.txt", "texts") {

@@ -34,36 +34,37 @@ func newUploads(t *testing.T) (*Uploads, *memory, func() []string) {
 	}
 }
 
-// An interrupted upload leaves nothing.
+// TestUploadBrokenOff checks that an interrupted upload leaves no file.
 func TestUploadBrokenOff(t *testing.T) {
 	u, sink, files := newUploads(t)
 	broken := errors.New("the connection is gone")
 	_, err := u.Add(t.Context(), "a.md", io.MultiReader(strings.NewReader(strings.Repeat("Half. ", 1000)), iotest.ErrReader(broken)), nil)
 	if !errors.Is(err, broken) || len(files()) != 0 || len(sink.docs) != 0 {
-		t.Errorf("%v, files %q", err, files())
+		t.Errorf("err = %v, files = %q", err, files())
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := u.Add(ctx, "a.md", strings.NewReader("A."), nil); !errors.Is(err, context.Canceled) || len(files()) != 0 {
-		t.Errorf("%v, files %q", err, files())
+		t.Errorf("err = %v, files = %q", err, files())
 	}
-	// A full disk is a fault of the server and not of the file, which can be sent again.
+	// A full disk is the server's fault and not the file's, so the file can be sent again.
 	for _, failure := range []error{broken, &fs.PathError{Op: "write", Path: "store", Err: syscall.ENOSPC}} {
 		sink.fail = func(string) error { return failure }
 		unreadable := (*UnreadableError)(nil)
 		if _, err := u.Add(t.Context(), "a.md", strings.NewReader("A."), nil); err == nil || len(files()) != 0 ||
 			errors.As(err, &unreadable) != (failure == broken) {
-			t.Errorf("%v, files %q", err, files())
+			t.Errorf("err = %v, files = %q", err, files())
 		}
 	}
 	sink.fail = nil
 	if c, err := u.Add(t.Context(), "a.md", strings.NewReader("A."), nil); err != nil || c.Action != Added {
-		t.Errorf("sent again: %+v, %v", c, err)
+		t.Errorf("second upload = %+v, %v", c, err)
 	}
 }
 
-// The next sync removes the leftovers of a crash and stores the uploads not yet stored. It ignores
-// an upload that another process is receiving. Neither counts towards the limit.
+// TestUploadsAfterACrash checks that the next sync removes the leftovers of a crash, stores
+// the uploads not yet stored, and ignores an upload that another process is receiving.
+// Neither counts towards the limit.
 func TestUploadsAfterACrash(t *testing.T) {
 	u, sink, files := newUploads(t)
 	u.MaxTotal = 100
@@ -82,7 +83,7 @@ func TestUploadsAfterACrash(t *testing.T) {
 	_, err := u.Sync(t.Context())
 	must(t, err)
 	if got := strings.Join(files(), " "); got != uploadPrefix+"receiving a.md b.md" || len(sink.docs) != 2 {
-		t.Errorf("files %q, %d stored", got, len(sink.docs))
+		t.Errorf("files = %q, %d stored", got, len(sink.docs))
 	}
 }
 
@@ -93,7 +94,7 @@ func TestUploadName(t *testing.T) {
 		[]string{strings.Repeat("图", 100) + ".md", strings.Repeat("图", 65) + ".md"})
 	for _, row := range rows {
 		if got, err := uploadName(row[0]); got != row[1] || (err == nil) != (row[1] != "") {
-			t.Errorf("%q: %q, %v; want %q", row[0], got, err, row[1])
+			t.Errorf("uploadName(%q) = %q, %v; want %q", row[0], got, err, row[1])
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// folders are the states of a folder in consecutive scans. The last state remains.
+// folders are the states of a folder in consecutive scans; the last state is repeated.
 type folders []fstest.MapFS
 
 func (f *folders) Open(name string) (fs.File, error) {
@@ -74,7 +74,8 @@ func TestWatch(t *testing.T) {
 	})
 }
 
-// After each change and sync, the documents of a watched folder match its files.
+// TestWatchedSync checks that the documents of a watched folder match its files after each
+// change and sync.
 func TestWatchedSync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		folder, s := fstest.MapFS{}, &Syncer{Sink: newMemory()}

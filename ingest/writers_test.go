@@ -49,7 +49,8 @@ func (d *distant) Delete(ctx context.Context, id string) error {
 	return d.memory.Delete(ctx, id)
 }
 
-// Several documents are stored at a time, within the limit, and yielded in path order.
+// TestSyncWithSeveralWriters checks that several documents are stored at a time, within the
+// limit, and yielded in path order.
 func TestSyncWithSeveralWriters(t *testing.T) {
 	for writers, seconds := range map[int]int{0: 50, 1: 50, 7: 8, 50: 1} {
 		synctest.Test(t, func(t *testing.T) {
@@ -60,13 +61,14 @@ func TestSyncWithSeveralWriters(t *testing.T) {
 				t.Errorf("%d writers: %d changes (%v), %d stored: %q", writers, len(got), err, len(sink.docs), got)
 			}
 			if took := time.Since(begun); took > time.Duration(seconds)*time.Second || sink.most != max(1, writers) {
-				t.Errorf("%d writers: %d at a time, and %v", writers, sink.most, took)
+				t.Errorf("%d writers: %d at a time, in %v", writers, sink.most, took)
 			}
 		})
 	}
 }
 
-// Renames and failures don't depend on the number of writers.
+// TestSeveralWritersTellTheSame checks that renames and failures do not depend on the
+// number of writers.
 func TestSeveralWritersTellTheSame(t *testing.T) {
 	before := fstest.MapFS{"a.md": file1("A."), "b.md": file1("B."), "e.md": file1("E."), "g.md": file1("G.")}
 	after := fstest.MapFS{
@@ -97,7 +99,8 @@ func TestSeveralWritersTellTheSame(t *testing.T) {
 	wantLines(t, run(8), run(1)...)
 }
 
-// A cancelled sync stores and yields the documents in progress, and starts no more.
+// TestSyncStopsAfterTheDocumentsInHand checks that a canceled sync stores and yields the
+// documents in progress, and starts no more.
 func TestSyncStopsAfterTheDocumentsInHand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -122,10 +125,10 @@ func TestSyncStopsAfterTheDocumentsInHand(t *testing.T) {
 		}
 		slices.Sort(sink.replaced)
 		if diff := slices.Compare(told, sink.replaced); diff != 0 || len(told) < 8 || len(told) > 40 {
-			t.Errorf("told of %q, stored %q", told, sink.replaced)
+			t.Errorf("yielded %q, stored %q", told, sink.replaced)
 		}
 		if !errors.Is(last, context.Canceled) {
-			t.Errorf("ended with %v", last)
+			t.Errorf("err = %v, want context.Canceled", last)
 		}
 	})
 }

@@ -29,12 +29,12 @@ func TestLabels(t *testing.T) {
 func TestDigitValues(t *testing.T) {
 	for _, r := range unicode.Nd.R16 {
 		if r.Stride != 1 || (r.Hi-r.Lo+1)%10 != 0 {
-			t.Errorf("the digits %U to %U are not rows of ten", r.Lo, r.Hi)
+			t.Errorf("digits %U to %U are not a multiple of ten", r.Lo, r.Hi)
 		}
 	}
 	for _, r := range unicode.Nd.R32 {
 		if r.Stride != 1 || (r.Hi-r.Lo+1)%10 != 0 {
-			t.Errorf("the digits %U to %U are not rows of ten", r.Lo, r.Hi)
+			t.Errorf("digits %U to %U are not a multiple of ten", r.Lo, r.Hi)
 		}
 	}
 	for r, want := range map[rune]int{'0': 0, '9': 9, '٢': 2, '１': 1, '９': 9, '𝟗': 9, '𝟘': 0, '²': -1, 'a': -1, end: -1} {
@@ -44,7 +44,7 @@ func TestDigitValues(t *testing.T) {
 	}
 	for r := rune(0); r <= unicode.MaxRune; r++ {
 		if (digitValue(r) >= 0) != unicode.Is(unicode.Nd, r) {
-			t.Errorf("digit(%U) = %d", r, digitValue(r))
+			t.Errorf("digitValue(%U) = %d", r, digitValue(r))
 		}
 	}
 }

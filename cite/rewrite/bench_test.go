@@ -84,7 +84,7 @@ func TestHostile(t *testing.T) {
 		name, unit := row[0], row[1]
 		text := []byte(strings.Repeat(unit, size/len(unit)))
 		if feed(text, 1) != feed(text, len(text)) {
-			t.Errorf("%s: the text comes out differently byte by byte", name)
+			t.Errorf("%s: output differs if written byte by byte", name)
 		}
 	}
 }

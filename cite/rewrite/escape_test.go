@@ -84,7 +84,7 @@ func TestAddresses(t *testing.T) {
 		"[x](//evil.example/y) tel:+123":         "//evil.example/y tel:+123",
 	} {
 		if got := strings.Join(known.Missing(text), " "); got != want {
-			t.Errorf("%q: missing %q, want %q", text, got, want)
+			t.Errorf("%q: Missing = %q, want %q", text, got, want)
 		}
 	}
 	e := rewrite.Escaper{Unknown: known.Missing}
@@ -113,7 +113,7 @@ func TestVisibleName(t *testing.T) {
 		"notes/a b – é 図.md": "notes/a b – é 図.md", "a\nb\x1b[31m": `a\nb\x1b[31m`, "x\u202efdp.exe\u200b": `x\u202efdp.exe\u200b`, "\xff": `\ufffd`,
 	} {
 		if got := rewrite.VisibleName(name); got != want {
-			t.Errorf("%q: got %q, want %q", name, got, want)
+			t.Errorf("VisibleName(%q) = %q, want %q", name, got, want)
 		}
 	}
 }

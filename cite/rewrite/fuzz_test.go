@@ -97,7 +97,7 @@ func checkRewriter(t *testing.T, text string, known uint8, cuts, shape uint64, s
 		out = r.Append(out, []byte(text[fed:fed+n]))
 		fed += n
 		if !strings.HasPrefix(want, string(out)) {
-			t.Fatalf("the output so far %q is not a beginning of %q", out, want)
+			t.Fatalf("output so far %q is not a prefix of %q", out, want)
 		}
 		if held := r.Held(); held > allowed {
 			t.Fatalf("%d characters are held back of %q", held, text)
@@ -136,14 +136,14 @@ func checkRewriter(t *testing.T, text string, known uint8, cuts, shape uint64, s
 	for _, c := range marked {
 		if isPrivate(c) {
 			if n := int(c - firstPrivate); n > highest+1 {
-				t.Fatalf("number %d came after %d in %q", n, highest, marked)
+				t.Fatalf("number %d follows %d in %q", n, highest, marked)
 			} else {
 				highest = max(highest, n)
 			}
 		}
 	}
 	if highest != len(marks.Sources()) {
-		t.Fatalf("%d numbers shown of %d sources", highest, len(marks.Sources()))
+		t.Fatalf("%d numbers shown for %d sources", highest, len(marks.Sources()))
 	}
 	if !reflect.DeepEqual(marks.Sources(), whole.Sources()) {
 		t.Fatalf("another style cites %v, want %v", marks.Sources(), whole.Sources())
@@ -156,7 +156,7 @@ func checkRewriter(t *testing.T, text string, known uint8, cuts, shape uint64, s
 		return c
 	}, marked)
 	if utf8.ValidString(text) && !isSubsequence(left, text) {
-		t.Fatalf("%q does not come from %q", left, text)
+		t.Fatalf("%q is not a subsequence of %q", left, text)
 	}
 }
 
@@ -174,7 +174,7 @@ func checkSources(t *testing.T, docs []rewrite.Document, excluded func(int) bool
 	names := map[string]bool{}
 	for i, s := range sources {
 		if s.Number != i+1 || len(s.IDs) == 0 || s.Source == "" && len(s.IDs) > 1 || s.Source != "" && names[s.Source] {
-			t.Fatalf("source %d is %+v", i+1, s)
+			t.Fatalf("source %d = %+v", i+1, s)
 		}
 		names[s.Source] = true
 		for _, id := range s.IDs {
@@ -187,7 +187,7 @@ func checkSources(t *testing.T, docs []rewrite.Document, excluded func(int) bool
 			seen[id] = true
 		}
 		if d := docs[s.IDs[0]-1]; d.Title != s.Title && !(blank(d.Title) && s.Title == "") {
-			t.Fatalf("source %+v has not the title of %+v", s, d)
+			t.Fatalf("source %+v lacks the title of %+v", s, d)
 		}
 	}
 }
@@ -208,7 +208,7 @@ func checkLinks(t *testing.T, docs []rewrite.Document, list string) {
 			plain, err := url.PathUnescape(target)
 			return u != "" && (u == target || err == nil && plain == u)
 		}) {
-			t.Fatalf("the list %q links to %q", list, target)
+			t.Fatalf("list %q links to %q", list, target)
 		}
 	}
 }

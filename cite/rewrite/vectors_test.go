@@ -41,7 +41,7 @@ func readVectors(t testing.TB) []vector {
 	if err != nil && !filepath.IsAbs(folder) {
 		top, errTop := os.ReadFile(filepath.Join("../..", folder, "citations.json"))
 		if errTop != nil {
-			t.Fatalf("no vectors in IBID_VECTORS=%s, neither from this package's folder nor from that of go.mod: %v; %v", folder, err, errTop)
+			t.Fatalf("no vectors in IBID_VECTORS=%s, relative to this package or to go.mod: %v; %v", folder, err, errTop)
 		}
 		data, err = top, nil
 	}
@@ -110,7 +110,7 @@ func (v vector) check(t *testing.T, how string, pieces []string) {
 	for i, piece := range pieces {
 		out = r.Append(out, []byte(piece))
 		if !strings.HasPrefix(v.WantText, string(out)) {
-			t.Fatalf("%s: text %q: after piece %d of %q\n got %q\nwant a beginning of %q", how, v.Text, i, pieces, out, v.WantText)
+			t.Fatalf("%s: text %q: after piece %d of %q\n got %q\nwant a prefix of %q", how, v.Text, i, pieces, out, v.WantText)
 		}
 	}
 	out = r.Close(out)

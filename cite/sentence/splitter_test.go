@@ -28,7 +28,7 @@ func TestSentences(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("%q:\n got %q\nwant %q", text, got, want)
 		}
-		// A growing text has the same sentences.
+		// The sentences of a growing text are the same.
 		var grown []string
 		var sp Splitter
 		for n := 0; n <= len(text); n++ {
@@ -64,7 +64,7 @@ func splitSentences(text string) (found []Span) {
 func TestStates(t *testing.T) {
 	for _, row := range datatest.Rows(t, "testdata/sentences.txt", "states") {
 		if got := States(row[1], row[1], row[1]); fmt.Sprint(got) != row[0] {
-			t.Errorf("%s: %t, want %s", row[1], got, row[0])
+			t.Errorf("States(%q) = %t, want %s", row[1], got, row[0])
 		}
 	}
 }

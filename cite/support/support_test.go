@@ -14,7 +14,7 @@ import (
 	"ibid/retrieve"
 )
 
-// full is the Prover as package answer makes it.
+// full is the Prover that package answer uses.
 var full = Prover{Stem: retrieve.Stem, Sentences: sentencesOf}
 
 func sentencesOf(text string) (spans []Span) {
@@ -39,7 +39,7 @@ func TestFind(t *testing.T) {
 				t.Errorf("Find(%q)\n got %s (%.2f) %q\nwant %s %q", row[1], q.Verdict, q.Support, quote, row[2], row[3])
 			}
 			if (q.Verdict == Weak) != (q.Support < Threshold) {
-				t.Errorf("verdict %s with support %.2f", q.Verdict, q.Support)
+				t.Errorf("verdict = %s with support %.2f", q.Verdict, q.Support)
 			}
 		})
 	}
@@ -65,7 +65,7 @@ func TestVerdicts(t *testing.T) {
 		}
 	}
 	if n < 80 {
-		t.Errorf("only %d claims", n)
+		t.Errorf("only %d claims, want at least 80", n)
 	}
 }
 
@@ -73,12 +73,12 @@ func TestByHeadings(t *testing.T) {
 	p := Passage{Text: "It is 75 metres long and carries 14 passengers."}
 	const claim = "The Zeppelin NT is 75 metres long and carries 14 passengers."
 	if q := full.Find(claim, p); q.Support > 0.6 {
-		t.Errorf("without headings the name is not borne out, yet support is %.2f", q.Support)
+		t.Errorf("support without headings = %.2f, want at most 0.6", q.Support)
 	}
 	bare := full.Find(claim, p).Support
 	p.Heading = "Airships" + " › " + "Zeppelin NT"
 	if q := full.Find(claim, p); q.Support <= bare || q.Verdict != Supported {
-		t.Errorf("with the name in the heading: %s %.2f, without %.2f", q.Verdict, q.Support, bare)
+		t.Errorf("with the name in the heading = %s %.2f, without %.2f", q.Verdict, q.Support, bare)
 	}
 }
 
@@ -102,12 +102,12 @@ func TestWeakQuotes(t *testing.T) {
 func TestZeroValue(t *testing.T) {
 	q := Prover{}.Find("On 3 May 1987 Mayor Ellen Brandt opened the harbour of Westhaven.", Passage{Text: harbour})
 	if q.Verdict != Supported {
-		t.Errorf("got %s (%.2f)", q.Verdict, q.Support)
+		t.Errorf("Find = %s (%.2f), want supported", q.Verdict, q.Support)
 	}
 	for _, text := range []string{"", " \n ", "...", "\xff"} {
 		q := Prover{}.Find("The harbour was opened.", Passage{Text: text})
 		if q.Verdict != Weak || q.Support != 0 || q.Start < 0 || q.End > len(text) {
-			t.Errorf("Find in %q = %+v", text, q)
+			t.Errorf("Find in %q = %+v, want weak", text, q)
 		}
 	}
 }
@@ -121,11 +121,11 @@ func TestJoin(t *testing.T) {
 		}
 		got := full.Join(claim, passages)
 		if strconv.FormatBool(got.Support >= Threshold) != supported {
-			t.Errorf("%q by %q: %.2f %v", claim, passages, got.Support, got.Parts)
+			t.Errorf("%q by %q: Join = %.2f %v", claim, passages, got.Support, got.Parts)
 		}
 		for i, c := range parts {
 			if got.Parts[i] != (c != '-') {
-				t.Errorf("%q by %q: parts %v, want %s", claim, passages, got.Parts, parts)
+				t.Errorf("%q by %q: Parts = %v, want %s", claim, passages, got.Parts, parts)
 			}
 		}
 	}
@@ -142,7 +142,7 @@ func TestWords(t *testing.T) {
 			mark := map[wordKind]string{name: "*", number: "#"}[w.kind]
 			got = append(got, w.key+mark)
 			if w.Start < 0 || w.End > len(text) || w.Start >= w.End {
-				t.Errorf("%q: word %+v is out of the text", text, w)
+				t.Errorf("%q: word %+v is outside the text", text, w)
 			}
 		}
 		if g := strings.Join(got, " "); g != want {
@@ -172,7 +172,7 @@ func FuzzFind(f *testing.F) {
 				t.Fatalf("verdict %s with support %v", q.Verdict, q.Support)
 			}
 			if again := s.Find(sentence, Passage{Text: text}); again != q {
-				t.Fatalf("%+v, then %+v", q, again)
+				t.Fatalf("Find = %+v, then %+v", q, again)
 			}
 			half := len(clip(text, len(text)/2))
 			passages := []Passage{Passage{Text: text[:half]}, Passage{Text: harbour}, Passage{Text: text[half:]}, Passage{Text: text}}
@@ -184,10 +184,10 @@ func FuzzFind(f *testing.F) {
 				}
 			}
 			if !(j.Support >= 0 && j.Support <= 1) || len(j.Parts) != len(passages) || j.Support > 0 && parts < 2 {
-				t.Fatalf("together %+v", j)
+				t.Fatalf("Join = %+v", j)
 			}
 			if again := s.Join(sentence, passages); !reflect.DeepEqual(again, j) {
-				t.Fatalf("%+v, then %+v", j, again)
+				t.Fatalf("Join = %+v, then %+v", j, again)
 			}
 		}
 	})
@@ -201,7 +201,7 @@ func TestQuotesItself(t *testing.T) {
 			"*" + strings.Trim(sentence, ".") + "*"} {
 			q := full.Find(said, Passage{Text: harbour})
 			if q.Verdict != Quoted || q.Start != s.Start || q.End != s.End {
-				t.Errorf("Find(%q) = %s %q", said, q.Verdict, harbour[q.Start:q.End])
+				t.Errorf("Find(%q) = %s %q, want the sentence quoted", said, q.Verdict, harbour[q.Start:q.End])
 			}
 		}
 	}

@@ -17,7 +17,7 @@ import (
 
 var must = datatest.Must
 
-// A packed file is one to put into an archive.
+// A packed is a file to put into an archive.
 type packed struct {
 	name, text string
 	mode       byte // of a tar entry; 0 is a file
@@ -68,8 +68,7 @@ func gzipped(t testing.TB, data []byte) []byte {
 	return out.Bytes()
 }
 
-// lined recognises files that hold a file on each line: its name, a space, its
-// text.
+// lined recognizes files with an entry per line: its name, a space, its text.
 var lined = Holder{
 	Is: func(name string) bool { return strings.HasSuffix(name, ".lines") },
 	Files: func(_ string, data []byte, each func(string, []byte) error) error {
@@ -126,7 +125,7 @@ func TestNames(t *testing.T) {
 	}
 	contents, err := Read("a.tar", data, DefaultLimits(), lined, []string{"a.md", "docs/b.md", "missing.md"})
 	if err != nil || len(contents) != 2 || string(contents["a.md"]) != "again" || string(contents["docs/b.md"]) != "4" {
-		t.Errorf("%q, %v", contents, err)
+		t.Errorf("contents = %q, %v", contents, err)
 	}
 }
 
@@ -157,7 +156,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// Damage in one file fails only that file.
+// TestDamage checks that damage in one file fails only that file.
 func TestDamage(t *testing.T) {
 	files := []packed{{name: "a.md", text: strings.Repeat("One. ", 100)}, {name: "b.md", text: "Two."}}
 	data := zipped(t, files...)
@@ -165,7 +164,7 @@ func TestDamage(t *testing.T) {
 	torn[len("PK")+40] ^= 0xff // in the first file's data
 	if got := look("a.zip", torn, DefaultLimits()); len(got) != 2 || !strings.Contains(got[0], "failed: it is damaged") ||
 		got[1] != "b.md 4" {
-		t.Errorf("torn: %q", got)
+		t.Errorf("damaged data: %q", got)
 	}
 	central := bytes.Index(data, []byte("PK\x01\x02"))
 	for _, tt := range []struct {
@@ -188,7 +187,7 @@ func TestDamage(t *testing.T) {
 	plain := tarred(t, files...)
 	if got := look("a.tar", plain[:700], DefaultLimits()); len(got) != 2 ||
 		!strings.Contains(got[0], "a.md 188 failed: it is damaged: it is cut off") || !strings.HasPrefix(got[1], "error: ") {
-		t.Errorf("cut: %q", got)
+		t.Errorf("cut archive: %q", got)
 	}
 	// An archive that declares a huge file.
 	huge := bytes.Clone(plain)
@@ -200,7 +199,7 @@ func TestDamage(t *testing.T) {
 	}
 	copy(huge[148:], fmt.Sprintf("%06o\x00 ", sum))
 	if got := look("a.tar", huge, DefaultLimits()); len(got) != 2 || !strings.Contains(got[0], "it is damaged: it is cut off") {
-		t.Errorf("huge: %q", got)
+		t.Errorf("huge size: %q", got)
 	}
 }
 
@@ -251,7 +250,7 @@ func TestLimits(t *testing.T) {
 		if strings.HasPrefix(tt.want, "error") {
 			if _, err := Read(tt.name, tt.data, limits, lined, []string{"a.md", "10.md", "in.zip/a.md", "ratio"}); err == nil &&
 				tt.name != "unread.tgz" && tt.name != "bytes.tar" {
-				t.Errorf("%s was read", tt.name)
+				t.Errorf("%s: Read accepts it", tt.name)
 			}
 		}
 	}
@@ -271,7 +270,7 @@ func FuzzList(f *testing.F) {
 		var paths []string
 		for _, e := range entries {
 			if strings.HasPrefix(e.Path, "/") || strings.Contains("/"+e.Path+"/", "/../") || e.Path == "" {
-				t.Errorf("a path %q", e.Path)
+				t.Errorf("path = %q", e.Path)
 			}
 			paths = append(paths, e.Path)
 		}
@@ -281,7 +280,7 @@ func FuzzList(f *testing.F) {
 		}
 		for _, e := range entries {
 			if c, ok := contents[e.Path]; ok != (e.Digest != "") || ok && int64(len(c)) != e.Size {
-				t.Errorf("%q: %d bytes of %d", e.Path, len(c), e.Size)
+				t.Errorf("%q: %d bytes, want %d", e.Path, len(c), e.Size)
 			}
 		}
 	})

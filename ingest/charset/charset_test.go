@@ -22,8 +22,8 @@ import (
 
 var must = datatest.Must
 
-// Folders are named after the encoding of their files, and some also after the language. The
-// decoder gets no declaration.
+// TestShareDecodedRight reads folders that are named after the encoding of their files,
+// some with the language. The decoder gets no declaration.
 func TestShareDecodedRight(t *testing.T) {
 	dir := datatest.Sets(t, "files/encodings-chardet")
 	files, err := filepath.Glob(filepath.Join(dir, "*", "*"))
@@ -42,7 +42,7 @@ func TestShareDecodedRight(t *testing.T) {
 		}
 		if err != nil || got != want {
 			enc, _, _ := encodingOf(data, "")
-			t.Logf("%s: taken for %v, %v", name, enc, err)
+			t.Logf("%s: detected as %v, %v", name, enc, err)
 			continue
 		}
 		right++
@@ -50,7 +50,7 @@ func TestShareDecodedRight(t *testing.T) {
 	t.Logf("figure: files of encodings-chardet decoded right, nothing declared: %d of %d (%.3f)", right, len(files),
 		float64(right)/float64(len(files)))
 	if unsupported > 5 || right+unsupported < len(files) {
-		t.Errorf("%d of %d decoded right", right, len(files))
+		t.Errorf("%d of %d files are decoded correctly", right, len(files))
 	}
 }
 
@@ -86,8 +86,8 @@ func reference(t *testing.T, folder string, data []byte) (text string, ok bool) 
 	return string(out), true
 }
 
-// A sentence or two in each language is enough, and a false declaration does
-// no harm.
+// TestShortTexts checks that a sentence or two in each language is enough, and that a false
+// declaration does no harm.
 func TestShortTexts(t *testing.T) {
 	short := textsOf(t, "short")
 	littleEndian, bigEndian := unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM), unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM)
@@ -127,15 +127,16 @@ func TestShortTexts(t *testing.T) {
 			}
 			for _, declared := range []string{"", "utf-8", "iso-8859-1", "windows-1251", "shift_jis", "nonsense"} {
 				if got, err := Decode(data, declared); err != nil || got != tt.text {
-					t.Errorf("%v declared as %q: %q, %v", enc, declared, got, err)
+					t.Errorf("%v declared as %q: Decode = %q, %v; want %q", enc, declared, got, err, tt.text)
 				}
 			}
 		}
 	}
 }
 
-// A few words are enough if other encodings would mix scripts. A declaration decides if the bytes
-// do not. Bytes that are not text, or are in an unsupported encoding, are refused.
+// TestDecode checks that a few words are enough if other encodings would mix scripts, that
+// a declaration decides if the bytes do not, and that bytes that are not text, or in an
+// unsupported encoding, are refused.
 func TestDecode(t *testing.T) {
 	ebcdic := encoded(t, charmap.CodePage037, strings.Repeat("The ferry leaves at nine in the morning\n", 3))
 	type row struct {
@@ -155,13 +156,13 @@ func TestDecode(t *testing.T) {
 	}
 	for _, tt := range rows {
 		if got, err := Decode([]byte(tt.data), tt.declared); got != tt.want || !errors.Is(err, tt.err) {
-			t.Errorf("%q declared as %q: %q, %v, want %q, %v", tt.data, tt.declared, got, err, tt.want, tt.err)
+			t.Errorf("Decode(%q, %q) = %q, %v; want %q, %v", tt.data, tt.declared, got, err, tt.want, tt.err)
 		}
 	}
 }
 
-// Garbled text is recognised. Texts in any language, lists of numbers and short texts are not
-// garbled.
+// TestGarbled checks that garbled text is recognized, and that texts in any language, lists
+// of numbers and short texts are not.
 func TestGarbled(t *testing.T) {
 	const ferry = "The ferry leaves the harbour at nine in the morning, and on Sundays an hour later than on other days. "
 	mixed, err := charmap.KOI8R.NewDecoder().String(encoded(t, charmap.Windows1251, "Библиотека Открывается В Девять Часов Утра, "+
@@ -185,7 +186,7 @@ func TestGarbled(t *testing.T) {
 		rope + bread: false, turned(rope+bread, 13): true, turned(rope+bread, -1): true, turned(rope+bread, 7): true,
 	} {
 		if got := IsGarbled(text); got != want {
-			t.Errorf("%q: %t", text, got)
+			t.Errorf("IsGarbled(%q) = %t", text, got)
 		}
 	}
 	for _, c := range datatest.Table[struct {
@@ -196,17 +197,18 @@ func TestGarbled(t *testing.T) {
 	}](t, "testdata/texts.txt", "garbled") {
 		text := c.Begin + strings.Repeat(c.Repeated, c.Times) + c.End
 		if got := IsGarbled(text); got != c.Want {
-			t.Errorf("%q: %t", text, got)
+			t.Errorf("IsGarbled(%q) = %t", text, got)
 		}
 	}
 }
 
-// Text in the wrong encoding is recognised. Text in any language is not, even with many accents.
+// TestMisread checks that text in the wrong encoding is recognized, and that text in any
+// language is not, even with many accents.
 func TestMisread(t *testing.T) {
 	languages := textsOf(t, "languages")
 	for _, text := range languages {
 		if text = strings.Repeat(text+"\n", 4); IsGarbled(text) {
-			t.Errorf("%q is garbled", text)
+			t.Errorf("IsGarbled(%q) = true", text)
 		}
 		// Its UTF-8 read as another encoding, once or twice, is garbled.
 		for _, m := range misreadings[:2] {
@@ -226,7 +228,7 @@ func TestMisread(t *testing.T) {
 					}
 				}
 				if !IsGarbled(wrong) {
-					t.Errorf("%q is not garbled", wrong[:100])
+					t.Errorf("IsGarbled(%q) = false", wrong[:100])
 				}
 			}
 		}
@@ -242,19 +244,21 @@ func TestMisread(t *testing.T) {
 		latin(japanese.ShiftJIS, languages["Japanese"]),
 	} {
 		if !IsGarbled(text) {
-			t.Errorf("%q is not garbled", text)
+			t.Errorf("IsGarbled(%q) = false", text)
 		}
 	}
 }
 
-// The table has a digit for each pair of letters, with starts and ends of words.
+// TestPairShares checks that the table has a digit for each pair of letters, including
+// starts and ends of words.
 func TestPairShares(t *testing.T) {
 	if len(pairShares) != 27*27 || strings.Trim(pairShares, "0123456789") != "" || pairShares[0] != '0' {
 		t.Errorf("the table has %d digits", len(pairShares))
 	}
 }
 
-// Codes, abbreviations and keys, which are in no language, are read.
+// TestCodesAreRead checks that codes, abbreviations and keys, which are in no language, are
+// not garbled.
 func TestCodesAreRead(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	from := func(letters string, least, most int) string {
@@ -294,7 +298,7 @@ func TestCodesAreRead(t *testing.T) {
 			text.WriteString(line() + "\n")
 		}
 		if IsGarbled(text.String()) {
-			t.Errorf("%s are garbled: %.200q", name, text.String())
+			t.Errorf("IsGarbled of %s = true: %.200q", name, text.String())
 		}
 	}
 }
@@ -316,7 +320,7 @@ func encoded(t *testing.T, enc encoding.Encoding, text string) string {
 	return data
 }
 
-// Any bytes decode to text or an error.
+// FuzzDecode checks that any bytes decode to text or an error.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte("\xff\xfea\x00"), "utf-8")
 	f.Add([]byte("\x1b$)C\x0e?*"), "")

@@ -32,10 +32,10 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// A wish is an order to a child process of these tests.
+// A wish tells a child process of these tests what to do.
 type wish struct{ Do, Path string }
 
-// A result is its reply.
+// A result is a child's reply.
 type result struct{ PID string }
 
 // misbehave is a [Handler] that grants wishes.
@@ -45,20 +45,20 @@ func misbehave(message json.RawMessage, data []byte) (any, string) {
 		panic(err)
 	}
 	switch request.Do {
-	case "pid": // well behaved
+	case "pid": // reads a file as it should
 		return result{strconv.Itoa(os.Getpid())}, string(data)
 	case "environment":
 		return result{}, strings.Join(os.Environ(), "\n")
 	case "hang":
-		<-time.After(time.Hour) // a bare select is called a deadlock where no C code is linked in
+		<-time.After(time.Hour) // an empty select is reported as a deadlock without C code
 	case "spin":
 		for i := 0; ; i++ {
 			runtime.KeepAlive(i)
 		}
-	case "burn": // most of the time that a file may take
+	case "burn": // most of the time limit of a file
 		for begun := cpuTime(); cpuTime()-begun < 350*time.Millisecond; {
 		}
-	case "spin once": // it may make a file, but not write to it
+	case "spin once": // it may create a file, but not write to it
 		if _, err := os.OpenFile(request.Path, os.O_CREATE|os.O_EXCL, 0o600); err != nil {
 			return result{strconv.Itoa(os.Getpid())}, string(data)
 		}
@@ -94,14 +94,14 @@ func misbehave(message json.RawMessage, data []byte) (any, string) {
 				os.Exit(1)
 			}
 		}
-	case "grumble": // more than a pipe holds, of no harm
+	case "grumble": // more than a pipe holds, which is harmless
 		fmt.Fprint(os.Stderr, strings.Repeat("a warning of a library\n", 1<<15))
 	case "write":
 		if err := os.WriteFile(request.Path, []byte("written"), 0o600); err != nil {
 			panic(err)
 		}
 	case "grandchild":
-		// It outlives the child unless the group is killed; its output is ours.
+		// It outlives the child unless the process group is killed; its output is ours.
 		c := exec.Command("/bin/sleep", "60")
 		c.Stdout, c.Stderr = os.Stdout, os.Stderr
 		if err := c.Start(); err != nil {
@@ -112,7 +112,7 @@ func misbehave(message json.RawMessage, data []byte) (any, string) {
 	return result{}, ""
 }
 
-// fill returns memory whose every page is in use.
+// fill returns memory with all pages in use.
 func fill(size int) []byte {
 	b := make([]byte, size)
 	for i := 0; i < size; i += 4096 {
@@ -129,12 +129,12 @@ func (p *Pool) do(t *testing.T, what string) (result, string, error) {
 	return reply, text, err
 }
 
-// pid returns the process that answers next.
+// pid returns the process id of the child that replies next.
 func (p *Pool) pid(t *testing.T) string {
 	t.Helper()
 	reply, text, err := p.do(t, "pid")
 	if err != nil || text != "a file" {
-		t.Fatalf("%q, %v", text, err)
+		t.Fatalf("reply = %q, %v; want the file", text, err)
 	}
 	return reply.PID
 }
@@ -145,7 +145,7 @@ func testPool(t *testing.T) *Pool {
 	return p
 }
 
-// The death of a child is an error of its request alone.
+// TestChildDeathsAreNamed checks that the death of a child is an error of its request only.
 func TestChildDeathsAreNamed(t *testing.T) {
 	tests := []struct{ format, reason string }{
 		{"hang", "took more than"},
@@ -167,13 +167,13 @@ func TestChildDeathsAreNamed(t *testing.T) {
 			}
 			_, err := pool.ask(t.Context(), tt.format, wish{Do: tt.format}, []byte("x"), new(result), limit)
 			if err == nil {
-				t.Fatal("it lived")
+				t.Fatal("the child survived")
 			}
 			if !strings.Contains(err.Error(), tt.reason) {
-				t.Errorf("%v; want %q", err, tt.reason)
+				t.Errorf("err = %v, want %q", err, tt.reason)
 			}
 			if next := pool.pid(t); next == first {
-				t.Errorf("the process %s is still there", first)
+				t.Errorf("process %s still replies", first)
 			}
 		})
 	}
@@ -190,7 +190,7 @@ func TestSaysOutOfMemory(t *testing.T) {
 		"SIGSEGV: segmentation violation\nPC=0x43957d": false,
 	} {
 		if got := isOutOfMemory(words); got != want {
-			t.Errorf("%q: %t", words, got)
+			t.Errorf("isOutOfMemory(%q) = %t, want %t", words, got, want)
 		}
 	}
 }
@@ -203,16 +203,16 @@ func TestChildIsUsedAgain(t *testing.T) {
 	}
 	for range 5 {
 		if pid := pool.pid(t); pid != first {
-			t.Errorf("process %s, then %s", first, pid)
+			t.Errorf("process %s, then %s, want the same", first, pid)
 		}
 	}
 	pool.Close()
 	if pid := pool.pid(t); pid == first {
-		t.Errorf("process %s again after it was closed", pid)
+		t.Errorf("process %s replies after it was closed", pid)
 	}
 }
 
-// Every request has the full time limit.
+// TestChildTimeIsThatOfAFile checks that every request has the full time limit.
 func TestChildTimeIsThatOfAFile(t *testing.T) {
 	pool := testPool(t)
 	first := pool.pid(t)
@@ -223,14 +223,15 @@ func TestChildTimeIsThatOfAFile(t *testing.T) {
 	}
 	// Its limit is rounded up to whole seconds.
 	if _, _, err := pool.do(t, "spin to the limit"); err == nil {
-		t.Error("it had no limit")
+		t.Error("the child exceeded its limit without an error")
 	}
 	if pid := pool.pid(t); pid == first {
-		t.Errorf("process %s again", pid)
+		t.Errorf("process %s replies after its limit", pid)
 	}
 }
 
-// A file that takes too much processor time is read once more, by another child.
+// TestTimeUpIsTriedAgain checks that a file that exceeds the processor time is read once
+// more, by another child.
 func TestTimeUpIsTriedAgain(t *testing.T) {
 	pool := testPool(t)
 	first := pool.pid(t)
@@ -249,7 +250,7 @@ func TestChildIsReplaced(t *testing.T) {
 	first := pool.pid(t)
 	for n := 1; n < maxRequests; n++ {
 		if pid := pool.pid(t); pid != first {
-			t.Fatalf("process %s read %d files", first, n)
+			t.Fatalf("process %s read only %d files", first, n)
 		}
 	}
 	second := pool.pid(t)
@@ -263,23 +264,23 @@ func TestChildIsReplaced(t *testing.T) {
 		t.Errorf("%+v, %v", reply, err)
 	}
 	if third := pool.pid(t); third == second {
-		t.Errorf("process %s goes on with little memory left", second)
+		t.Errorf("process %s is used again although it has little memory left", second)
 	}
 }
 
-// A child that ended while it was idle is replaced.
+// TestChildThatLeft checks that a child that ended while it was idle is replaced.
 func TestChildThatLeft(t *testing.T) {
 	pool := testPool(t)
 	first := pool.pid(t)
-	if err := pool.idle[0].stdin.Close(); err != nil { // as when its time is up, it ends
+	if err := pool.idle[0].stdin.Close(); err != nil { // it ends as if its time were up
 		t.Fatal(err)
 	}
 	if second := pool.pid(t); second == first {
-		t.Errorf("process %s again", second)
+		t.Errorf("process %s replies after it ended", second)
 	}
 }
 
-// A child has no environment, which a crash could reveal.
+// TestChildEnvironment checks that a child has no environment, which a crash could reveal.
 func TestChildEnvironment(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "secret")
 	_, text, err := testPool(t).do(t, "environment")
@@ -298,7 +299,8 @@ func TestChildMayNotWriteFiles(t *testing.T) {
 	}
 }
 
-// A request whose context ends while the reply arrives ends as well.
+// TestChildEndsAsItReplies checks that a request whose context ends while the reply arrives
+// ends too.
 func TestChildEndsAsItReplies(t *testing.T) {
 	pool := testPool(t)
 	for i := range 60 {
@@ -314,7 +316,7 @@ func TestChildEndsAsItReplies(t *testing.T) {
 	}
 }
 
-// A child ends with its parent, even while it works.
+// TestChildEndsWithItsParent checks that a child ends with its parent, even while it works.
 func TestChildEndsWithItsParent(t *testing.T) {
 	for _, doing := range []string{"nothing", "hang"} {
 		c, err := startProcess("reader")
@@ -322,7 +324,7 @@ func TestChildEndsWithItsParent(t *testing.T) {
 		if doing != "nothing" {
 			must(t, sendFrame(c.stdin, frame{object: []byte(`{"Do":"` + doing + `"}`)}))
 		}
-		if err := c.stdin.Close(); err != nil { // as when the process dies
+		if err := c.stdin.Close(); err != nil { // as if the process had died
 			t.Fatal(err)
 		}
 		if err := c.cmd.Wait(); err != nil {
@@ -331,7 +333,7 @@ func TestChildEndsWithItsParent(t *testing.T) {
 	}
 }
 
-// The lengths in a frame are not trusted.
+// TestReceiveFrame checks that the lengths in a frame are not trusted.
 func TestReceiveFrame(t *testing.T) {
 	var sent bytes.Buffer
 	must(t, sendFrame(&sent, frame{last: true, object: []byte("{}"), text: "text"}))
@@ -358,11 +360,11 @@ func cpuTime() time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// Other programs are limited as children are.
+// TestTaskIsBounded checks that other programs are limited like children.
 func TestTaskIsBounded(t *testing.T) {
 	sh := Program("sh")
 	if sh == "" {
-		t.Skip("there is no sh")
+		t.Skip("sh is not installed")
 	}
 	do := func(script string, limit time.Duration, most int) ([]byte, error) {
 		return Task{Name: "the script", Args: []string{sh, "-c", script}, Limit: limit, MaxOutput: most}.Run(t.Context())
@@ -376,7 +378,7 @@ func TestTaskIsBounded(t *testing.T) {
 	if _, err := do("while :; do :; done", time.Second, 100); err == nil || !strings.Contains(err.Error(), "took more than 1 s") {
 		t.Errorf("%v", err)
 	}
-	// Its own children are killed too.
+	// The program's own children are killed too.
 	if _, err := do("sleep 300 & sleep 300", time.Second, 100); err == nil || !strings.Contains(err.Error(), "took more than 1 s") {
 		t.Errorf("%v", err)
 	}
@@ -385,11 +387,11 @@ func TestTaskIsBounded(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if _, err := do("echo x >"+filepath.Join(t.TempDir(), "f"), time.Minute, 100); err == nil {
-		t.Error("it wrote a file")
+		t.Error("the program wrote to a file")
 	}
 	if out, err := do("env", time.Minute, 4000); err != nil || strings.Contains(string(out), "HOME=") ||
 		strings.Contains(string(out), "IBID_") {
-		t.Errorf("it sees %q, %v", out, err)
+		t.Errorf("the program has the environment %q, %v", out, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

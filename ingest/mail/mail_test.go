@@ -33,7 +33,7 @@ func show(m *Message) string {
 func TestRead(t *testing.T) {
 	for _, row := range datatest.Rows(t, "testdata/messages.txt", "messages") {
 		if diff := cmp.Diff(row[2], show(Read([]byte(row[1])))); diff != "" {
-			t.Errorf("%s: %s", row[0], diff)
+			t.Errorf("%s (-want +got):\n%s", row[0], diff)
 		}
 	}
 }
@@ -43,7 +43,7 @@ func TestDates(t *testing.T) {
 	for _, date := range []string{"Fri, 08 Mar 2024 09:00:00 +0000 (UTC)", "Fri, 8 Mar 2024 09:00:00", "8 Mar 2024 09:00:00 +0000",
 		"Fri Mar  8 09:00:00 2024", "Friday, March 8, 2024 9:00 AM", "2024-03-08T09:00:00Z"} {
 		if got := timeOf(date); !got.Equal(want) {
-			t.Errorf("%q: %v", date, got)
+			t.Errorf("timeOf(%q) = %v, want %v", date, got, want)
 		}
 	}
 	if got := timeOf("soon"); !got.IsZero() {
@@ -69,12 +69,12 @@ func TestMailbox(t *testing.T) {
 			got = append(got, string(m))
 		}
 		if diff := cmp.Diff(tt.want, got); diff != "" {
-			t.Errorf("%q: %s", tt.data, diff)
+			t.Errorf("%q (-want +got):\n%s", tt.data, diff)
 		}
 	}
 }
 
-// Nested parts and endless parts are read up to a limit.
+// TestBounds checks that nested parts and endless parts are read up to a limit.
 func TestBounds(t *testing.T) {
 	deep := "Subject: a\n"
 	for i := range 100 {
@@ -85,9 +85,9 @@ func TestBounds(t *testing.T) {
 	}
 	if m := Read([]byte("Content-Type: multipart/mixed; boundary=b\n\n" + strings.Repeat("--b\n\nx\n", 5000))); m.Partial == "" ||
 		len(m.Bodies) < 900 || len(m.Bodies) > maxParts {
-		t.Errorf("of 5000 parts %d are read: %q", len(m.Bodies), m.Partial)
+		t.Errorf("%d of 5000 parts are read: %q", len(m.Bodies), m.Partial)
 	}
-	// Long headers take linear time; quadratic time would be minutes.
+	// Long headers need linear time; quadratic time would be minutes.
 	Read([]byte("Subject: " + strings.Repeat("a\n ", 1<<20)))
 	Read(bytes.Repeat([]byte("a: b\n"), 1<<20))
 	Read([]byte("Content-Type: text/plain; a" + strings.Repeat("; a*0*=b", 1<<18) + "\n\nx"))
@@ -103,12 +103,12 @@ func FuzzRead(f *testing.F) {
 			total += len(m)
 			for _, file := range Read(m).Files {
 				if file.Name == "" || strings.ContainsAny(file.Name, "/\\\n\x00") {
-					t.Errorf("a file named %q", file.Name)
+					t.Errorf("file name = %q", file.Name)
 				}
 			}
 		}
 		if total > len(data) {
-			t.Errorf("%d bytes of messages in %d", total, len(data))
+			t.Errorf("%d bytes of messages from %d", total, len(data))
 		}
 	})
 }

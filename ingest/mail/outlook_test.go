@@ -10,7 +10,7 @@ import (
 	"ibid/data/datatest"
 )
 
-// packedRTF is a text in compressed RTF: "LZFu" with what its tokens are, or "MELA".
+// packedRTF returns compressed RTF: "LZFu" with its tokens, or "MELA" with its text.
 func packedRTF(kind, content string) []byte {
 	head := make([]byte, 16)
 	binary.LittleEndian.PutUint32(head, uint32(len(content)+12))
@@ -18,7 +18,7 @@ func packedRTF(kind, content string) []byte {
 	return append(head, content...)
 }
 
-// literal returns the tokens of a text, none of which refers to earlier words.
+// literal returns the tokens of a text, without references to earlier words.
 func literal(text string) (tokens string) {
 	for ; text != ""; text = text[min(8, len(text)):] {
 		tokens += "\x00" + text[:min(8, len(text))]
@@ -43,11 +43,12 @@ func TestDecompress(t *testing.T) {
 		}
 	}
 	if got := decompress([]byte("LZFu")); got != "" {
-		t.Errorf("of four bytes %q", got)
+		t.Errorf("decompress of four bytes = %q, want none", got)
 	}
 }
 
-// A message is a folder of properties. Attached messages are folders in it.
+// TestOutlook reads messages, each of which is a folder of properties. Attached messages
+// are folders in it.
 func TestOutlook(t *testing.T) {
 	add := func(out map[string][]byte, folder string, properties map[string]string) {
 		out[folder+"__properties_version1.0"] = make([]byte, 32)
@@ -83,7 +84,8 @@ func TestOutlook(t *testing.T) {
 	}
 }
 
-// Appointments, tasks and contacts have properties that are named in the file.
+// TestOutlookDetails reads appointments, tasks and contacts, whose properties are named in
+// the file.
 func TestOutlookDetails(t *testing.T) {
 	const sets = "__nameid_version1.0/__substg1.0_00020102"
 	text := func(s string) []byte { return []byte(strings.Join(strings.Split(s, ""), "\x00") + "\x00") }

@@ -8,7 +8,8 @@ import (
 	"ibid/data/datatest"
 )
 
-// The first row of a form is not a row of names: each row is a label and its value.
+// TestLabels checks that the first row of a form is not taken for column names: each row is
+// a label and its value.
 func TestLabels(t *testing.T) {
 	for _, c := range datatest.Rows(t, "testdata/tables.txt", "labels") {
 		b := Block{Names: map[string]int{"unknown": unknown, "likely": likely, "1": 1}[c[0]]}
@@ -30,7 +31,7 @@ func TestLabels(t *testing.T) {
 	}
 }
 
-// Bold type distinguishes labels from column names.
+// TestBoldNames checks that bold type distinguishes labels from column names.
 func TestBoldNames(t *testing.T) {
 	for rows, want := range map[string]int{
 		"*Town|Velmere/*Chair|Ann/*Fee|12": labels,
@@ -53,7 +54,8 @@ func TestBoldNames(t *testing.T) {
 	}
 }
 
-// A sheet is read region by region. Column names apply only to the table below them.
+// TestSheetBlocks checks that a sheet is read region by region, and that column names apply
+// only to the table below them.
 func TestSheetBlocks(t *testing.T) {
 	for _, c := range datatest.Rows(t, "testdata/tables.txt", "blocks") {
 		rows, want := c[0], c[1]

@@ -17,7 +17,8 @@ import (
 
 var must = datatest.Must
 
-// A packed file gets its name from its label or its path. A truncated one is not a file.
+// TestNative checks that a packed file gets its name from its label or its path, and that a
+// truncated one is not a file.
 func TestNative(t *testing.T) {
 	packed := func(label, from, content string) []byte {
 		out := append([]byte("\x00\x00\x00\x00\x02\x00"), label+"\x00"+from+"\x00\x00\x00\x03\x00"...)
@@ -35,14 +36,14 @@ func TestNative(t *testing.T) {
 		}
 		for n := range data {
 			if name, _, ok := packedFile(data[:n]); ok {
-				t.Errorf("%q of %d bytes: %q", tt.label, n, name)
+				t.Errorf("truncated %q of %d bytes: file %q", tt.label, n, name)
 			}
 		}
 	}
 }
 
-// Files are extracted from documents of office programs, with the right endings. Truncated files
-// yield no more files.
+// TestFilesOfRealDocuments checks that files are extracted from office documents with the
+// right extensions, and that truncated documents yield no more files.
 func TestFilesOfRealDocuments(t *testing.T) {
 	dir := filepath.Join(datatest.Sets(t, "files"), "mixed-tika")
 	for file, want := range map[string]string{
@@ -61,17 +62,18 @@ func TestFilesOfRealDocuments(t *testing.T) {
 		}
 		all := names(data)
 		if got := strings.Join(all, " "); got != want || want != "" && !HoldsFiles(data) {
-			t.Errorf("%s: %s", file, got)
+			t.Errorf("%s: files = %s, want %s", file, got, want)
 		}
 		for n := 0; n < len(data); n += 1 + len(data)/50 {
 			if got := names(data[:n]); len(got) > len(all) {
-				t.Errorf("%s of %d bytes: %q", file, n, got)
+				t.Errorf("%s truncated to %d bytes: files = %q", file, n, got)
 			}
 		}
 	}
 }
 
-// The cells, formats and comments of a binary workbook are read, up to any damage.
+// TestBinaryWorkbook checks that the cells, formats and comments of a binary workbook are
+// read, up to any damage.
 func TestBinaryWorkbook(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join(datatest.Sets(t, "files"), "mixed-tika", "testEXCEL_various.xlsb"))
 	must(t, err)
@@ -100,7 +102,7 @@ func TestBinaryWorkbook(t *testing.T) {
 	for _, want := range []string{"sheet=mySheet1&row=3 String|This is a string float|13.121123132", "currency|$3.03", "percent|20%",
 		"Comment on C8: Allison, Timothy B.: test comment2", "merchant1|1|3"} {
 		if !strings.Contains(whole, want) {
-			t.Errorf("%q is missing in %s", want, whole)
+			t.Errorf("%q is not in %s", want, whole)
 		}
 	}
 	rng := datatest.Rand(t)
@@ -118,11 +120,11 @@ func TestBinaryWorkbook(t *testing.T) {
 func TestFormatNumber(t *testing.T) {
 	for _, row := range datatest.Rows(t, "testdata/tables.txt", "numbers") {
 		if got := formatNumber(row[0], row[1], false); got != row[2] {
-			t.Errorf("%s as %s: %q, want %q", row[0], row[1], got, row[2])
+			t.Errorf("formatNumber(%s, %s) = %q, want %q", row[0], row[1], got, row[2])
 		}
 	}
 	if got := formatNumber("43920", "yyyy-mm-dd", true); got != "2024-03-31" {
-		t.Errorf("since 1904: %s", got)
+		t.Errorf("formatNumber since 1904 = %s", got)
 	}
 }
 
@@ -133,9 +135,9 @@ func FuzzFormatNumber(f *testing.F) {
 		f.Add("-1e-300", format)
 	}
 	f.Fuzz(func(t *testing.T, value, format string) {
-		// A number stays short, whatever the format.
+		// The text of a number is short, whatever the format.
 		if got := formatNumber(value, format, false); len(got) > len(value)+1000+10*len(format) {
-			t.Errorf("%q as %q gives %d bytes", value, format, len(got))
+			t.Errorf("formatNumber(%q, %q) has %d bytes", value, format, len(got))
 		}
 	})
 }
@@ -147,7 +149,7 @@ func TestItemNumber(t *testing.T) {
 		Want   string
 	}](t, "testdata/tables.txt", "items") {
 		if got := itemNumber(c.Format, c.N); got != c.Want {
-			t.Errorf("%d as %s: %q, want %q", c.N, c.Format, got, c.Want)
+			t.Errorf("itemNumber(%s, %d) = %q, want %q", c.Format, c.N, got, c.Want)
 		}
 	}
 }
@@ -156,12 +158,12 @@ func TestUnescapeCell(t *testing.T) {
 	for in, want := range map[string]string{"a_x000A_b": "a\nb", "_x005F_x000D_": "_x000D_", "_x": "_x", "a_xyz": "a_xyz",
 		"_x00e9_": "é", "_x0041": "_x0041"} {
 		if got := unescapeCell(in); got != want {
-			t.Errorf("%q: %q, want %q", in, got, want)
+			t.Errorf("unescapeCell(%q) = %q, want %q", in, got, want)
 		}
 	}
 }
 
-// A sheet's printed header has codes, and is written once.
+// TestPrinted checks that a sheet's printed header, which has codes, is written once.
 func TestPrinted(t *testing.T) {
 	b := &workbook{file: &file{}}
 	got := b.printed(`&L&"Arial,Bold"&12For internal &KFF0000use only&C&A&RPage &P of &N`)
@@ -169,19 +171,19 @@ func TestPrinted(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	if again := b.printed("For internal use only"); len(again) != 0 {
-		t.Errorf("again %+v", again)
+		t.Errorf("second header = %+v, want none", again)
 	}
 }
 
-// A table that has only column names is kept.
+// TestNamesOfNothing checks that a table that has only column names is kept.
 func TestNamesOfNothing(t *testing.T) {
 	b := Block{Rows: [][]string{{"a", "b"}, {"", ""}}, Names: 1}
 	if b.setNames(); b.Names != 0 {
-		t.Errorf("%d rows of names", b.Names)
+		t.Errorf("Names = %d, want 0", b.Names)
 	}
 }
 
-// Check boxes and lists of forms in a text show their state.
+// TestFormsOfText checks that check boxes and lists of forms in a text show their state.
 func TestFormsOfText(t *testing.T) {
 	for _, c := range datatest.Rows(t, "testdata/tables.txt", "forms") {
 		var out []string
@@ -193,7 +195,7 @@ func TestFormsOfText(t *testing.T) {
 	}
 }
 
-// artOf is a record of a drawing.
+// artOf returns a record of a drawing.
 func artOf(kind, instance int, content ...string) string {
 	data := strings.Join(content, "")
 	head := binary.LittleEndian.AppendUint16(nil, uint16(instance<<4|0xf))
@@ -201,8 +203,9 @@ func artOf(kind, instance int, content ...string) string {
 	return string(binary.LittleEndian.AppendUint32(head, uint32(len(data)))) + data
 }
 
-// Shapes of drawings before 2007 have texts or pictures. Large enough pictures are counted, whether
-// they are in the drawing or in their own stream.
+// TestDrawings checks that shapes of drawings before 2007 have texts or pictures, and that
+// large enough pictures are counted, whether they are in the drawing or in their own
+// stream.
 func TestDrawings(t *testing.T) {
 	shape := func(properties map[int]string, picture int) string {
 		var short, long string
@@ -238,8 +241,9 @@ func TestDrawings(t *testing.T) {
 	}
 }
 
-// On slides before 2007, table cells are shapes of a group, in any order. Shapes of other groups,
-// and cells that would fill hardly any of a table, are separate texts.
+// TestOldTables checks that on slides before 2007, table cells are shapes of a group, in
+// any order. Shapes of other groups, and cells that would fill little of a table, are
+// separate texts.
 func TestOldTables(t *testing.T) {
 	text := func(s string) string { return "\x00" + artOf(pptLatin, 0, s)[1:] } // no container
 	cell := func(left, top int32, s string) string {
@@ -280,7 +284,8 @@ func TestOldTables(t *testing.T) {
 	}
 }
 
-// Unread parts of old documents are counted with their program and place.
+// TestLeftOutOfOldDocuments checks that unread parts of old documents are counted with
+// their program and place.
 func TestLeftOutOfOldDocuments(t *testing.T) {
 	dir := datatest.Sets(t, "files")
 	for name, want := range map[string]string{
@@ -299,7 +304,8 @@ func TestLeftOutOfOldDocuments(t *testing.T) {
 	}
 }
 
-// A label that replaces a value in a chart is written next to it.
+// TestChartLabels checks that a label that replaces a value in a chart is written next to
+// the value.
 func TestChartLabels(t *testing.T) {
 	f := &file{archive: &archive{}}
 	const text = `<ser><dLbls><dLbl><idx val="1"/><tx><rich><p><r><t>record</t></r></p></rich></tx></dLbl>` +

@@ -57,8 +57,8 @@ func texts(in []line) []string {
 // A layout is a case of a test in testdata/layouts.txt.
 type layout struct {
 	name string
-	page []line // as it is drawn
-	want string // what is read, with " / " between lines
+	page []line // glyphs as they are drawn
+	want string // expected text, with " / " between lines
 }
 
 func layouts(t *testing.T, test string) (all []layout) {
@@ -109,7 +109,7 @@ func TestOrderedReadsColumns(t *testing.T) {
 	if got := texts(orderPieces(in, 0)); !slices.Equal(got, want) {
 		t.Errorf("got\n%s", strings.Join(got, "\n"))
 	}
-	// A box on the right whose lines are at other heights is read after the text.
+	// A box on the right, whose lines are at other heights, is read after the text.
 	n := 7 // in the result
 	for i, l := range in {
 		if l.x0 == 300 {
@@ -119,17 +119,18 @@ func TestOrderedReadsColumns(t *testing.T) {
 		}
 	}
 	if got := texts(orderPieces(in, 0)); !slices.Equal(got, want) {
-		t.Errorf("with a box: got\n%s", strings.Join(got, "\n"))
+		t.Errorf("with a box: lines = \n%s", strings.Join(got, "\n"))
 	}
 }
 
-// What is drawn together is read together: columns, cells and the rows of a form, however close
-// they are, and two tables next to each other one after the other.
+// TestOrderedByDrawing checks that shapes that are drawn together are read together:
+// columns, cells and the rows of a form, however close they are, and two adjacent tables
+// one after the other.
 func TestOrderedByDrawing(t *testing.T) {
 	for _, c := range layouts(t, "drawn") {
 		for _, order := range []string{"as it is drawn", "from top to bottom"} {
 			if got := strings.Join(texts(orderPieces(slices.Clone(c.page), 0)), " / "); got != c.want {
-				t.Errorf("%s, %s: got %q, want %q", c.name, order, got, c.want)
+				t.Errorf("%s, %s: text = %q, want %q", c.name, order, got, c.want)
 			}
 			sortByTop(c.page)
 		}
@@ -139,26 +140,27 @@ func TestOrderedByDrawing(t *testing.T) {
 func TestRowsReadTables(t *testing.T) {
 	for _, c := range layouts(t, "grids") {
 		if got := strings.Join(texts(replaceGrids(lineRows(c.page))), " / "); got != c.want {
-			t.Errorf("got %q, want %q", got, c.want)
+			t.Errorf("rows = %q, want %q", got, c.want)
 		}
 	}
 }
 
-// Two words that fill the width of a justified line are no cells.
+// TestJustifiedLines checks that two words that fill the width of a justified line are not
+// cells.
 func TestJustifiedLines(t *testing.T) {
 	first, from := text(50, 700, "telecommunications infrastructure"), text(50, 688, "administrators")
 	to := text(0, 688, "unquestionably")
 	to.x0, to.x1 = first.x1-to.x1, first.x1
 	if got := texts(replaceGrids(lineRows([]line{first, from, to}))); len(got) != 2 || got[1] != "administrators unquestionably" {
-		t.Errorf("got %q", got)
+		t.Errorf("rows = %q", got)
 	}
 }
 
-// The numbers of lines in a margin are found; those of a table's rows have a name
-// above them, and other text may be at their place.
+// TestWithoutNumbers checks that the numbers of lines in a margin are found. The numbers of
+// a table's rows have a name above them, and other text may be in their place.
 func TestWithoutNumbers(t *testing.T) {
 	for name, tt := range map[string]struct {
-		x    float64 // of the numbers
+		x    float64 // places of the numbers
 		step int
 		also []line
 		want bool
@@ -186,7 +188,7 @@ func TestWithoutNumbers(t *testing.T) {
 	}
 }
 
-// A line of many pieces takes no quadratic time.
+// TestManyPieces checks that a line of many pieces needs no quadratic time.
 func TestManyPieces(t *testing.T) {
 	const pieces = 50_000
 	var glyphs []glyph
@@ -196,18 +198,19 @@ func TestManyPieces(t *testing.T) {
 	}
 	got, _ := lines(glyphs, nil)
 	if len(got) != 1 || got[0].text != strings.TrimSpace(strings.Repeat("x ", pieces)) || got[0].row {
-		t.Errorf("%d lines", len(got))
+		t.Errorf("%d lines, want one", len(got))
 	}
 }
 
-// Cells that are as close as words are found where the writer of the file draws spaces.
+// TestNarrowTables checks that cells that are as close as words are found if the file has
+// drawn spaces.
 func TestNarrowTables(t *testing.T) {
 	table := [][]string{{"Type", "Fee", "Notes"}, {"Short one", "12", "up to eight metres"}}
 	whole := []string{"Type: Short one | Fee: 12 | Notes: up to eight metres"}
 	tests := []struct {
 		name   string
 		rows   [][]string
-		spaces bool // are drawn; else the pen is moved
+		spaces bool // spaces are drawn; otherwise the pen is moved
 		want   []string
 	}{
 		{"spaces drawn", table, true, whole},
@@ -241,7 +244,8 @@ func TestNarrowTables(t *testing.T) {
 	}
 }
 
-// Where letters touch and the pen is moved only between words, a small gap is a space.
+// TestSmallSpaces checks that a small gap is a space if letters touch and the pen is moved
+// only between words.
 func TestSmallSpaces(t *testing.T) {
 	for gap, want := range map[float64]string{0.03: "a ship at sea now", 0.01: "a shipatsea now"} {
 		var glyphs []glyph
@@ -254,7 +258,7 @@ func TestSmallSpaces(t *testing.T) {
 			}
 		}
 		if got, _ := lines(glyphs, nil); len(got) != 1 || got[0].text != want {
-			t.Errorf("%g: %+v", gap, got)
+			t.Errorf("gap %g: lines = %+v", gap, got)
 		}
 	}
 }
@@ -290,7 +294,7 @@ func TestRunningTitlesAreDropped(t *testing.T) {
 			text(50, 700, fmt.Sprintf("Body %c one", 'a'+i)), text(50, 690, "Same on each page"),
 			text(50, 680, "More"), text(50, 100, fmt.Sprintf("Note %c", 'a'+i)), text(250, 50, fmt.Sprint(i+1)),
 		}
-		if i%2 == 0 { // a head of left pages, in a table's shape
+		if i%2 == 0 { // a header of left pages, in the shape of a table
 			p = append([]line{side}, p...)
 		}
 		if i > 8 { // the names of columns
@@ -300,13 +304,13 @@ func TestRunningTitlesAreDropped(t *testing.T) {
 	}
 	dropRunning(pages)
 	if got := texts(pages[0]); got[0] != "A plan | The house" || len(got) != 8 {
-		t.Errorf("first page %q", got)
+		t.Errorf("first page = %q", got)
 	}
 	if got := texts(pages[4]); got[0] != "Body e one" || len(got) != 4 {
-		t.Errorf("fifth page %q", got)
+		t.Errorf("fifth page = %q", got)
 	}
 	if got := texts(pages[10]); !slices.Contains(got, "Sail | Mast") {
-		t.Errorf("eleventh page %q", got)
+		t.Errorf("eleventh page = %q", got)
 	}
 }
 
@@ -315,10 +319,10 @@ func TestNumbersOfRunningTitles(t *testing.T) {
 		format  string
 		size    float64
 		row     bool
-		perPage int // the growth of the number in the line
+		perPage int // by how much the number in the line grows
 		kept    int
 	}{
-		{"Chapter %d", 20, false, 1, 8}, // larger than the text: headings
+		{"Chapter %d", 20, false, 1, 8}, // larger than the text, so they are headings
 		{"%d Chapter about boats", 10, false, 2, 8},
 		{"The manual, page %d", 10, false, 1, 1},
 		{"file:///boats.html | %d/29", 10, true, 1, 1},
@@ -342,17 +346,19 @@ func TestNumbersOfRunningTitles(t *testing.T) {
 	}
 }
 
-// The program of a font says which letters its codes are, ligatures too.
+// TestOwnEncoding checks that a font's program names the letters of its codes, including
+// ligatures.
 func TestOwnEncoding(t *testing.T) {
 	var f font
 	f.simple['{'] = "{"
 	f.readNames(ownEncoding([]byte("/Encoding 256 array\ndup 11 /ff put\ndup 123 /endash put readonly def\ncurrentfile eexec dup 65 /B put")))
 	if f.simple[11] != "ff" && f.simple[11] != "\ufb00" || f.simple['{'] != "–" || f.simple['A'] != "" {
-		t.Errorf("%q %q %q", f.simple[11], f.simple['{'], f.simple['A'])
+		t.Errorf("letters = %q %q %q", f.simple[11], f.simple['{'], f.simple['A'])
 	}
 }
 
-// The bullet of a font of symbols, which has no character of its own, is a bullet.
+// TestSymbolBullets checks that the bullet of a symbol font, which has no character, is
+// read as a bullet.
 func TestSymbolBullets(t *testing.T) {
 	p := paragraphs{body: 10}
 	got := p.blocks([]line{text(50, 700, "Bring"), text(50, 688, "\uf0b7 a rope"), text(50, 676, "\uf0a7 an oar")})
@@ -362,7 +368,8 @@ func TestSymbolBullets(t *testing.T) {
 	}
 }
 
-// Words that are apart without a space between them are no soup.
+// TestPagesWithoutSpaces checks that words with gaps instead of spaces between them are not
+// undecoded text.
 func TestPagesWithoutSpaces(t *testing.T) {
 	var page drawnPage
 	for i, word := range strings.Fields(strings.Repeat("Анна Петрова, Фома Сольберг, Мария Кин, Пётр Лунд, ", 20)) {
@@ -373,17 +380,18 @@ func TestPagesWithoutSpaces(t *testing.T) {
 		}
 	}
 	if got := page.dropUndecoded(false); len(got.Glyphs) == 0 {
-		t.Error("the page has no text")
+		t.Error("the words were dropped as undecoded")
 	}
 	for i := range page.Glyphs { // the same letters without gaps
 		page.Glyphs[i].X0, page.Glyphs[i].X1, page.Glyphs[i].Y = 5*float64(i), 5*float64(i+1), 700
 	}
 	if got := page.dropUndecoded(false); len(got.Glyphs) != 0 {
-		t.Error("soup is read as text")
+		t.Error("undecoded text was kept")
 	}
 }
 
-// A string that gets longer when it is decrypted makes its object longer; others stay in place.
+// TestDecryptStrings checks that a string that gets longer when it is decrypted makes its
+// object longer, and that other strings stay in place.
 func TestDecryptStrings(t *testing.T) {
 	open := func(s []byte) []byte {
 		return bytes.ReplaceAll(s, []byte("x"), []byte(`\`))
@@ -404,7 +412,7 @@ func TestDecryptStrings(t *testing.T) {
 	}
 }
 
-// drawnBy draws content in a font that is half as wide as high.
+// drawnBy draws content in a font whose letters are half as wide as high.
 func drawnBy(content string) *drawing {
 	plain := &font{scale: 0.001, width: 500}
 	for i := range plain.simple {
@@ -415,7 +423,8 @@ func drawnBy(content string) *drawing {
 	return d
 }
 
-// Cells of a table are between its rules, in whichever order they are drawn.
+// TestRuledTables checks that cells of a table are between its rules, in whatever order
+// they are drawn.
 func TestRuledTables(t *testing.T) {
 	at := func(x, y int, words ...string) (content string) {
 		for i, s := range words {
@@ -444,7 +453,7 @@ func TestRuledTables(t *testing.T) {
 		d := drawnBy(tt.content)
 		got, _ := lines(d.glyphs, d.path.rules)
 		if !slices.Equal(texts(got), tt.want) {
-			t.Errorf("%s: got %q", tt.name, texts(got))
+			t.Errorf("%s: rows = %q", tt.name, texts(got))
 		}
 	}
 	d := drawnBy("50 600 300 100 re S 150 600 m 150 700 l S 250 600 m 250 680 l S 150 680 m 350 680 l S 50 650 m 350 650 l S\n" +
@@ -455,9 +464,9 @@ func TestRuledTables(t *testing.T) {
 	}
 	got, _ := lines(d.glyphs, d.path.rules)
 	if want := []string{"Item: Kayak | Price Day: 15 | Price Week: 70"}; !slices.Equal(texts(got), want) {
-		t.Errorf("got %q, want %q", texts(got), want)
+		t.Errorf("rows = %q, want %q", texts(got), want)
 	}
-	// Names of columns are also those of rows below one that spans all columns.
+	// Column names also apply to rows below a row that spans all columns.
 	d = drawnBy("50 600 300 100 re S 200 600 m 200 650 l S 200 675 m 200 700 l S " +
 		"50 625 m 350 625 l S 50 650 m 350 650 l S 50 675 m 350 675 l S\n" +
 		at(60, 682, "Item") + at(210, 682, "Price") + at(60, 657, "Inner harbour") + at(60, 632, "Berth") + at(210, 632, "12") +
@@ -471,8 +480,9 @@ func TestRuledTables(t *testing.T) {
 	}
 }
 
-// The cells of a ruled table are in its columns, also next to empty ones, whether its names
-// are in bold or not. Labels and values in four columns have no names.
+// TestNamesOfRuledTables checks that the cells of a ruled table are in its columns, even
+// next to empty ones, whether its names are in bold or not. Labels and values in four
+// columns have no names.
 func TestNamesOfRuledTables(t *testing.T) {
 	for _, tt := range []struct{ table, rules, want string }{
 		{"Boat,Crew,Rate/Gull,2,12/Tern,,15", "", "Boat: Gull | Crew: 2 | Rate: 12 / Boat: Tern | Rate: 15"},
@@ -504,7 +514,8 @@ func TestNamesOfRuledTables(t *testing.T) {
 	}
 }
 
-// The actual text that a file gives is read instead of the drawn text, if it is on one line.
+// TestActualText checks that the actual text of a file is read instead of the drawn text if
+// it is on one line.
 func TestActualText(t *testing.T) {
 	for content, want := range map[string]string{
 		"/Span <</ActualText <FEFF05D105BC>>> BDC (/) Tj (0) Tj EMC (x) Tj": "בּx",
@@ -518,7 +529,8 @@ func TestActualText(t *testing.T) {
 	}
 }
 
-// In a line that is drawn from left to right, a mark is drawn before its letter.
+// TestMarksBeforeLetters checks that in a line drawn from left to right, a mark is drawn
+// before its letter.
 func TestMarksBeforeLetters(t *testing.T) {
 	var glyphs []glyph
 	for _, g := range []glyph{{Text: "ى", X0: 10, X1: 20}, {Text: "ج", X0: 20, X1: 27}, {Text: "ر", X0: 27, X1: 34},
@@ -531,7 +543,8 @@ func TestMarksBeforeLetters(t *testing.T) {
 	}
 }
 
-// The letters of the standard fonts have the widths of their style.
+// TestStandardWidths checks that the letters of the standard fonts have the widths of their
+// style.
 func TestStandardWidths(t *testing.T) {
 	for name, want := range map[string]float64{
 		"Times-Roman": 889, "Times-Bold": 944, "Times-Italic": 833, "Times-BoldItalic": 889, "Helvetica-Oblique": 833,
@@ -540,16 +553,16 @@ func TestStandardWidths(t *testing.T) {
 		f := &font{widths: map[int]float64{}}
 		f.readWidths(pdf.Value{}, name, pdf.Value{})
 		if got := cmp.Or(f.widths['M'], f.width); got != want {
-			t.Errorf("%s: M is %v wide, want %v", name, got, want)
+			t.Errorf("%s: width of M = %v, want %v", name, got, want)
 		}
 	}
 	f := &font{widths: map[int]float64{}}
 	if f.readWidths(pdf.Value{}, "Helvetica-Bold", pdf.Value{}); f.widths['a'] != 556 || f.widths['b'] != 611 {
-		t.Errorf("a and b are %v and %v wide", f.widths['a'], f.widths['b'])
+		t.Errorf("widths of a and b = %v and %v", f.widths['a'], f.widths['b'])
 	}
 }
 
-// The layout of any content must not panic.
+// FuzzLayout checks that no content makes the layout panic.
 func FuzzLayout(f *testing.F) {
 	f.Add([]byte("BT 10 0 0 10 50 700 Tm (One) Tj 200 0 Td (Two) Tj 0 -1.2 TD (-) ' ET q 0 1 -1 0 5 5 cm (x) Tj"))
 	f.Fuzz(func(t *testing.T, src []byte) {
@@ -561,7 +574,7 @@ func FuzzLayout(f *testing.F) {
 		p := paragraphs{body: body, levels: headingSizes(pages, body), words: hyphenatedWords(pages)}
 		for _, b := range p.blocks(pages[0]) {
 			if strings.TrimSpace(b.Text) == "" {
-				t.Fatal("an empty block")
+				t.Fatal("empty block")
 			}
 		}
 	})
@@ -579,7 +592,7 @@ func typeset(seen string, y float64) (glyphs []glyph) {
 			g.X0, g.X1 = x-width/2, x-width/2
 		case r == ' ':
 			x += width
-			continue // writers of files move the pen instead
+			continue // other programs move the pen instead
 		default:
 			x += width
 		}
@@ -588,7 +601,8 @@ func typeset(seen string, y float64) (glyphs []glyph) {
 	return glyphs
 }
 
-// The drawing order of a line's glyphs does not matter if one of them is right-to-left.
+// TestReadingOrder checks that the drawing order of a line's glyphs does not matter if one
+// of them is right-to-left.
 func TestReadingOrder(t *testing.T) {
 	for _, row := range datatest.Rows(t, "testdata/order.txt", "reading order") {
 		name, seen, want := row[0], row[1], row[2]
@@ -601,7 +615,7 @@ func TestReadingOrder(t *testing.T) {
 					t.Fatalf("%+v\nwant %q", got, want)
 				}
 				if want == seen {
-					return // lines without such letters are read as they are drawn
+					return // lines without right-to-left letters are read in drawing order
 				}
 				random.Shuffle(len(glyphs), func(i, j int) { glyphs[i], glyphs[j] = glyphs[j], glyphs[i] })
 			}
@@ -609,7 +623,8 @@ func TestReadingOrder(t *testing.T) {
 	}
 }
 
-// The columns and cells of a right-to-left page begin on the right.
+// TestColumnsFromRightToLeft checks that the columns and cells of a right-to-left page
+// begin on the right.
 func TestColumnsFromRightToLeft(t *testing.T) {
 	right, left := typeset("ריחמ", 700), typeset("הריס", 700)
 	for i := range left {
@@ -639,8 +654,8 @@ func TestColumnsFromRightToLeft(t *testing.T) {
 	}
 }
 
-// On a right-to-left page, lines in Latin letters are read from left to right, and a space that a
-// letter covers splits no word.
+// TestLinesOnPageFromRightToLeft checks that on a right-to-left page, lines in Latin
+// letters are read from left to right, and that a space covered by a letter splits no word.
 func TestLinesOnPageFromRightToLeft(t *testing.T) {
 	glyphs := slices.Concat(typeset("ףסונ עדימ שיש בל ומיש תחנה ןמז לכב", 700), typeset("version 2.5, again", 680), typeset("דנכیم", 660))
 	space := glyphs[len(glyphs)-2]
@@ -652,8 +667,9 @@ func TestLinesOnPageFromRightToLeft(t *testing.T) {
 	}
 }
 
-// A label above its value is not a heading, even if it is small or bold. Columns of such labels are
-// read one after the other, each under its heading.
+// TestLabelsAboveValues checks that a label above its value is not a heading, even if it is
+// small or bold. Columns of such labels are read one after the other, each under its
+// heading.
 func TestLabelsAboveValues(t *testing.T) {
 	for _, c := range layouts(t, "labels") {
 		pages := [][]line{orderPieces(c.page, 0)}
@@ -703,7 +719,8 @@ func FuzzWords(f *testing.F) {
 	})
 }
 
-// No word of a grid is lost, wherever its cells are. Only column names are read more than once.
+// TestGridsKeepWords checks that no word of a grid is lost, wherever its cells are, and
+// that only column names are repeated.
 func TestGridsKeepWords(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 3000 {
@@ -725,7 +742,7 @@ func TestGridsKeepWords(t *testing.T) {
 		}
 		for _, l := range in {
 			if n := count[l.text]; n == 0 || n > 1 && !l.bold {
-				t.Fatalf("%q is there %d times in\n%s\nof %q", l.text, n, strings.Join(got, "\n"), texts(in))
+				t.Fatalf("%q occurs %d times in\n%s\nof %q", l.text, n, strings.Join(got, "\n"), texts(in))
 			}
 		}
 	}

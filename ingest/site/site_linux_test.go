@@ -23,12 +23,12 @@ func init() {
 	}
 }
 
-// A page and a sitemap whose parser needs too much memory fail by name. The other pages are read,
-// and these too once they are repaired.
+// TestHostile checks that a page and a sitemap whose parser needs too much memory fail by
+// name. The other pages are read, and so are these once they are repaired.
 func TestHostile(t *testing.T) {
 	t.Parallel()
 	if child.Memory != 512<<20 {
-		t.Skip("the race detector has more memory")
+		t.Skip("the race detector has a higher memory limit")
 	}
 	web := newServer(t)
 	web.html("/{$}", `<a href="hostile">h</a> <a href="good">g</a>`)
@@ -47,7 +47,7 @@ func TestHostile(t *testing.T) {
 		return page.String() + "href=x>"
 	})
 	web.page("/sitemap.xml", "application/xml", func() string {
-		if !hostile || !datatest.Campaign() { // it takes a while
+		if !hostile || !datatest.Campaign() { // it is slow
 			return "<urlset/>"
 		}
 		return "<urlset>" + strings.Repeat("<a>", 8_000_000)

@@ -72,7 +72,7 @@ func (w *statusWriter) WriteHeader(status int) {
 
 func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// reset returns the replies so far, and forgets them.
+// reset returns the replies so far and clears them.
 func (s *server) reset() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,7 +115,7 @@ func crawlOnce(t *testing.T, s *Site) Report {
 	return report
 }
 
-// files returns the documents by path, with their addresses or why they fail.
+// files returns the documents by path, with their addresses or the reasons why they failed.
 func files(s *Site) map[string]string {
 	found := make(map[string]string)
 	for p := range s.Pages() {
@@ -130,8 +130,8 @@ func files(s *Site) map[string]string {
 // ofChildren returns the processor time of the children that have ended.
 var ofChildren = func() time.Duration { return 0 }
 
-// A site of a thousand pages is read as far as allowed, and a second crawl fetches only changed
-// pages.
+// TestManyPages checks that a site of a thousand pages is read as far as robots.txt allows,
+// and that a second crawl fetches only changed pages.
 func TestManyPages(t *testing.T) {
 	t.Parallel()
 	n := datatest.Cases(t, 2000)
@@ -170,7 +170,7 @@ func TestManyPages(t *testing.T) {
 	})
 	web.page("/robots.txt", "text/plain", func() string { return "User-agent: *\nDisallow: /secret/\n" })
 	web.page("/sitemap.xml", "application/xml", func() string {
-		// Odd pages are in the sitemap alone, even ones are linked.
+		// Odd pages are only in the sitemap, even ones are linked.
 		var b strings.Builder
 		b.WriteString("<urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'>")
 		for i := 1; i < n; i += 2 {
@@ -191,10 +191,10 @@ func TestManyPages(t *testing.T) {
 	begun := child.ProcessorTime() + ofChildren()
 	report := crawlOnce(t, s)
 	if took := child.ProcessorTime() + ofChildren() - begun; took > time.Minute {
-		t.Errorf("it took %s of processor time", took)
+		t.Errorf("the crawl needed %s of processor time", took)
 	}
 	if len(report.Limits) > 0 || report.Disallowed == 0 {
-		t.Errorf("the report is %+v", report)
+		t.Errorf("report = %+v", report)
 	}
 	got := files(s)
 	for i := range n {
@@ -203,7 +203,7 @@ func TestManyPages(t *testing.T) {
 			want += ": the server replied with 500 Internal Server Error"
 		}
 		if got[name] != want {
-			t.Fatalf("%s is %q, want %q", name, got[name], want)
+			t.Fatalf("%s = %q, want %q", name, got[name], want)
 		}
 	}
 	for sent, times := range web.reset() {
@@ -223,19 +223,20 @@ func TestManyPages(t *testing.T) {
 		return !strings.HasPrefix(sent, "200") || sent == "200 /robots.txt" || sent == "200 /sitemap.xml"
 	})
 	if diff := cmp.Diff([]string{"200 /", "200 /p/10", "200 /p/11", "200 /p/7"}, whole); diff != "" {
-		t.Errorf("sent whole (-want +got):\n%s", diff)
+		t.Errorf("sent in full (-want +got):\n%s", diff)
 	}
 	got = files(s)
 	_, there := got["p/13.html"]
 	if there || got["p/12.html"] != "/p/12: the server replied with 500 Internal Server Error" || len(got) != n {
-		t.Errorf("13: %q, 12: %q, %d files", got["p/13.html"], got["p/12.html"], len(got))
+		t.Errorf("13 = %q, 12 = %q, %d files", got["p/13.html"], got["p/12.html"], len(got))
 	}
 }
 
 // public is an address that the fetcher of TestRefused may use.
 const public = "93.184.215.14"
 
-// A Markdown twin is read instead of its page. Its address is the page's, if the twin has a page.
+// TestTwins checks that a Markdown twin is read instead of its page, with the page's
+// address.
 func TestTwins(t *testing.T) {
 	t.Parallel()
 	web := newServer(t)
@@ -253,7 +254,7 @@ func TestTwins(t *testing.T) {
 	md("/docs/a.md", "text/markdown", "# A, see [B](b/index.md)")
 	web.html("/docs/b/{$}", "menu b")
 	md("/docs/b/index.md", "text/plain; charset=utf-8", "# B")
-	web.html("/docs/c", "page c") // its twin is missing
+	web.html("/docs/c", "page c") // the page has no twin
 	web.html("/docs/d.html", "menu d")
 	web.html("/docs/d.html.md", "no Markdown, but the page of a missing one")
 	md("/docs/e.md", "text/markdown", "# E, which has no other page")
@@ -261,7 +262,7 @@ func TestTwins(t *testing.T) {
 	md("/docs/l.txt", "text/plain", "# L")
 	web.html("/docs/broken", `page x <link rel="alternate" type="text/markdown" href="/missing.md">`)
 	folder := t.TempDir()
-	for range 2 { // the second time, nothing is new
+	for range 2 { // the second crawl finds no change
 		s := openSite(t, folder, web.URL+"/docs/")
 		report := crawlOnce(t, s)
 		want := map[string]string{"docs/index.md": "/docs/", "docs/no.html": "/docs/no", "docs/a.md": "/docs/a",
@@ -273,7 +274,7 @@ func TestTwins(t *testing.T) {
 		for name, text := range map[string]string{"docs/index.md": "# Home", "docs/a.md": "# A, see [B](b/index.md)",
 			"docs/b/index.md": "# B", "docs/linked.md": "# L"} {
 			if got, err := fs.ReadFile(s, name); string(got) != text || err != nil {
-				t.Errorf("%s is %q, %v", name, got, err)
+				t.Errorf("%s = %q, %v", name, got, err)
 			}
 		}
 		if again := !s.Ended.IsZero() && report.Fetched == 0; again != (web.reset()["200 /docs/a.md"] == 0) {
@@ -289,7 +290,8 @@ func TestTwins(t *testing.T) {
 	}
 }
 
-// The fetcher connects to none of these addresses, however it reaches them.
+// TestRefused checks that the fetcher connects to none of these addresses, however it
+// reaches them.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	private := strings.Fields(`127.0.0.1 127.8.9.1 10.0.0.1 172.16.3.4 192.168.1.1 169.254.169.254 169.254.1.1 100.64.0.1 100.100.100.200
@@ -312,7 +314,7 @@ func TestRefused(t *testing.T) {
 		"http://redirects.example/?to=http://inside.example/", "http://inside.example/", "http://mixed.example/", "http://mapped.example/",
 		"http://rebinds.example/", "http://localhost/", "http://127.1/", "http://2130706433/", "http://0x7f000001/", "http://0177.0.0.1/")
 	if len(attempts) < 60 {
-		t.Fatalf("only %d attempts", len(attempts))
+		t.Fatalf("only %d attempts, want at least 60", len(attempts))
 	}
 	web := newServer(t)
 	web.mux.HandleFunc("/robots.txt", http.NotFound)
@@ -349,7 +351,7 @@ func TestRefused(t *testing.T) {
 					return nil, errors.New("refused by the test")
 				}
 				conn, err := new(net.Dialer).DialContext(ctx, network, web.Listener.Addr().String())
-				if strings.Contains(attempt, "rebinds") { // every request needs a new connection
+				if strings.Contains(attempt, "rebinds") { // each request needs a new connection
 					conn.Close()
 				}
 				return conn, err
@@ -360,13 +362,14 @@ func TestRefused(t *testing.T) {
 			s := openSite(t, t.TempDir(), attempt)
 			s.Fetcher = f
 			if _, err := s.Crawl(t.Context(), false, nil); err == nil || len(s.ByURL) > 0 {
-				t.Errorf("it was fetched: %v", files(s))
+				t.Errorf("files fetched: %v", files(s))
 			}
 		})
 	}
 }
 
-// Endless replies are cut off, and the report or the page says so.
+// TestBombs checks that endless replies are cut off, and that the report or the page says
+// so.
 func TestBombs(t *testing.T) {
 	t.Parallel()
 	web := newServer(t)
@@ -376,7 +379,7 @@ func TestBombs(t *testing.T) {
 	})
 	web.html("/redirects/{$}", `<a href="1">x</a>`)
 	endless := func(w http.ResponseWriter, write func([]byte) (int, error)) {
-		for range 200 { // MB; more than any reader here takes
+		for range 200 { // MB; more than the limit of any reader here
 			if _, err := write(make([]byte, 1<<20)); err != nil {
 				return
 			}
@@ -432,13 +435,14 @@ func TestBombs(t *testing.T) {
 			report := crawlOnce(t, s)
 			said := fmt.Sprint(report.Limits, files(s))
 			if !strings.Contains(said, c.says) || len(s.ByURL) > 25 {
-				t.Errorf("it has %d pages and says %.300s; want %q", len(s.ByURL), said, c.says)
+				t.Errorf("%d pages, report %.300s; want %q", len(s.ByURL), said, c.says)
 			}
 		})
 	}
 }
 
-// A site whose first page or robots.txt never ends is refused.
+// TestBombsAtTheDoor checks that a site whose first page or robots.txt never ends is
+// refused.
 func TestBombsAtTheDoor(t *testing.T) {
 	t.Parallel()
 	rules, loops := newServer(t), newServer(t)
@@ -449,12 +453,12 @@ func TestBombsAtTheDoor(t *testing.T) {
 	for says, web := range map[string]*server{"too large": rules, "more than 10 redirects": loops} {
 		s := openSite(t, t.TempDir(), web.URL)
 		if _, err := s.Crawl(t.Context(), false, nil); err == nil || !strings.Contains(err.Error(), says) || len(s.ByURL) > 0 {
-			t.Errorf("%v, %d pages; want %q", err, len(s.ByURL), says)
+			t.Errorf("err = %v, %d pages; want %q", err, len(s.ByURL), says)
 		}
 	}
 }
 
-// An interrupted crawl is resumed.
+// TestResumed checks that an interrupted crawl is resumed.
 func TestResumed(t *testing.T) {
 	t.Parallel()
 	web := newServer(t)
@@ -473,7 +477,7 @@ func TestResumed(t *testing.T) {
 		}
 	})
 	if !errors.Is(err, context.Canceled) {
-		t.Fatalf("the error is %v", err)
+		t.Fatalf("err = %v, want context.Canceled", err)
 	}
 	first := web.reset()
 	s = openSite(t, folder, web.URL)
@@ -484,7 +488,7 @@ func TestResumed(t *testing.T) {
 			again++
 		}
 	}
-	if again > 1+parallel { // the first page and those that were under way
+	if again > 1+parallel { // the first page and those that were in progress
 		t.Errorf("%d pages were sent again", again)
 	}
 	if got := files(s); len(got) != 41 {
@@ -492,7 +496,7 @@ func TestResumed(t *testing.T) {
 	}
 }
 
-// Failing pages do not affect other pages.
+// TestFailing checks that failing pages do not affect other pages.
 func TestFailing(t *testing.T) {
 	t.Parallel()
 	web := newServer(t)
@@ -506,11 +510,11 @@ func TestFailing(t *testing.T) {
 	s := openSite(t, t.TempDir(), web.URL)
 	report := crawlOnce(t, s)
 	if got := files(s); len(got) != 42 || got["good.html"] != "/good" || len(report.Limits) > 0 {
-		t.Errorf("%v, %v", got, report)
+		t.Errorf("files = %v, report = %v", got, report)
 	}
 }
 
-// An address determines how much is read.
+// TestExtent checks that the address determines how much of a site is read.
 func TestExtent(t *testing.T) {
 	t.Parallel()
 	web := newServer(t)
@@ -545,11 +549,11 @@ func TestExtent(t *testing.T) {
 	}
 	s := openSite(t, t.TempDir(), web.URL+"/missing/")
 	if _, err := s.Crawl(t.Context(), false, nil); err == nil || !strings.Contains(err.Error(), "404 Not Found") {
-		t.Errorf("a missing page: %v", err)
+		t.Errorf("missing page: err = %v", err)
 	}
 }
 
-// A sink keeps documents for a test.
+// A sink collects documents.
 type sink map[string]*ingest.Document
 
 func (s sink) Known(context.Context, ingest.Root) (map[string]ingest.Stored, error) {
@@ -576,8 +580,8 @@ func (s sink) Delete(_ context.Context, id string) error {
 	return nil
 }
 
-// Pages are synced like files: each has its address, and pages that moved, failed or no longer
-// exist are handled like such files.
+// TestSynced checks that pages are synced like files: each has its address, and pages that
+// moved, failed or were deleted are handled like such files.
 func TestSynced(t *testing.T) {
 	t.Parallel()
 	web := newServer(t)
@@ -622,11 +626,11 @@ func TestSynced(t *testing.T) {
 	}
 	d := documents["site/same.html"]
 	if d.Text != "same" || d.Meta[ingest.AddressKey] != web.URL+"/same" || d.Meta["url"] != "" {
-		t.Errorf("the text is %q, the metadata %v", d.Text, d.Meta)
+		t.Errorf("text = %q, metadata = %v", d.Text, d.Meta)
 	}
 }
 
-// Every address makes a path that a folder can have.
+// FuzzDocumentPath checks that every address has a path that can be a file's.
 func FuzzDocumentPath(f *testing.F) {
 	for _, seed := range []string{"https://a.example/", "http://a.example/.git/../%2e%2e%2fx?a=/b#c",
 		"http://a/%ff%00/\u202e/" + strings.Repeat("x", 3000),
@@ -640,12 +644,12 @@ func FuzzDocumentPath(f *testing.F) {
 		}
 		again, err := parse(u.String())
 		if err != nil || again.String() != u.String() {
-			t.Errorf("%q becomes %q, and that %v (%v)", address, u, again, err)
+			t.Errorf("%q becomes %q, which becomes %v (%v)", address, u, again, err)
 		}
 		p := documentPath(u, ".html")
 		if !fs.ValidPath(p) || strings.Contains("/"+p, "/.") || filepath.Ext(p) != ".html" ||
 			strings.ContainsAny(p, "\\\x00\ufffd") || len(p) > 420 {
-			t.Errorf("%q has the path %q", address, p)
+			t.Errorf("path of %q = %q", address, p)
 		}
 	})
 }

@@ -16,7 +16,7 @@ func engine(t *testing.T) *Engine {
 	t.Helper()
 	code, _, err := Code("")
 	if err != nil {
-		t.Skipf("%v: run 'go generate ./ingest/pdf', and give the tag pdfium", err)
+		t.Skipf("%v: run 'go generate ./ingest/pdf' and set the tag pdfium", err)
 	}
 	e, err := Open(code, t.TempDir())
 	must(t, err)
@@ -30,12 +30,12 @@ func engine(t *testing.T) *Engine {
 
 func TestEngine(t *testing.T) {
 	e := engine(t)
-	t.Run("reads file after file", func(t *testing.T) { readsFileAfterFile(t, e) })
-	t.Run("is bounded", func(t *testing.T) { isBounded(t, e) })
-	t.Run("marks what it finds", func(t *testing.T) { marksWhatItFinds(t, e) })
+	t.Run("several files", func(t *testing.T) { readsFileAfterFile(t, e) })
+	t.Run("memory limit", func(t *testing.T) { isBounded(t, e) })
+	t.Run("marked words", func(t *testing.T) { marksWhatItFinds(t, e) })
 }
 
-// One engine reads many files, whatever an earlier file did to it.
+// One engine reads many files, whatever earlier files did to it.
 func readsFileAfterFile(t *testing.T, e *Engine) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("..", "..", "testdata", "read", "columns.pdf"))
@@ -47,16 +47,16 @@ func readsFileAfterFile(t *testing.T, e *Engine) {
 	for range 3 {
 		for _, bad := range [][]byte{nil, []byte("%PDF-1.7"), data[:len(data)/3], []byte(strings.Repeat("%PDF-1.7 1 0 obj <<", 1000))} {
 			if _, err := find(t, e, bad, 1, "measurements"); err == nil {
-				t.Errorf("a page of %.20q is drawn", bad)
+				t.Errorf("no error for a page of %.20q", bad)
 			}
 		}
 		if again, err := find(t, e, data, 1, "measurements"); err != nil || !slices.Equal(again, want) {
-			t.Fatalf("then %v instead of %v, %v", again, want, err)
+			t.Fatalf("words after a bad file = %v, want %v, err = %v", again, want, err)
 		}
 	}
 }
 
-// A file that needs too much memory fails alone.
+// A file that needs too much memory fails only itself.
 func isBounded(t *testing.T, e *Engine) {
 	t.Helper()
 	if _, err := e.Draw(make([]byte, maxMemory), DrawOptions{Page: 1}); err == nil || !strings.Contains(err.Error(), "memory") {
@@ -65,7 +65,7 @@ func isBounded(t *testing.T, e *Engine) {
 	data, err := os.ReadFile(filepath.Join("..", "..", "testdata", "read", "rates.pdf"))
 	must(t, err)
 	if found, err := find(t, e, data, 1, "Valid from"); err != nil || len(found) != 1 {
-		t.Errorf("in the next file: %v, %v", found, err)
+		t.Errorf("words of the next file = %v, %v", found, err)
 	}
 }
 
@@ -83,15 +83,15 @@ func marksWhatItFinds(t *testing.T, e *Engine) {
 	must(t, err)
 	found, err := find(t, e, data, 1, "Valid from 1 April")
 	if err != nil || len(found) != 1 {
-		t.Fatalf("%v, %v", found, err)
+		t.Fatalf("found %v, %v; want one place", found, err)
 	}
 	if r := found[0]; r.X0 < 0 || r.X1 > 1 || r.X0 >= r.X1 || r.Y0 < 0.05 || r.Y0 >= r.Y1 || r.Y1 > 0.5 {
 		t.Errorf("%+v", r)
 	}
 	if found, err := find(t, e, data, 1, "what does not stand there at all"); err != nil || len(found) != 0 {
-		t.Errorf("%v, %v", found, err)
+		t.Errorf("found %v, %v; want no place", found, err)
 	}
 	if _, err := find(t, e, data, 9, "x"); err == nil {
-		t.Error("page 9 was found")
+		t.Error("no error for page 9")
 	}
 }
