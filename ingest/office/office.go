@@ -104,11 +104,7 @@ const (
 // unsupported formats.
 func Read(data []byte, out func(Block), meta func(key, value string)) (partial []string, err error) {
 	f := &file{archive: &archive{}, out: out, meta: meta, size: int64(len(data)), unread: map[string]unreadCount{}}
-	read, err := f.reader(data)
-	if err == nil {
-		err = read()
-	}
-	if err != nil {
+	if err := f.readAny(data); err != nil {
 		var limit *limitError
 		if errors.As(err, &limit) || f.textBytes == 0 {
 			return nil, err
@@ -179,42 +175,38 @@ func (f *file) addPartial(format string, values ...any) {
 	}
 }
 
-// reader returns the reader for a file.
-func (f *file) reader(data []byte) (read func() error, err error) {
+// readAny reads a file of any format.
+func (f *file) readAny(data []byte) error {
 	head := bytes.TrimLeft(bytes.TrimPrefix(data[:min(len(data), 4096)], []byte("\xef\xbb\xbf")), " \r\n\t")
 	switch {
 	case bytes.HasPrefix(data, []byte(compound.Magic)):
-		return func() error { return f.compound(data) }, nil
+		return f.compound(data)
 	case bytes.HasPrefix(head, []byte(`{\rtf`)):
-		return func() error { return f.rtf(data) }, nil
+		return f.rtf(data)
 	case bytes.Contains(head, []byte("schemas.microsoft.com/office/word/2003/wordml")): // elements as in .docx
 		f.parts = map[string]part{"word.xml": {packed: data, size: f.size}}
-		return func() error { return f.word("word.xml") }, nil
+		return f.word("word.xml")
 	case bytes.HasPrefix(head, []byte("<?xml")):
-		return nil, &OldError{"it is in the XML format of Excel 2003 or one flat file, which is not supported: save it as .docx, " +
+		return &OldError{"it is in the XML format of Excel 2003 or one flat file, which is not supported: save it as .docx, " +
 			".xlsx or .pptx"}
 	}
 	if err := f.load(data); err != nil {
-		return nil, err
+		return err
 	}
-	if kind, err := f.content("mimetype", 200); err == nil {
-		switch kind := strings.TrimSpace(string(kind)); {
-		case strings.HasPrefix(kind, "application/epub"):
-			return f.epub, nil
-		case strings.HasPrefix(kind, "application/vnd.oasis.opendocument."), strings.HasPrefix(kind, "application/vnd.sun.xml."):
-			return f.openDocument, nil
-		}
-	}
-	if f.has("META-INF/container.xml") {
-		return f.epub, nil
-	}
-	if main, ok := f.mainPart(); ok {
+	kind, _ := f.content("mimetype", 200) // without it, the other parts show the format
+	isKind := func(name string) bool { return bytes.Contains(kind, []byte("application/"+name)) }
+	main, isOpenXML := f.mainPart()
+	switch {
+	case isKind("vnd.oasis.opendocument."), isKind("vnd.sun.xml."):
+		return f.openDocument()
+	case isKind("epub"), f.has("META-INF/container.xml"):
+		return f.epub()
+	case isOpenXML:
 		return f.openXML(main)
+	case f.has("content.xml"):
+		return f.openDocument()
 	}
-	if f.has("content.xml") {
-		return f.openDocument, nil
-	}
-	return nil, errors.New("it is a zip archive without a document in it")
+	return errors.New("it is a zip archive without a document in it")
 }
 
 // compound reads a document of an office program before 2007.
@@ -257,24 +249,24 @@ func (f *file) mainPart() (name string, ok bool) {
 	return "", false
 }
 
-func (f *file) openXML(main string) (read func() error, err error) {
+// openXML reads an Office Open XML package.
+func (f *file) openXML(main string) error {
 	if strings.HasSuffix(strings.ToLower(main), ".bin") {
-		return func() error { return f.binaryWorkbook(main) }, nil
+		return f.binaryWorkbook(main)
 	}
 	root := ""
-	err = f.find(main, func(_ *xmlReader, e element) { root = cmp.Or(root, e.Name.Local) })
-	if root == "" {
-		return nil, fmt.Errorf("it is damaged: its main part (%s) cannot be read: %w", main, err)
-	}
+	err := f.find(main, func(_ *xmlReader, e element) { root = cmp.Or(root, e.Name.Local) })
 	switch root {
+	case "":
+		return fmt.Errorf("it is damaged: its main part (%s) cannot be read: %w", main, err)
 	case "document":
-		return func() error { return f.word(main) }, nil
+		return f.word(main)
 	case "presentation":
-		return func() error { return f.presentation(main) }, nil
+		return f.presentation(main)
 	case "workbook":
-		return func() error { return f.workbook(main) }, nil
+		return f.workbook(main)
 	}
-	return nil, fmt.Errorf("its main part (%s) is %.40q, not a text, a presentation or a workbook", main, root)
+	return fmt.Errorf("its main part (%s) is %.40q, not a text, a presentation or a workbook", main, root)
 }
 
 // properties records the metadata of an Office Open XML file and returns the title. A title in the
