@@ -152,50 +152,78 @@ func (d *drawing) operator(op string, args []operand) {
 	case "f", "F", "f*", "B", "B*", "b", "b*", "S", "s", "sh", "BI", "Tj", "TJ", "'", "\"":
 		d.ink = true
 	}
-	switch op {
-	case "q":
+	if o, ok := operations[op]; ok {
+		if n, ok := numbers(args, o.operands); ok {
+			o.do(d, n)
+		}
+		return
+	}
+	last := len(args) - 1
+	switch {
+	case op == "BMC", op == "BDC":
+		d.mark(args)
+	case last < 0:
+	case op == "Do":
+		d.form(args[0].str)
+	case op == "Tf" && last > 0 && args[last-1].kind == opName:
+		d.font, d.size = d.fontNamed(args[last-1].str), args[last].num
+	case op == "Tj":
+		d.show(args)
+	case op == "TJ":
+		d.show(args[last].items)
+	case op == "'":
+		d.move(0, -d.leading)
+		d.show(args)
+	case op == "\"" && last > 1:
+		d.wordSpace, d.charSpace = args[0].num, args[1].num
+		d.move(0, -d.leading)
+		d.show(args[2:])
+	}
+}
+
+// operations are the operators without operands or with numbers as operands.
+var operations = map[string]struct {
+	operands int
+	do       func(d *drawing, n []float64)
+}{
+	"q": {0, func(d *drawing, _ []float64) {
 		if len(d.saved) < 512 {
 			d.saved = append(d.saved, d.state)
 		}
-	case "Q":
+	}},
+	"Q": {0, func(d *drawing, _ []float64) {
 		if n := len(d.saved); n > 0 {
 			d.state, d.saved = d.saved[n-1], d.saved[:n-1]
 		}
-	case "cm":
-		if n, ok := numbers(args, 6); ok {
-			d.ctm = matrix(n).mul(d.ctm)
-		}
-	case "Do":
-		if len(args) > 0 {
-			d.form(args[0].str)
-		}
-	case "re", "m":
-		if len(args) >= 2 {
-			d.addAlternative(args[0].num, args[1].num, false)
-		}
-		d.pathOperator(op, args)
-	case "BMC", "BDC":
-		d.mark(args)
-	case "EMC":
-		d.unmark()
-	case "Tf":
-		if len(args) >= 2 && args[len(args)-2].kind == opName {
-			d.font, d.size = d.fontNamed(args[len(args)-2].str), args[len(args)-1].num
-		}
-	case "Tc", "Tw", "Tz", "TL", "Ts", "Tr":
-		if n, ok := numbers(args, 1); ok {
-			d.textState(op, n[0])
-		}
-	case "Td", "TD":
-		if n, ok := numbers(args, 2); ok {
-			if op == "TD" {
-				d.leading = -n[1]
-			}
-			d.move(n[0], n[1])
-		}
-	default:
-		d.textOperator(op, args)
-	}
+	}},
+	"cm":  {6, func(d *drawing, n []float64) { d.ctm = matrix(n).mul(d.ctm) }},
+	"EMC": {0, func(d *drawing, _ []float64) { d.unmark() }},
+
+	"Tc": {1, func(d *drawing, n []float64) { d.charSpace = n[0] }},
+	"Tw": {1, func(d *drawing, n []float64) { d.wordSpace = n[0] }},
+	"Tz": {1, func(d *drawing, n []float64) { d.scale = n[0] / 100 }},
+	"TL": {1, func(d *drawing, n []float64) { d.leading = n[0] }},
+	"Ts": {1, func(d *drawing, n []float64) { d.rise = n[0] }},
+	"Tr": {1, func(d *drawing, n []float64) { d.mode = int(n[0]) }},
+
+	"BT": {0, func(d *drawing, _ []float64) { d.text, d.line, d.begins = identity, identity, true }},
+	"Tm": {6, func(d *drawing, n []float64) { d.text, d.line, d.begins = matrix(n), matrix(n), true }},
+	"T*": {0, func(d *drawing, _ []float64) { d.move(0, -d.leading) }},
+	"Td": {2, func(d *drawing, n []float64) { d.move(n[0], n[1]) }},
+	"TD": {2, func(d *drawing, n []float64) {
+		d.leading = -n[1]
+		d.move(n[0], n[1])
+	}},
+
+	"m":  {2, (*drawing).beginLine},
+	"re": {4, (*drawing).rectangle},
+	"l":  {2, func(d *drawing, n []float64) { d.path.lineTo(d.place(n[0], n[1])) }},
+	"c":  {0, (*drawing).dropCurve}, "v": {0, (*drawing).dropCurve}, "y": {0, (*drawing).dropCurve},
+	"h": {0, func(d *drawing, _ []float64) { d.path.close() }},
+	"s": {0, (*drawing).closeAndStroke}, "b": {0, (*drawing).closeAndStroke}, "b*": {0, (*drawing).closeAndStroke},
+	"S": {0, (*drawing).stroke}, "B": {0, (*drawing).stroke}, "B*": {0, (*drawing).stroke},
+	"f": {0, (*drawing).fill}, "F": {0, (*drawing).fill}, "f*": {0, (*drawing).fill},
+	"n": {0, func(d *drawing, _ []float64) { d.path.parts = nil }},
 }
 
 // mark begins a marked content.
@@ -321,55 +349,6 @@ func entryOf(tree pdf.Value, number int64, depth int) pdf.Value {
 		}
 	}
 	return pdf.Value{}
-}
-
-// textState sets a text parameter.
-func (d *drawing) textState(op string, n float64) {
-	switch op {
-	case "Tc":
-		d.charSpace = n
-	case "Tw":
-		d.wordSpace = n
-	case "Tz":
-		d.scale = n / 100
-	case "TL":
-		d.leading = n
-	case "Ts":
-		d.rise = n
-	case "Tr":
-		d.mode = int(n)
-	}
-}
-
-// textOperator positions or shows text.
-func (d *drawing) textOperator(op string, args []operand) {
-	switch op {
-	case "BT":
-		d.text, d.line, d.begins = identity, identity, true
-	case "Tm":
-		if n, ok := numbers(args, 6); ok {
-			d.text, d.line, d.begins = matrix(n), matrix(n), true
-		}
-	case "T*":
-		d.move(0, -d.leading)
-	case "Tj":
-		d.show(args)
-	case "TJ":
-		if len(args) > 0 {
-			d.show(args[len(args)-1].items)
-		}
-	case "'":
-		d.move(0, -d.leading)
-		d.show(args)
-	case "\"":
-		if len(args) >= 3 {
-			d.wordSpace, d.charSpace = args[0].num, args[1].num
-			d.move(0, -d.leading)
-			d.show(args[2:])
-		}
-	default:
-		d.pathOperator(op, args)
-	}
 }
 
 func (d *drawing) move(x, y float64) {

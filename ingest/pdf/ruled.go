@@ -33,44 +33,57 @@ type path struct {
 	rules []rule
 }
 
-// pathOperator adds to the path, or draws it.
-func (d *drawing) pathOperator(op string, args []operand) {
-	p := &d.path
-	switch op {
-	case "m", "l", "re":
-		n, ok := numbers(args, map[string]int{"m": 2, "l": 2, "re": 4}[op])
-		if !ok || len(p.rules)+len(p.parts) > maxRules {
-			return
+// place converts a point to the frame of the page.
+func (d *drawing) place(x, y float64) [2]float64 {
+	m := matrix{1, 0, 0, 1, x, y}.mul(d.ctm)
+	return [2]float64{m[4], m[5]}
+}
+
+func (d *drawing) beginLine(n []float64) {
+	d.addAlternative(n[0], n[1], false)
+	d.path.begin(d.place(n[0], n[1]))
+}
+
+func (d *drawing) rectangle(n []float64) {
+	d.addAlternative(n[0], n[1], false)
+	x, y, w, h := n[0], n[1], n[2], n[3]
+	d.path.begin(d.place(x, y), d.place(x+w, y), d.place(x+w, y+h), d.place(x, y+h), d.place(x, y))
+}
+
+// dropCurve removes a part of the path that has a curve.
+func (d *drawing) dropCurve([]float64) { d.path.parts = d.path.parts[:max(len(d.path.parts)-1, 0)] }
+
+func (d *drawing) closeAndStroke([]float64) {
+	d.path.close()
+	d.stroke(nil)
+}
+
+func (d *drawing) stroke([]float64) {
+	for _, part := range d.path.parts {
+		for i := range len(part) - 1 {
+			d.path.add(part[i : i+2])
 		}
-		at := func(x, y float64) [2]float64 {
-			m := matrix{1, 0, 0, 1, x, y}.mul(d.ctm)
-			return [2]float64{m[4], m[5]}
-		}
-		switch last := len(p.parts) - 1; {
-		case op == "m":
-			p.parts = append(p.parts, [][2]float64{at(n[0], n[1])})
-		case op == "re":
-			x, y, w, h := n[0], n[1], n[2], n[3]
-			p.parts = append(p.parts, [][2]float64{at(x, y), at(x+w, y), at(x+w, y+h), at(x, y+h), at(x, y)})
-		case last >= 0 && len(p.parts[last]) < maxGrid:
-			p.parts[last] = append(p.parts[last], at(n[0], n[1]))
-		}
-	case "c", "v", "y":
-		p.parts = p.parts[:max(len(p.parts)-1, 0)]
-	case "h":
-		p.close()
-	case "s", "b", "b*":
-		p.close()
-		p.stroke()
-	case "S", "B", "B*":
-		p.stroke()
-	case "f", "F", "f*":
-		for _, part := range p.parts {
-			p.add(part)
-		}
-		p.parts = nil
-	case "n":
-		p.parts = nil
+	}
+	d.path.parts = nil
+}
+
+func (d *drawing) fill([]float64) {
+	for _, part := range d.path.parts {
+		d.path.add(part)
+	}
+	d.path.parts = nil
+}
+
+// begin begins a part of the path.
+func (p *path) begin(points ...[2]float64) {
+	if len(p.rules)+len(p.parts) <= maxRules {
+		p.parts = append(p.parts, points)
+	}
+}
+
+func (p *path) lineTo(point [2]float64) {
+	if last := len(p.parts) - 1; last >= 0 && len(p.parts[last]) < maxGrid && len(p.rules)+len(p.parts) <= maxRules {
+		p.parts[last] = append(p.parts[last], point)
 	}
 }
 
@@ -78,15 +91,6 @@ func (p *path) close() {
 	if n := len(p.parts) - 1; n >= 0 {
 		p.parts[n] = append(p.parts[n], p.parts[n][0])
 	}
-}
-
-func (p *path) stroke() {
-	for _, part := range p.parts {
-		for i := range len(part) - 1 {
-			p.add(part[i : i+2])
-		}
-	}
-	p.parts = nil
 }
 
 // add adds the rule that points enclose if they are almost on a line.
