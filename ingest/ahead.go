@@ -2,8 +2,6 @@ package ingest
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"io"
 	"io/fs"
@@ -129,8 +127,7 @@ func (s *folderSync) readFile(ctx context.Context, f file) (r readResult) {
 	if err != nil {
 		return readResult{err: err}
 	}
-	sum := sha256.Sum256(data)
-	r.digest = hex.EncodeToString(sum[:])
+	r.digest = digestOf(data)
 	defer func() {
 		if ctx.Err() == nil {
 			s.updateStamp(f, begun, func(st *stamp) { st.digest, st.read, st.err = r.digest, begun, r.err })

@@ -3,8 +3,6 @@ package ingest
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -93,8 +91,7 @@ func (s *folderSync) listContainer(ctx context.Context, f file) (entries []archi
 	if err != nil {
 		return nil, "", err
 	}
-	sum := sha256.Sum256(data)
-	digest = hex.EncodeToString(sum[:])
+	digest = digestOf(data)
 	if archive.Is(f.path) || mayHold(f.path, data) {
 		reply, err := s.reader.askContainer(ctx, f.path, data, nil)
 		if err != nil {
@@ -261,7 +258,7 @@ func (s *folderSync) unpack(ctx context.Context, c *container) error {
 	if err != nil {
 		return fmt.Errorf("reading its archive: %w", err)
 	}
-	if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != c.digest {
+	if digestOf(data) != c.digest {
 		return errors.New("its archive changed meanwhile: ingest the folder again")
 	}
 	reply, err := s.reader.askContainer(ctx, c.file.path, data, paths)

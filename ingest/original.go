@@ -2,8 +2,6 @@ package ingest
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -42,7 +40,7 @@ func (r *Reader) Original(ctx context.Context, fsys fs.FS, doc *Document) ([]byt
 	if err != nil {
 		return nil, fmt.Errorf("the file %s: %w", name, err)
 	}
-	if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != doc.Digest {
+	if digestOf(data) != doc.Digest {
 		return nil, ErrChanged
 	}
 	return data, nil

@@ -109,8 +109,7 @@ func (r *Reader) read(ctx context.Context, name string, data []byte, isolated bo
 	if !ok {
 		return nil, &SkipError{Reason: "it is an archive, which is read as a folder: ingest the folder that contains it"}
 	}
-	sum := sha256.Sum256(data)
-	doc := &Document{Path: name, Format: f.name, Digest: hex.EncodeToString(sum[:])}
+	doc := &Document{Path: name, Format: f.name, Digest: digestOf(data)}
 	ending := endingOf(name)
 	if kind := binaryKind(data); kind != "" && !f.binary {
 		switch {
@@ -150,6 +149,12 @@ func (r *Reader) read(ctx context.Context, name string, data []byte, isolated bo
 		doc.Title = visibleName(strings.TrimSuffix(base, path.Ext(base)))
 	}
 	return doc, nil
+}
+
+// digestOf returns the [Document.Digest] of the bytes of a file.
+func digestOf(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
 }
 
 // refuseGarbled returns the reason why a text in the format is not read, or nil.

@@ -83,15 +83,10 @@ func aes256Opener(_ []byte, entries map[string]operand) (opener, error) {
 	if string(hashPassword([]byte(user[32:40]), revision)) != user[:32] {
 		return nil, ErrEncrypted
 	}
-	block, err := aes.NewCipher(hashPassword([]byte(user[40:48]), revision))
-	if err != nil {
-		return nil, err
-	}
 	key := make([]byte, 32)
+	block := newAES(hashPassword([]byte(user[40:48]), revision))
 	cipher.NewCBCDecrypter(block, make([]byte, aes.BlockSize)).CryptBlocks(key, []byte(wrapped[:32]))
-	if block, err = aes.NewCipher(key); err != nil {
-		return nil, err
-	}
+	block = newAES(key)
 	return func(_ object, s []byte) []byte { return decryptCBC(s, block) }, nil
 }
 
@@ -153,12 +148,17 @@ func md5Opener(data []byte, entries map[string]operand) (opener, error) {
 			return rc4Crypt(sum[:min(n+5, 16)], s)
 		}
 		sum := md5.Sum(append(own, "sAlT"...))
-		block, err := aes.NewCipher(sum[:])
-		if err != nil {
-			panic("unreachable: a key of 16 bytes is refused: " + err.Error())
-		}
-		return decryptCBC(s, block)
+		return decryptCBC(s, newAES(sum[:]))
 	}, nil
+}
+
+// newAES returns the cipher of a key of 16 or 32 bytes.
+func newAES(key []byte) cipher.Block {
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		panic(fmt.Sprintf("unreachable: a key of %d bytes is refused: %v", len(key), err))
+	}
+	return block
 }
 
 // rc4Crypt encrypts or decrypts with RC4.
@@ -226,11 +226,7 @@ func hashPassword(salt []byte, revision float64) []byte {
 	}
 	for i := 0; ; i++ {
 		e := bytes.Repeat(k, 64)
-		block, err := aes.NewCipher(k[:16])
-		if err != nil {
-			panic("unreachable: a key of 16 bytes is refused: " + err.Error())
-		}
-		cipher.NewCBCEncrypter(block, k[16:32]).CryptBlocks(e, e)
+		cipher.NewCBCEncrypter(newAES(k[:16]), k[16:32]).CryptBlocks(e, e)
 		mod := 0
 		for _, b := range e[:16] {
 			mod += int(b)
