@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"ibid/ingest/archive"
+	"ibid/ingest/charset"
 	"ibid/ingest/child"
 	"ibid/ingest/format"
 )
@@ -19,6 +20,10 @@ type fileFormat struct {
 	endings []string // of file names, in lower case; "" means no ending
 	// read fills in text, sections, pages, title and metadata, and must not retain data.
 	read func(doc *Document, data []byte) error
+	// readText replaces read if files are text, in any encoding.
+	readText func(doc *Document, text string) error
+	// charset, if set, returns the encoding that a text states.
+	charset func(data []byte) string
 	// binary is set if files are not text.
 	binary bool
 	// isolated formats are read in a child process, since their parsers may hang or exhaust memory.
@@ -43,26 +48,28 @@ var byEnding = make(map[string]fileFormat)
 func init() { // not in the declaration, since readers use formats
 	formats = []fileFormat{
 		{name: "markdown", title: "Markdown (.md, .mdx)",
-			endings: []string{".md", ".markdown", ".mdown", ".mkd", ".mdx"},
-			read:    format.Markdown, tree: true},
-		{name: "rst", title: "reStructuredText (.rst)", endings: []string{".rst", ".rest"}, read: format.RST},
-		{name: "asciidoc", title: "AsciiDoc", endings: []string{".adoc", ".asciidoc", ".asc"}, read: format.AsciiDoc},
-		{name: "latex", title: "LaTeX", endings: []string{".tex", ".ltx", ".latex"}, read: format.LaTeX},
-		{name: "org", title: "Org", endings: []string{".org"}, read: format.Org},
-		{name: "text", title: "text (.txt, .log)", endings: []string{".txt", ".text", ".log", ""}, read: format.Text},
-		{name: "html", title: "HTML", endings: []string{".html", ".htm", ".xhtml"}, read: format.HTML, tree: true},
-		{name: "csv", title: "CSV and TSV", endings: []string{".csv", ".tsv", ".tab"}, data: true, read: format.Table},
-		{name: "json", title: "JSON", endings: []string{".json", ".geojson", ".webmanifest"}, data: true, read: format.JSON, tree: true},
-		{name: "jsonl", title: "JSON Lines (.jsonl, .ndjson)", endings: []string{".jsonl", ".ndjson"}, data: true, read: format.JSONLines},
-		{name: "yaml", title: "YAML", endings: []string{".yaml", ".yml"}, data: true, read: format.Code},
-		{name: "toml", title: "TOML and INI", endings: []string{".toml", ".ini", ".cfg", ".conf", ".properties"}, data: true, read: format.Code},
+			endings:  []string{".md", ".markdown", ".mdown", ".mkd", ".mdx"},
+			readText: format.Markdown, tree: true},
+		{name: "rst", title: "reStructuredText (.rst)", endings: []string{".rst", ".rest"}, readText: format.RST},
+		{name: "asciidoc", title: "AsciiDoc", endings: []string{".adoc", ".asciidoc", ".asc"}, readText: format.AsciiDoc},
+		{name: "latex", title: "LaTeX", endings: []string{".tex", ".ltx", ".latex"}, readText: format.LaTeX},
+		{name: "org", title: "Org", endings: []string{".org"}, readText: format.Org},
+		{name: "text", title: "text (.txt, .log)", endings: []string{".txt", ".text", ".log", ""}, readText: format.Text},
+		{name: "html", title: "HTML",
+			endings: []string{".html", ".htm", ".xhtml"}, readText: format.HTML, charset: format.HTMLCharset, tree: true},
+		{name: "csv", title: "CSV and TSV", endings: []string{".csv", ".tsv", ".tab"}, data: true, readText: format.Table},
+		{name: "json", title: "JSON", endings: []string{".json", ".geojson", ".webmanifest"}, data: true, readText: format.JSON, tree: true},
+		{name: "jsonl", title: "JSON Lines (.jsonl, .ndjson)", endings: []string{".jsonl", ".ndjson"}, data: true, readText: format.JSONLines},
+		{name: "yaml", title: "YAML", endings: []string{".yaml", ".yml"}, data: true, readText: format.Code},
+		{name: "toml", title: "TOML and INI",
+			endings: []string{".toml", ".ini", ".cfg", ".conf", ".properties"}, data: true, readText: format.Code},
 		{name: "xml", title: "XML",
 			endings: []string{".xml", ".rss", ".atom", ".fb2", ".dita", ".docbook", ".dbk", ".tei", ".xliff", ".xlf",
 				".opml", ".plist", ".kml", ".gpx"},
-			data: true, read: format.XML, tree: true},
-		{name: "subtitles", title: "subtitles (.srt, .vtt)", endings: []string{".srt", ".vtt"}, data: true, read: format.Subtitles},
-		{name: "notebook", title: "Jupyter notebooks", endings: []string{".ipynb"}, data: true, read: format.Notebook},
-		{name: "code", title: "source code", endings: format.CodeEndings(), data: true, read: format.Code},
+			data: true, readText: format.XML, charset: format.XMLCharset, tree: true},
+		{name: "subtitles", title: "subtitles (.srt, .vtt)", endings: []string{".srt", ".vtt"}, data: true, readText: format.Subtitles},
+		{name: "notebook", title: "Jupyter notebooks", endings: []string{".ipynb"}, data: true, readText: format.Notebook},
+		{name: "code", title: "source code", endings: format.CodeEndings(), data: true, readText: format.Code},
 		{name: "pdf", title: "PDF", endings: []string{".pdf"}, binary: true, isolated: true, hasFiles: true, readOutside: (*Reader).readPDFFile},
 		{name: "image", title: "pictures of text (where tesseract is installed)",
 			endings: []string{".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp", ".bmp", ".gif"},
@@ -90,7 +97,7 @@ func init() { // not in the declaration, since readers use formats
 			read:    format.Mail, isolated: true, hasFiles: true},
 		{name: "mbox", endings: []string{".mbox", ".mbx"}, read: format.Mailbox, isolated: true, hasFiles: true},
 		{name: "outlook", endings: []string{".msg"}, read: format.Outlook, binary: true, isolated: true, hasFiles: true},
-		{name: "calendar", title: "calendars and contacts (.ics, .vcf)", endings: []string{".ics", ".vcf"}, read: format.Calendar},
+		{name: "calendar", title: "calendars and contacts (.ics, .vcf)", endings: []string{".ics", ".vcf"}, readText: format.Calendar},
 	}
 	for _, f := range slices.Backward(formats) { // the first format with an ending wins
 		for _, ending := range f.endings {
@@ -131,7 +138,20 @@ func formatNamed(name string) fileFormat {
 
 // readInto reads the file into the document.
 func (f fileFormat) readInto(doc *Document, data []byte) error {
-	return callReader(f.name, func() error { return f.read(doc, data) })
+	return callReader(f.name, func() error {
+		if f.readText == nil {
+			return f.read(doc, data)
+		}
+		declared := ""
+		if f.charset != nil {
+			declared = f.charset(data)
+		}
+		text, err := charset.Decode(data, declared)
+		if err != nil {
+			return err
+		}
+		return f.readText(doc, text)
+	})
 }
 
 // callReader calls a reader and turns a panic into an error.

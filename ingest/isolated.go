@@ -159,7 +159,7 @@ func (w *childState) work(request childRequest, data []byte, reply *childReply) 
 		err = readPDF(doc, *job, data, reply)
 	default:
 		f := formatNamed(request.Format)
-		if err = f.read(doc, data); !f.isolated {
+		if err = f.readInto(doc, data); !f.isolated {
 			reply.Lines = doc.Lines
 		}
 	}

@@ -33,11 +33,7 @@ var (
 
 // Calendar reads the events of a calendar or the contacts of an address book. Each is a section
 // whose heading is its name.
-func Calendar(doc *Document, data []byte) error {
-	src, err := sourceText(data)
-	if err != nil {
-		return err
-	}
+func Calendar(doc *Document, src string) error {
 	var b builder
 	var lines, files []string
 	heading, found, several := "", false, len(contentBegin.FindAllString(src, 2)) > 1
@@ -47,7 +43,7 @@ func Calendar(doc *Document, data []byte) error {
 		}
 		heading, lines = "", nil
 	}
-	src = contentSoft.ReplaceAllStringFunc(src, func(s string) string { return strings.ReplaceAll(s, "=\n", "") })
+	src = contentSoft.ReplaceAllStringFunc(unixLines(src), func(s string) string { return strings.ReplaceAll(s, "=\n", "") })
 	for line := range strings.SplitSeq(contentFold.ReplaceAllString(src, ""), "\n") {
 		switch name, options, value := contentProperty(line); name {
 		case "BEGIN", "END":

@@ -35,14 +35,11 @@ var generatedMark = regexp.MustCompile(`(?m)^\W{0,6}Code generated .*DO NOT EDIT
 // Code reads source code by declarations. Each function, type and class is a section whose heading
 // is its name, with its comment as text and its lines as code. The anchor of a section is its line,
 // "L120".
-func Code(doc *Document, data []byte) error {
+func Code(doc *Document, src string) error {
 	if err := lockFile(doc.Path); err != nil {
 		return err
 	}
-	src, err := sourceText(data)
-	if err != nil {
-		return err
-	}
+	src = unixLines(src)
 	if reason := whyUnwritten(src); reason != "" {
 		return &SkipError{reason}
 	}

@@ -2,7 +2,6 @@ package format
 
 import (
 	"fmt"
-	"ibid/ingest/charset"
 	"strings"
 
 	"golang.org/x/net/html"
@@ -11,12 +10,8 @@ import (
 
 // HTML reads the main content of a page: headings with their IDs, paragraphs, lists, table rows and
 // code, but no navigation, scripts or hidden text.
-func HTML(doc *Document, data []byte) error {
-	text, err := charset.Decode(data, declaredCharset(data))
-	if err != nil {
-		return err
-	}
-	root, err := html.ParseWithOptions(strings.NewReader(text), html.ParseOptionEnableScripting(false))
+func HTML(doc *Document, src string) error {
+	root, err := html.ParseWithOptions(strings.NewReader(src), html.ParseOptionEnableScripting(false))
 	var b builder
 	if err != nil { // nested deeper than the parser allows
 		return fmt.Errorf("it cannot be read as HTML: %w", err)
@@ -34,8 +29,8 @@ func HTML(doc *Document, data []byte) error {
 	return nil
 }
 
-// declaredCharset returns the charset in a meta element or XML declaration.
-func declaredCharset(data []byte) string {
+// HTMLCharset returns the charset in a meta element or XML declaration.
+func HTMLCharset(data []byte) string {
 	head := strings.ToLower(string(data[:min(len(data), 4096)]))
 	i := strings.Index(head, "charset")
 	if i < 0 {

@@ -1,11 +1,9 @@
 package format
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"ibid/ingest/charset"
 	"io"
 	"path"
 	"strconv"
@@ -42,12 +40,11 @@ func lockFile(name string) error {
 // Each member of a list is a section with its JSON pointer as anchor ("/orders/12", RFC 6901,
 // section 6). Each non-empty object in the outermost object is a section with its key as heading.
 // Invalid JSON, such as a configuration with comments, is kept unchanged.
-func JSON(doc *Document, data []byte) error {
+func JSON(doc *Document, src string) error {
 	if err := lockFile(doc.Path); err != nil {
 		return err
 	}
-	src, err := jsonText(data)
-	if err != nil {
+	if err := checkLines(src, maxJSONLine); err != nil {
 		return err
 	}
 	w := jsonWriter{jsonParser: newJSONParser(src)}
@@ -70,9 +67,8 @@ func JSON(doc *Document, data []byte) error {
 
 // JSONLines reads one JSON value per line as a record with the anchor "row=N", where N is its
 // 1-based line. Invalid lines are kept as text.
-func JSONLines(doc *Document, data []byte) error {
-	src, err := jsonText(data)
-	if err != nil {
+func JSONLines(doc *Document, src string) error {
+	if err := checkLines(src, maxJSONLine); err != nil {
 		return err
 	}
 	var w jsonWriter
@@ -107,25 +103,17 @@ func JSONLines(doc *Document, data []byte) error {
 	return nil
 }
 
-// jsonText decodes a file unless its lines are too long.
-func jsonText(data []byte) (string, error) {
-	if err := checkLines(data, maxJSONLine); err != nil {
-		return "", err
-	}
-	return charset.Decode(data, "")
-}
-
 // checkLines returns an error if a line is longer than limit bytes.
-func checkLines(data []byte, limit int) error {
-	for n := 1; len(data) > limit; n++ {
-		at := bytes.IndexByte(data, '\n')
+func checkLines(text string, limit int) error {
+	for n := 1; len(text) > limit; n++ {
+		at := strings.IndexByte(text, '\n')
 		if at < 0 {
-			at = len(data)
+			at = len(text)
 		}
 		if at > limit {
 			return fmt.Errorf("line %d is %d MB long: put every entry on a line of its own, or split the file", n, at>>20)
 		}
-		data = data[at+1:]
+		text = text[at+1:]
 	}
 	return nil
 }

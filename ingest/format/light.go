@@ -98,21 +98,18 @@ func (m lightMarkup) words(line string) string {
 }
 
 // AsciiDoc reads AsciiDoc as text with headings.
-func AsciiDoc(doc *Document, data []byte) error { return asciiDoc.read(doc, data) }
+func AsciiDoc(doc *Document, src string) error { return asciiDoc.read(doc, src) }
 
 // Org reads Org by converting it to Markdown.
-func Org(doc *Document, data []byte) error { return org.read(doc, data) }
+func Org(doc *Document, src string) error { return org.read(doc, src) }
 
 // LaTeX reads LaTeX as text with headings and lists, and keeps formulas, tables and code as
 // written. It reads no other files and expands no macros.
-func LaTeX(doc *Document, data []byte) error { return laTeX.read(doc, data) }
+func LaTeX(doc *Document, src string) error { return laTeX.read(doc, src) }
 
 // read converts each line to one line of Markdown, so that line numbers stay the same.
-func (m lightMarkup) read(doc *Document, data []byte) error {
-	src, err := sourceText(data)
-	if err != nil {
-		return err
-	}
+func (m lightMarkup) read(doc *Document, src string) error {
+	src = unixLines(src)
 	for _, about := range m.about.FindAllStringSubmatch(src[:min(len(src), 64<<10)], -1) {
 		doc.setMeta(strings.ToLower(about[1]), m.words(about[2]))
 	}

@@ -3,7 +3,6 @@ package format
 import (
 	"bytes"
 	"fmt"
-	"ibid/ingest/charset"
 	"regexp"
 	"strings"
 	"unicode"
@@ -20,11 +19,7 @@ import (
 )
 
 // Markdown reads Markdown, and the Markdown in MDX. Headings have the same anchors as on GitHub.
-func Markdown(doc *Document, data []byte) error {
-	src, err := charset.Decode(data, "")
-	if err != nil {
-		return err
-	}
+func Markdown(doc *Document, src string) error {
 	whole := strings.ReplaceAll(src, "\r\n", "\n")
 	matter, src := cutFrontMatter(whole)
 	readFrontMatter(doc, matter)

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"ibid/ingest/charset"
 	"strings"
 )
 
@@ -48,11 +47,7 @@ func (m *stringLines) UnmarshalJSON(data []byte) error {
 }
 
 // Notebook reads a Jupyter notebook: Markdown, code, and the beginning of its output.
-func Notebook(doc *Document, data []byte) error {
-	src, err := charset.Decode(data, "")
-	if err != nil {
-		return err
-	}
+func Notebook(doc *Document, src string) error {
 	var book notebook
 	if err := json.Unmarshal([]byte(src), &book); err != nil {
 		return fmt.Errorf("it is not a valid notebook: %w", err)

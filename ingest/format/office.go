@@ -88,7 +88,7 @@ func (w *officeWriter) table(b office.Block) {
 
 // html reads a page like an HTML file, but keeps all of it, since a book has no menus.
 func (w *officeWriter) html(page []byte) {
-	text, err := charset.Decode(page, declaredCharset(page))
+	text, err := charset.Decode(page, HTMLCharset(page))
 	if err != nil {
 		w.partial = append(w.partial, "a page in it could not be read: "+err.Error())
 	}

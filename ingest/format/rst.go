@@ -23,12 +23,8 @@ var (
 
 // RST reads reStructuredText by converting it to Markdown: directives are replaced by their
 // content, and tables are kept as written.
-func RST(doc *Document, data []byte) error {
-	src, err := sourceText(data)
-	if err != nil {
-		return err
-	}
-	src = rstLink.ReplaceAllString(src, "$1$2")
+func RST(doc *Document, src string) error {
+	src = rstLink.ReplaceAllString(unixLines(src), "$1$2")
 	r := rstReader{lines: strings.Split(src, "\n"), levels: make(map[string]int)}
 	for r.at < len(r.lines) {
 		r.next()

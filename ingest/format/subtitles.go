@@ -28,11 +28,7 @@ const (
 // Subtitles reads SubRip and WebVTT as speech: it joins successive cues into paragraphs. The anchor
 // of a paragraph's section is its start time as a media fragment ("t=754" is 12:34; Media Fragments
 // URI 1.0, 4.2.1).
-func Subtitles(doc *Document, data []byte) error {
-	src, err := sourceText(data)
-	if err != nil {
-		return err
-	}
+func Subtitles(doc *Document, src string) error {
 	var b builder
 	var speech []string
 	var began, ended time.Duration
@@ -42,7 +38,7 @@ func Subtitles(doc *Document, data []byte) error {
 		speech, size = nil, 0
 	}
 	inside, cues := false, 0
-	for text := range strings.SplitSeq(src, "\n") {
+	for text := range strings.SplitSeq(unixLines(src), "\n") {
 		number++
 		text = strings.TrimSpace(text)
 		if m := cueTimes.FindStringSubmatch(text); m != nil {

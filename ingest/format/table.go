@@ -10,18 +10,13 @@ import (
 	"strconv"
 	"strings"
 
-	"ibid/ingest/charset"
 	"ibid/ingest/office"
 )
 
 // Table reads comma- or tab-separated values. Each row is one line with its column names, and a
 // section with the anchor "row=N" (RFC 7111), where N is the row's 1-based position in the file,
 // counting the row of names.
-func Table(doc *Document, data []byte) error {
-	text, err := charset.Decode(data, "")
-	if err != nil {
-		return err
-	}
+func Table(doc *Document, text string) error {
 	if !strings.Contains(text, "\n") {
 		text = strings.ReplaceAll(text, "\r", "\n") // line ends of old Macintosh programs
 	}

@@ -6,17 +6,11 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"ibid/ingest/charset"
 )
 
 // Text keeps the lines of a text. Headings are underlined lines, and lines in capitals above
 // indented text, as in manuals.
-func Text(doc *Document, data []byte) error {
-	src, err := charset.Decode(data, "")
-	if err != nil {
-		return err
-	}
+func Text(doc *Document, src string) error {
 	if manualSource.MatchString(src) {
 		return errors.New("it is the source of a manual page, with the commands of troff: print it to a text " +
 			"('man -P cat ./FILE > FILE.txt') and read that")
@@ -123,10 +117,9 @@ func isHeadingOver(line, under string) bool {
 	return letter && width <= 120 && len(under) >= width-2 && leadingSpace(line) < 4
 }
 
-// sourceText decodes a file and ends its lines by LF.
-func sourceText(data []byte) (string, error) {
-	text, err := charset.Decode(data, "")
-	return strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n"), err
+// unixLines ends the lines of a text by LF.
+func unixLines(text string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n")
 }
 
 // leadingSpace returns the number of bytes of white space at the start of a line.

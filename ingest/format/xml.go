@@ -4,7 +4,6 @@ import (
 	"encoding/xml"
 	"errors"
 	"fmt"
-	"ibid/ingest/charset"
 	"io"
 	"regexp"
 	"strings"
@@ -33,16 +32,8 @@ var xmlDeclared = regexp.MustCompile(`^\s*<\?xml[^>]*?\bencoding\s*=\s*["']([\w.
 // XML reads any XML. Known elements are paragraphs, titles and code. The values of any other
 // element form a line, each after its name. It does not resolve declared entities or read other
 // files.
-func XML(doc *Document, data []byte) error {
-	if err := checkLines(data, maxJSONLine); err != nil {
-		return err
-	}
-	declared := ""
-	if m := xmlDeclared.FindSubmatch(data[:min(len(data), 1000)]); m != nil {
-		declared = string(m[1])
-	}
-	src, err := charset.Decode(data, declared)
-	if err != nil {
+func XML(doc *Document, src string) error {
+	if err := checkLines(src, maxJSONLine); err != nil {
 		return err
 	}
 	d := xml.NewDecoder(strings.NewReader(src))
@@ -66,6 +57,14 @@ func XML(doc *Document, data []byte) error {
 	w.b.moveTo(doc)
 	doc.titleFromHeading(anyLevel)
 	return nil
+}
+
+// XMLCharset returns the charset in an XML declaration.
+func XMLCharset(data []byte) string {
+	if m := xmlDeclared.FindSubmatch(data[:min(len(data), 1000)]); m != nil {
+		return string(m[1])
+	}
+	return ""
 }
 
 func lineOf(d *xml.Decoder) int {
