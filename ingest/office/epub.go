@@ -33,12 +33,7 @@ func (f *file) epub() error {
 		}
 		read[it.path] = true
 		page, err := f.content(it.path, maxChapter)
-		if err != nil {
-			if f.exceeded != nil {
-				return f.exceeded
-			}
-			f.addPartial("%s in it could be read only in part or not at all: %v", it.path, err)
-		}
+		f.notePartial(err, "%s in it could be read only in part or not at all", it.path)
 		page = asHTML(page)
 		if label := labels[it.path]; label != "" && !anyHeading.Match(page) {
 			f.write(Block{Kind: Heading, Level: 1, Text: label})
@@ -115,13 +110,8 @@ func (f *file) bookPackage() (*book, error) {
 	if errors.Is(err, errNoPart) {
 		return nil, errors.New("it is damaged: the list of its pages (the package document) is missing")
 	}
-	if err != nil {
-		f.addPartial("the list of its pages could be read only in part: %v", err)
-	}
-	if f.exceeded != nil {
-		return nil, f.exceeded
-	}
-	return b, nil
+	f.notePartial(err, "the list of its pages could be read only in part")
+	return b, f.exceeded
 }
 
 // packageName returns the name of the package document.

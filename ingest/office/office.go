@@ -175,6 +175,13 @@ func (f *file) addPartial(format string, values ...any) {
 	}
 }
 
+// notePartial records that something could be read only in part, if err is an error.
+func (f *file) notePartial(err error, format string, values ...any) {
+	if err != nil {
+		f.addPartial("%s: %v", fmt.Sprintf(format, values...), err)
+	}
+}
+
 // readAny reads a file of any format.
 func (f *file) readAny(data []byte) error {
 	head := bytes.TrimLeft(bytes.TrimPrefix(data[:min(len(data), 4096)], []byte("\xef\xbb\xbf")), " \r\n\t")

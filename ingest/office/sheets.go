@@ -75,9 +75,6 @@ func (f *file) workbook(main string) error {
 	if at := relatedParts(relations, "styles"); len(at) > 0 {
 		b.readFormats(at[0])
 	}
-	if f.exceeded != nil {
-		return f.exceeded
-	}
 	n := 0
 	read := map[string]bool{}
 	return f.elements(main, func(x *xmlReader, e element) {
@@ -102,9 +99,7 @@ func (b *workbook) readShared(part string) {
 			x.err = cmp.Or(b.addShared(richText(x)), x.err)
 		}
 	})
-	if err != nil {
-		b.addPartial("the texts of its cells could be read only in part: %v", err)
-	}
+	b.notePartial(err, "the texts of its cells could be read only in part")
 }
 
 // richText reads the runs of a text, without its pronunciation.
@@ -173,9 +168,6 @@ func (b *workbook) sheet(part, name string) {
 // the sheet was not read completely.
 func (b *workbook) endSheet(s *sheet, part string, err error) {
 	s.writeTop()
-	if b.exceeded != nil {
-		return
-	}
 	relations := b.relations(part)
 	rest := append(b.drawings(relations), s.printed...)
 	comments := relatedParts(relations, "comments")
@@ -186,9 +178,7 @@ func (b *workbook) endSheet(s *sheet, part string, err error) {
 		rest = append(rest, b.comments(part)...)
 	}
 	s.writeRest(rest)
-	if err != nil {
-		b.addPartial("the sheet %.100q could be read only in part or not at all: %v", s.name, err)
-	}
+	b.notePartial(err, "the sheet %.100q could be read only in part or not at all", s.name)
 }
 
 // printedCodes matches the codes in a printed header or footer: fonts, colours, sizes and fields.
@@ -229,9 +219,7 @@ func (b *workbook) readMerges(part string, s *sheet) {
 func (b *workbook) drawings(relations []relation) (out []Block) {
 	for _, drawing := range relatedParts(relations, "drawing") {
 		s := &slideReader{linkedPart: b.linkedPart(drawing)}
-		if err := s.readShapes(drawing); err != nil && b.exceeded == nil {
-			b.addPartial("a drawing could be read only in part: %v", err)
-		}
+		b.notePartial(s.readShapes(drawing), "a drawing could be read only in part")
 		for _, sh := range s.shapes {
 			out = append(out, sh.blocks...)
 		}

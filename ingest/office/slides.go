@@ -68,9 +68,7 @@ func (f *file) slide(part string, n int, read map[string]bool) {
 	for _, comments := range relatedParts(s.relations, "comments") {
 		f.write(f.comments(comments)...)
 	}
-	if err != nil && f.exceeded == nil {
-		f.addPartial("slide %d could be read only in part or not at all: %v", n, err)
-	}
+	f.notePartial(err, "slide %d could be read only in part or not at all", n)
 }
 
 // writeShapes writes the shapes of a slide, its title first.
@@ -224,9 +222,7 @@ func (s *slideReader) notes(part string) {
 		blocks = append(blocks, sh.blocks...)
 	}
 	s.writeNotes(blocks)
-	if err != nil && s.exceeded == nil {
-		s.addPartial("the speaker's notes could be read only in part: %v", err)
-	}
+	s.notePartial(err, "the speaker's notes could be read only in part")
 }
 
 // comments reads the comments on a slide or sheet. On slides, replies precede the comment that they
@@ -261,9 +257,7 @@ func (f *file) comments(part string) (out []Block) {
 	} else {
 		err = f.find(part, read)
 	}
-	if err != nil && f.exceeded == nil {
-		f.addPartial("the comments could be read only in part: %v", err)
-	}
+	f.notePartial(err, "the comments could be read only in part")
 	return out
 }
 

@@ -44,9 +44,7 @@ func (d *wordReader) runningHeads() {
 			err := d.read(part, func(x *xmlReader) {
 				x.each(in.reader(x, func(b Block) { blocks = append(blocks, d.countHeld(b)) }))
 			})
-			if err != nil {
-				d.addPartial("a %s could be read only in part: %v", strings.ToLower(label), err)
-			}
+			d.notePartial(err, "a %s could be read only in part", strings.ToLower(label))
 			d.write(d.running(label, blocks)...)
 		}
 	}
@@ -81,9 +79,7 @@ func (d *wordReader) readNotes(part, label string) {
 		x.each(d.reader(x, func(b Block) { n.blocks = append(n.blocks, d.countHeld(b)) }))
 		d.notes[noteKey{label, attr(e, "id")}] = n
 	})
-	if err != nil {
-		d.addPartial("the %ss could be read only in part: %v", label, err)
-	}
+	d.notePartial(err, "the %ss could be read only in part", label)
 }
 
 // noteBlocks returns a note, to be written after the text it belongs to.

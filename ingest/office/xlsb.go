@@ -84,9 +84,7 @@ func (f *file) binaryWorkbook(main string) error {
 				}
 			}
 		})
-		if err != nil {
-			b.addPartial("the texts of its cells could be read only in part: %v", err)
-		}
+		b.notePartial(err, "the texts of its cells could be read only in part")
 	}
 	inStyles := false
 	for _, part := range relatedParts(relations, "styles") {
