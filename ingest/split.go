@@ -127,9 +127,6 @@ func (s *splitter) nextChunkUnits(units []unit) int {
 			break
 		}
 	}
-	if sum <= s.max && len(units) == 1 {
-		return 1
-	}
 	return best
 }
 

@@ -175,32 +175,25 @@ func sitemapLinks(at *url.URL, body []byte, limit int64) (f foundLinks) {
 	if !isSitemap(body) {
 		return f
 	}
+	type entries []struct {
+		Address string `xml:"loc"`
+	}
+	var list struct {
+		Pages    entries `xml:"url"`
+		Sitemaps entries `xml:"sitemap"`
+	}
 	d := xml.NewDecoder(bytes.NewReader(body))
 	d.Strict = false
-	for {
-		token, err := d.Token()
-		if err != nil {
-			return f
+	_ = d.Decode(&list) // keeps the entries before any damage
+	resolved := func(all entries) (out []string) {
+		f.More = f.More || len(all) > maxPages
+		for _, e := range all[:min(len(all), maxPages)] {
+			if u := resolve(at, e.Address); u != nil {
+				out = append(out, u.String())
+			}
 		}
-		start, ok := token.(xml.StartElement)
-		if !ok || start.Name.Local != "url" && start.Name.Local != "sitemap" {
-			continue
-		}
-		var e struct {
-			Loc string `xml:"loc"`
-		}
-		if err := d.DecodeElement(&e, &start); err != nil {
-			return f
-		}
-		list := &f.Links
-		if start.Name.Local == "sitemap" {
-			list = &f.Sitemaps
-		}
-		if f.More = len(*list) >= maxPages; f.More {
-			return f
-		}
-		if u := resolve(at, e.Loc); u != nil {
-			*list = append(*list, u.String())
-		}
+		return out
 	}
+	f.Links, f.Sitemaps = resolved(list.Pages), resolved(list.Sitemaps)
+	return f
 }
