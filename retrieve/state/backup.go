@@ -182,33 +182,30 @@ func Compact(ctx context.Context, dir string, opts Options) (before, after int64
 }
 
 func (s *Store) compact(ctx context.Context) (before, after int64, err error) {
-	if before, err = s.size(ctx); err != nil {
-		return before, before, err
+	if before, err = s.size(ctx); err == nil && s.readOnly {
+		err = s.refusal()
 	}
-	if s.readOnly {
-		return before, before, s.refusal()
+	if err == nil {
+		err = s.start(ctx) // does not repair
 	}
-	if err := s.start(ctx); err != nil { // does not repair
-		return before, before, err
+	if err == nil {
+		err = s.update(ctx, func(t *tx) {
+			t.deleteOrphans()
+			t.forgetOld()
+		})
 	}
-	err = s.update(ctx, func(t *tx) {
-		t.deleteOrphans()
-		t.forgetOld()
-	})
-	if err != nil {
-		return before, before, err
+	if err == nil {
+		err = s.retry(ctx, s.wait, func() error {
+			_, err := s.write.ExecContext(ctx, `VACUUM`)
+			return s.explain(err)
+		})
 	}
-	err = s.retry(ctx, s.wait, func() error {
-		_, err := s.write.ExecContext(ctx, `VACUUM`)
-		return s.explain(err)
-	})
-	if err != nil {
-		return before, before, err
+	if err == nil {
+		err = s.truncateLog(ctx)
 	}
-	if err := s.truncateLog(ctx); err != nil {
-		return before, before, err
+	if err == nil {
+		after, err = s.size(ctx)
 	}
-	after, err = s.size(ctx)
 	return before, after, err
 }
 

@@ -188,18 +188,14 @@ func (t *tx) spaceOf(name string) (of space, used bool) {
 func (s *Store) readChanges(ctx context.Context, space string, list []change) (changes []retrieve.Change, n int, err error) {
 	err = s.view(ctx, func(t *tx) {
 		of, used := t.spaceOf(space)
-		changes, n = t.readChanges(of.Number, list[:min(len(list), changesAtOnce)], func(d *documentRow, c *chunkRow) {
-			if used {
-				t.damaged = append(t.damaged, vectorError(d, c.Ordinal))
-			}
-		})
+		changes, n = t.readChanges(of.Number, used, list[:min(len(list), changesAtOnce)])
 	})
 	return changes, n, err
 }
 
-// readChanges reads the first of the changes, and calls lacks for each chunk without a vector of
-// the space.
-func (t *tx) readChanges(space int64, list []change, lacks func(*documentRow, *chunkRow)) (changes []retrieve.Change, n int) {
+// readChanges reads the first of the changes. In the space in use, a document that lacks a vector is
+// damaged.
+func (t *tx) readChanges(space int64, used bool, list []change) (changes []retrieve.Change, n int) {
 	numbers := make([]int64, len(list))
 	for i, c := range list {
 		numbers[i] = c.document
@@ -228,7 +224,7 @@ func (t *tx) readChanges(space int64, list []change, lacks func(*documentRow, *c
 	rows, vectors := t.contents(space, whole)
 	for i := range changes {
 		if d, ok := documents[changes[i].Document]; ok {
-			t.fillChange(&changes[i], &d, rows[d.Number], vectors, lacks)
+			t.fillChange(&changes[i], &d, rows[d.Number], vectors, used)
 		}
 	}
 	return changes, n
@@ -295,8 +291,7 @@ func (t *tx) latest(numbers []int64) map[int64]change {
 }
 
 // fillChange adds the document's data for searchers to a change. A damaged document becomes a deletion.
-func (t *tx) fillChange(c *retrieve.Change, d *documentRow, chunks documentChunks, vectors map[string][]float32,
-	lacks func(*documentRow, *chunkRow)) {
+func (t *tx) fillChange(c *retrieve.Change, d *documentRow, chunks documentChunks, vectors map[string][]float32, used bool) {
 	if damaged := chunks.damage(d); damaged != nil {
 		c.Deleted = true
 		t.damaged = append(t.damaged, damaged)
@@ -309,7 +304,9 @@ func (t *tx) fillChange(c *retrieve.Change, d *documentRow, chunks documentChunk
 		v := vectors[string(row.digest)]
 		if v == nil {
 			*c = retrieve.Change{Revision: c.Revision, Document: c.Document, Deleted: true}
-			lacks(d, row)
+			if used {
+				t.damaged = append(t.damaged, vectorError(d, row.Ordinal))
+			}
 			return
 		}
 		c.Chunks[i] = retrieve.IndexChunk{Text: ingest.EmbeddingText(d.Title, row.Chunk), Vector: v}

@@ -39,25 +39,24 @@ func (s *Store) addLost(found ...Damage) {
 }
 
 // SetAside hides the documents that [Verify] found damaged, so that the next sync stores them
-// again. Their rows remain until then.
+// again. Their rows remain until then. It does nothing to a library that is open for reading.
 func (s *Store) SetAside(ctx context.Context, all []Damage) error {
-	var found []*damagedError
-	err := within(ctx, s.view, func(t *tx) {
-		found = nil
+	if s.readOnly {
+		return nil
+	}
+	return within(ctx, s.update, func(t *tx) {
+		var changes []change
 		for _, d := range all {
 			if d.Document == "" {
 				continue
 			}
 			for _, number := range column[int64](t, `SELECT number FROM ibid.documents WHERE key = ?
 				UNION SELECT document FROM ibid.changes WHERE id = ? AND deleted = 0`, retrieve.DigestOf(d.Document), d.Document) {
-				found = append(found, &damagedError{number, d.Document, d.Reason})
+				changes = append(changes, t.setAside(&damagedError{number, d.Document, d.Reason})...)
 			}
 		}
+		t.recordChanges(changes...)
 	}, "setting damaged documents aside")
-	if err != nil {
-		return err
-	}
-	return s.setAside(ctx, found...)
 }
 
 // setAside hides damaged documents, so that the next sync stores them again. Their rows remain

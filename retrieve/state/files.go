@@ -90,16 +90,6 @@ func syncFile(path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// removeUnfinished removes the files of interrupted repairs from a data directory that no other
-// process uses.
-func (s *Store) removeUnfinished() error {
-	names, err := fs.Glob(os.DirFS(s.dir), FileName+".*.new*")
-	for _, name := range names {
-		err = errors.Join(err, removeFiles(filepath.Join(s.dir, name)))
-	}
-	return err
-}
-
 // networkKinds are the types of network file systems, including FUSE.
 var networkKinds = []string{
 	"nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "ceph", "coda", "lustre", "ocfs2", "gfs2",

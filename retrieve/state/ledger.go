@@ -104,24 +104,20 @@ func (t *tx) mendLedger() {
 
 func (l ledger) Job(ctx context.Context, id string) (j retrieve.Job, err error) {
 	err = l.s.view(ctx, func(t *tx) {
-		j, err = t.job(id)
-		check(err)
-	})
-	return j, err
-}
-
-func (t *tx) job(id string) (j retrieve.Job, err error) {
-	var started int64
-	row := t.row(`SELECT `+specColumns+`, sum FROM ibid.specs WHERE job = ?`, id)
-	if err := notFoundError(scanChecked(row, &j.ID, &j.Kind, &started, &j.Secret, &j.Spec)); err != nil {
+		var started int64
+		row := t.row(`SELECT `+specColumns+`, sum FROM ibid.specs WHERE job = ?`, id)
+		err := notFoundError(scanChecked(row, &j.ID, &j.Kind, &started, &j.Secret, &j.Spec))
 		if errors.Is(err, errRow) {
 			err = fmt.Errorf("it is damaged, start it again: %w", err)
 		}
+		check(err)
+		j.Started = time.UnixMicro(started)
+		if j.Worker, j.Left = t.claim(id); j.Left == 0 {
+			j.Worker = ""
+		}
+	})
+	if err != nil {
 		return retrieve.Job{}, err
-	}
-	j.Started = time.UnixMicro(started)
-	if j.Worker, j.Left = t.claim(id); j.Left == 0 {
-		j.Worker = ""
 	}
 	return j, nil
 }

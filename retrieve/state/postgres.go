@@ -76,14 +76,12 @@ func openServer(ctx context.Context, address string, opts Options) (*Store, erro
 	if err != nil {
 		return nil, err
 	}
-	var s *Store
-	noteServer := func(ctx context.Context, c *pgx.Conn) error { return s.noteServer(ctx, c) }
-	db := stdlib.OpenDB(*config.ConnConfig, stdlib.OptionAfterConnect(noteServer))
-	db.SetMaxOpenConns(int(config.MaxConns))
-	db.SetMaxIdleConns(int(config.MaxConns))
-	db.SetConnMaxLifetime(maxPlanAge)
-	s = &Store{place: serverName(config.ConnConfig), dialect: postgresDialect(schema), schema: schema, write: db, read: db,
-		wait: opts.Wait, silence: silence, maxPause: 2 * time.Second, report: opts.Waiting, limits: allLimits}
+	s := &Store{place: serverName(config.ConnConfig), dialect: postgresDialect(schema), schema: schema, wait: opts.Wait, silence: silence, maxPause: 2 * time.Second, report: opts.Waiting, limits: allLimits}
+	s.write = stdlib.OpenDB(*config.ConnConfig, stdlib.OptionAfterConnect(s.noteServer))
+	s.write.SetMaxOpenConns(int(config.MaxConns))
+	s.write.SetMaxIdleConns(int(config.MaxConns))
+	s.write.SetConnMaxLifetime(maxPlanAge)
+	s.read = s.write
 	s.classify = s.classifyPostgres
 	s.encrypted = config.ConnConfig.TLSConfig != nil &&
 		!slices.ContainsFunc(config.ConnConfig.Fallbacks, func(f *pgconn.FallbackConfig) bool { return f.TLSConfig == nil })

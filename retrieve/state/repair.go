@@ -109,7 +109,11 @@ func (s *Store) repair(ctx context.Context, cause error) error {
 		return errors.Join(cause, fmt.Errorf("the database is damaged and other processes use it: "+
 			"stop them, and start again to have it repaired: %w", err))
 	}
-	if err := s.removeUnfinished(); err != nil {
+	unfinished, err := fs.Glob(os.DirFS(s.dir), FileName+".*.new*") // by interrupted repairs
+	for _, name := range unfinished {
+		err = errors.Join(err, removeFiles(filepath.Join(s.dir, name)))
+	}
+	if err != nil {
 		return err
 	}
 	lost, aside, err := s.rebuild(ctx)

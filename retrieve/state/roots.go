@@ -126,18 +126,21 @@ func (s *Store) RenameCollection(ctx context.Context, from, to string) error {
 		}
 		for _, r := range roots {
 			if r.Collection == from {
-				r.Collection = to
-				t.replaceRoot(r)
+				t.exec(`DELETE FROM ibid.roots WHERE name = ?`, r.Name)
+				t.insert("roots", rootColumns, "", []any{r.Name, r.Path, to})
 			}
 		}
 		t.renameInKeys(from, to)
-		t.moveDocuments(from, to)
+		// Documents with a damaged row remain, as damaged keys do: [Verify] names them.
+		rows, _ := rowsOf(t, scanDocument, `SELECT `+documentColumns+` FROM ibid.documents WHERE collection = ? AND `+whole, from)
+		changes := []change{{}}
+		for _, d := range rows {
+			d.Collection = to
+			t.replaceRow(&d)
+			changes = append(changes, change{document: d.Number, id: d.ID})
+		}
+		t.recordChanges(changes...)
 	}, "renaming the collection %s to %s", from, to)
-}
-
-func (t *tx) replaceRoot(r ingest.Root) {
-	t.exec(`DELETE FROM ibid.roots WHERE name = ?`, r.Name)
-	t.insert("roots", rootColumns, "", []any{r.Name, r.Path, r.Collection})
 }
 
 // TakeFromKeys removes a deleted collection from its keys, and revokes keys for it alone. Otherwise
@@ -167,19 +170,6 @@ func (t *tx) renameInKeys(from, to string) {
 		}
 	}
 	t.advanceRing()
-}
-
-// moveDocuments moves the documents of a collection to another. Documents with a damaged row
-// remain, as damaged keys do: [Verify] names them.
-func (t *tx) moveDocuments(from, to string) {
-	rows, _ := rowsOf(t, scanDocument, `SELECT `+documentColumns+` FROM ibid.documents WHERE collection = ? AND `+whole, from)
-	changes := []change{{}}
-	for _, d := range rows {
-		d.Collection = to
-		t.replaceRow(&d)
-		changes = append(changes, change{document: d.Number, id: d.ID})
-	}
-	t.recordChanges(changes...)
 }
 
 // replaceRow stores the row of a document in place of the row with the same number.

@@ -193,10 +193,17 @@ func (s *Store) AddVectors(ctx context.Context, name string, digests []retrieve.
 		rows[string(d[:])] = []any{d, retrieve.PackVector(unit)}
 	}
 	return s.update(ctx, func(t *tx) {
-		t.lockShared("library")
-		rows := t.usedVectors(rows)
-		t.insertVectors(name, len(vectors[0]), rows)
-		t.recordChanges(t.coveredChanges(name, slices.Sorted(maps.Keys(rows)))...)
+		t.s.dialect.lock(t, []string{"library"}, nil)
+		used := make(map[string][]any, len(rows)) // the vectors whose digests any chunk has
+		for part := range slices.Chunk(slices.Sorted(maps.Keys(rows)), maxList) {
+			list, args := inList(part)
+			t.s.dialect.lockVectors(t, list, args)
+			for _, d := range column[string](t, `SELECT DISTINCT digest FROM ibid.chunks WHERE digest IN `+list, args...) {
+				used[d] = rows[d]
+			}
+		}
+		t.insertVectors(name, len(vectors[0]), used)
+		t.recordChanges(t.coveredChanges(name, slices.Sorted(maps.Keys(used)))...)
 	})
 }
 
@@ -224,20 +231,6 @@ func (t *tx) coveredChanges(name string, digests []string) (changes []change) {
 		}
 	}
 	return changes
-}
-
-// usedVectors returns the vectors whose digests any chunk has. It locks them until the transaction
-// ends.
-func (t *tx) usedVectors(rows map[string][]any) map[string][]any {
-	used := make(map[string][]any, len(rows))
-	for part := range slices.Chunk(slices.Sorted(maps.Keys(rows)), maxList) {
-		list, args := inList(part)
-		t.s.dialect.lockVectors(t, list, args)
-		for _, d := range column[string](t, `SELECT DISTINCT digest FROM ibid.chunks WHERE digest IN `+list, args...) {
-			used[d] = rows[d]
-		}
-	}
-	return used
 }
 
 // SwitchSpace makes the space the one in use and deletes the vectors of all other spaces.

@@ -144,7 +144,10 @@ func attach(ctx context.Context, dir string, opts Options) (*Store, error) {
 	if err := refuseNetwork(dir); err != nil {
 		return nil, err
 	}
-	if err := lockSafely(); err != nil {
+	// These locks belong to an open file. Ordinary locks would be released by any other reader of the
+	// file in this process, such as a sync of a folder around the data directory.
+	if _, err := sqlite.OFDLocking(true); err != nil &&
+		!errors.Is(err, sqlite.ErrOFDLockingUnavailable) && !errors.Is(err, sqlite.ErrOFDLockingTooLate) {
 		return nil, err
 	}
 	s := fileStore(filepath.Join(dir, FileName), opts)
@@ -173,17 +176,6 @@ func isReadOnly(dir, file string) (bool, error) {
 	return false, err
 }
 
-// lockSafely chooses locks that belong to an open file. With ordinary locks, any other reader of
-// the file in this process, such as a sync of a folder around the data directory, would release
-// SQLite's locks.
-func lockSafely() error {
-	_, err := sqlite.OFDLocking(true)
-	if errors.Is(err, sqlite.ErrOFDLockingUnavailable) || errors.Is(err, sqlite.ErrOFDLockingTooLate) {
-		return nil
-	}
-	return err
-}
-
 // start opens the database, and creates it if it does not exist.
 func (s *Store) start(ctx context.Context) error {
 	if err := s.createDatabase(ctx); err != nil {
@@ -200,10 +192,15 @@ func (s *Store) start(ctx context.Context) error {
 	if err := s.connect(); err != nil {
 		return err
 	}
-	if err := s.view(ctx, func(t *tx) { check(checkLayout(s.layout(t))) }); err != nil {
-		return err
-	}
-	return s.checkFile(ctx)
+	return s.view(ctx, func(t *tx) {
+		check(checkLayout(s.layout(t)))
+		// With this header SQLite would overwrite pages of tables, which it takes for its own list of
+		// pages.
+		if value[int](t, `PRAGMA auto_vacuum`) != 0 {
+			check(fmt.Errorf("%w: the header of %s says that it vacuums by itself", ErrDamaged, s.place))
+		}
+		t.spaces() // fails if the settings are lost
+	})
 }
 
 // checkPlace returns an error if the database has been removed or replaced since it was opened: the
@@ -231,17 +228,6 @@ func (s *Store) checkFilled() error {
 		err = fmt.Errorf("%w: the file %s is empty", ErrDamaged, s.place)
 	}
 	return err
-}
-
-// checkFile reports as damaged a file that lacks settings, or whose header would make SQLite
-// overwrite pages of tables because it takes them for its own list of pages.
-func (s *Store) checkFile(ctx context.Context) error {
-	return s.view(ctx, func(t *tx) {
-		if value[int](t, `PRAGMA auto_vacuum`) != 0 {
-			check(fmt.Errorf("%w: the header of %s says that it vacuums by itself", ErrDamaged, s.place))
-		}
-		t.spaces()
-	})
 }
 
 // createDatabase creates a database if it does not exist. The file gets its name only when it has its

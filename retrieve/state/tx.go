@@ -232,9 +232,6 @@ func inList[T any](values []T) (list string, args []any) {
 // it. In SQLite a transaction that writes is alone anyway.
 func (t *tx) lock(name string) { t.s.dialect.lock(t, nil, []string{name}) }
 
-// lockShared is like lock, except that several transactions may share the lock.
-func (t *tx) lockShared(name string) { t.s.dialect.lock(t, []string{name}, nil) }
-
 // bound returns arguments in the form in which they are stored.
 func bound(args []any) []any {
 	out := make([]any, len(args))
@@ -311,8 +308,8 @@ func (s *Store) look(ctx context.Context, begin string, f func(*tx), end func(*t
 	var damaged []*damagedError
 	err := s.retry(ctx, s.wait, func() error {
 		return s.transact(ctx, s.read, begin, func(t *tx) {
-			if begin == "" {
-				t.options = s.planOptions()
+			if begin == "" && !s.planned.Load() {
+				t.options = s.dialect.keepPlan // every search sends the query, and planning takes longer than executing it
 			}
 			defer func() { damaged = t.damaged }()
 			f(t)
@@ -326,15 +323,6 @@ func (s *Store) look(ctx context.Context, begin string, f func(*tx), end func(*t
 		return errors.Join(err, s.setAside(ctx, damaged...))
 	}
 	return s.explainRow(err)
-}
-
-// planOptions returns the driver's options for a query that every search sends and whose planning
-// takes longer than its execution.
-func (s *Store) planOptions() []any {
-	if s.planned.Load() {
-		return nil
-	}
-	return s.dialect.keepPlan
 }
 
 // within runs f in a transaction with view or update. Its error names the operation.

@@ -74,25 +74,20 @@ func (t *tx) replace(name string, p *prepared) {
 	outlineSum := rowSum(row.Number, p.outline)
 	row.textSum = rowSum(row.Number, p.outline, outlineSum, p.doc.Text)
 	t.insert("texts", "number, outline, outline_sum, text", "", []any{row.Number, p.outline, outlineSum, p.doc.Text})
-	row.chunkSum = t.insertChunks(row.Number, p.chunks)
+	rows, sums := make([][]any, len(p.chunks)), make([]int64, len(p.chunks))
+	for i := range p.chunks {
+		c := p.chunks[i] // a copy, because the transaction may run again
+		c.encodePlace(row.Number)
+		rows[i] = c.dest()
+		sums[i] = rowSum(rows[i]...)
+	}
+	t.insert("chunks", "key, digest, start, stop, place, tokens, heading, anchor, text", "", rows...)
+	row.chunkSum = sumOf(sums)
 	t.insert("documents", documentValues, "", row.dest())
 	if len(p.chunks) > 0 {
 		t.insertVectors(name, p.dimensions, p.vectors)
 	}
 	t.recordChanges(append(changes, change{document: row.Number, id: row.ID})...)
-}
-
-// insertChunks stores the chunks of a document, and returns the checksum over their sums.
-func (t *tx) insertChunks(document int64, chunks []chunkRow) int64 {
-	rows, sums := make([][]any, len(chunks)), make([]int64, len(chunks))
-	for i := range chunks {
-		c := chunks[i] // a copy, because the transaction may run again
-		c.encodePlace(document)
-		rows[i] = c.dest()
-		sums[i] = rowSum(rows[i]...)
-	}
-	t.insert("chunks", "key, digest, start, stop, place, tokens, heading, anchor, text", "", rows...)
-	return sumOf(sums)
 }
 
 // insertVectors stores vectors of a space by their digests. It replaces a stored vector if it
