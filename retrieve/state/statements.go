@@ -28,14 +28,13 @@ func (f fileConnector) Connect(context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &fileConn{conn.(sqliteConn), map[string]driver.Stmt{}}, nil
+	return &fileConn{conn.(sqliteConn), map[string]keptStmt{}}, nil
 }
 
-// sqliteConn is the part of the driver's connection that database/sql and backups use.
+// sqliteConn is the part of the driver's connection that database/sql and backups use. It lacks the
+// methods that execute a query at once, so that database/sql prepares every query.
 type sqliteConn interface {
 	driver.Conn
-	driver.ExecerContext
-	driver.QueryerContext
 	driver.Pinger
 	driver.SessionResetter
 	driver.Validator
@@ -46,8 +45,21 @@ type sqliteConn interface {
 // executing most. The rows of a statement must be closed before it is used again.
 type fileConn struct {
 	sqliteConn
-	kept map[string]driver.Stmt
+	kept map[string]keptStmt
 }
+
+// A keptStmt remains open when database/sql has used it.
+type keptStmt struct {
+	sqliteStmt
+}
+
+type sqliteStmt interface {
+	driver.Stmt
+	driver.StmtExecContext
+	driver.StmtQueryContext
+}
+
+func (keptStmt) Close() error { return nil }
 
 // The number of statements that a connection keeps, and the size of the longest. Longer statements
 // insert many rows and are hardly ever repeated.
@@ -56,52 +68,30 @@ const (
 	maxKeptBytes = 1000
 )
 
-// prepare returns the statement of a query, or nil if statements of its length are not kept.
-func (c *fileConn) prepare(query string) (driver.Stmt, error) {
-	if s, ok := c.kept[query]; ok || len(query) > maxKeptBytes {
-		return s, nil
+func (c *fileConn) Prepare(query string) (driver.Stmt, error) {
+	if kept, ok := c.kept[query]; ok {
+		return kept, nil
+	}
+	s, err := c.sqliteConn.Prepare(query)
+	if err != nil || len(query) > maxKeptBytes {
+		return s, err
 	}
 	if len(c.kept) >= maxKept {
 		if err := c.forget(); err != nil {
-			return nil, err
+			return nil, errors.Join(err, s.Close())
 		}
 	}
-	s, err := c.Prepare(query)
-	if err == nil {
-		c.kept[query] = s
-	}
-	return s, err
+	c.kept[query] = keptStmt{s.(sqliteStmt)}
+	return c.kept[query], nil
 }
 
 // forget closes the statements.
 func (c *fileConn) forget() (err error) {
 	for _, s := range c.kept {
-		err = errors.Join(err, s.Close())
+		err = errors.Join(err, s.sqliteStmt.Close())
 	}
 	clear(c.kept)
 	return err
-}
-
-func (c *fileConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
-	s, err := c.prepare(query)
-	switch {
-	case err != nil:
-		return nil, err
-	case s == nil:
-		return c.sqliteConn.ExecContext(ctx, query, args)
-	}
-	return s.(driver.StmtExecContext).ExecContext(ctx, args)
-}
-
-func (c *fileConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
-	s, err := c.prepare(query)
-	switch {
-	case err != nil:
-		return nil, err
-	case s == nil:
-		return c.sqliteConn.QueryContext(ctx, query, args)
-	}
-	return s.(driver.StmtQueryContext).QueryContext(ctx, args)
 }
 
 func (c *fileConn) Close() error { return errors.Join(c.forget(), c.sqliteConn.Close()) }
