@@ -107,8 +107,10 @@ var pageSource string
 //go:embed eval/page.css
 var pageStyle string
 
-func pageTemplate() *template.Template {
-	return template.Must(template.New("page").Funcs(template.FuncMap{
+// writeHTML writes the report as one page. Its policy forbids scripts and
+// requests; the text of documents, models and questions is escaped.
+func (r *evalReport) writeHTML(w io.Writer) error {
+	page := template.Must(template.New("page").Funcs(template.FuncMap{
 		"plain":   printable, // documents and models may be hostile
 		"excerpt": func(n int, s string) string { return printable(oneLine(s, n)) },
 		"counted": countOf,
@@ -117,13 +119,8 @@ func pageTemplate() *template.Template {
 		"two":     func(x float64) string { return fmt.Sprintf("%.2f", x) },
 		"inc":     func(i int) int { return i + 1 },
 	}).Parse(pageSource))
-}
-
-// writeHTML writes the report as one page. Its policy forbids scripts and
-// requests; the text of documents, models and questions is escaped.
-func (r *evalReport) writeHTML(w io.Writer) error {
 	sum := sha256.Sum256([]byte(pageStyle))
-	return pageTemplate().Execute(w, struct {
+	return page.Execute(w, struct {
 		*evalReport
 		Style  template.CSS
 		Policy string // Content-Security-Policy

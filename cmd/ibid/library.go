@@ -21,6 +21,7 @@ import (
 	"ibid/answer"
 	"ibid/answer/openai"
 	"ibid/answer/prompt"
+	"ibid/answer/trial"
 	"ibid/ingest"
 	"ibid/retrieve"
 	"ibid/retrieve/disk"
@@ -73,8 +74,12 @@ func openAnswerer(ctx context.Context, c storeConfig, r rerankConfig, m modelCon
 	if err == nil {
 		a, err = lib.answerer(ctx, m, e)
 	}
-	if err == nil {
-		err = lib.applyTrial(ctx, a, m, e)
+	if err == nil && m.Model != "" && !m.NoSelfTest {
+		var r trial.Result
+		var known bool
+		if r, known, err = lib.trialResult(ctx, m, e); known {
+			a.Trust = func() (answer.Trust, func()) { return r.Trust(), func() {} }
+		}
 	}
 	if err != nil {
 		return nil, nil, errors.Join(err, lib.close())
@@ -254,17 +259,13 @@ func (l *openedLibrary) close() error {
 	if l.reader != nil {
 		l.reader.Close()
 	}
-	return errors.Join(l.nameDamage(), l.Library.Close(), l.closeEncoders())
-}
-
-func (l *openedLibrary) nameDamage() error {
 	found, err := l.State.Damaged(context.Background())
 	for _, d := range found {
 		if !slices.Contains(l.damaged, d) {
 			l.printMessage("damage in %s: %s", l.place, damageLine(d))
 		}
 	}
-	return err
+	return errors.Join(err, l.Library.Close(), l.closeEncoders())
 }
 
 // refuseEmpty explains what to do if there is nothing to ask.

@@ -90,7 +90,11 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdin i
 		return err
 	}
 	if err != nil {
-		return parseError(err)
+		command := "ibid"
+		if parse := (*kong.ParseError)(nil); errors.As(err, &parse) && parse.Context != nil && parse.Context.Selected() != nil {
+			command = parse.Context.Selected().FullPath()
+		}
+		return usageError("%w (see '%s --help')", err, command)
 	}
 	s := surroundings{getenv, stdin, stdout, stderr, given{}}
 	for _, p := range kctx.Path {
@@ -99,14 +103,6 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdin i
 		}
 	}
 	return kctx.Run(s)
-}
-
-func parseError(err error) error {
-	command := "ibid"
-	if parse := (*kong.ParseError)(nil); errors.As(err, &parse) && parse.Context != nil && parse.Context.Selected() != nil {
-		command = parse.Context.Selected().FullPath()
-	}
-	return usageError("%w (see '%s --help')", err, command)
 }
 
 // longHelp has help that is too long for a flag's tag, which holds the key. It is not among

@@ -104,18 +104,6 @@ func (l *openedLibrary) rememberAbilities(ctx context.Context, a *answer.Answere
 	return nil
 }
 
-// applyTrial limits an answerer's trust in its models by the result of their trial.
-func (l *openedLibrary) applyTrial(ctx context.Context, a *answer.Answerer, c modelConfig, e endpointConfig) error {
-	if c.Model == "" || c.NoSelfTest {
-		return nil
-	}
-	r, known, err := l.trialResult(ctx, c, e)
-	if known {
-		a.Trust = func() (answer.Trust, func()) { return r.Trust(), func() {} }
-	}
-	return err
-}
-
 // A selfTest tries the models of a server in the background, after a question was answered and
 // while none is being answered. If it breaks off, it is repeated after a later question,
 // [mostTries] times in all.

@@ -245,8 +245,10 @@ func (srv *server) handler() (http.Handler, error) {
 			return srv.currentModels(ctx).answerer.Suggest(ctx, passages, n)
 		},
 		Settings: settings, SettingsCode: code, MaxAsks: srv.MaxAsks, Metrics: srv.metrics, Figures: srv.lib.figures,
-		Encoded:  srv.lib.encodedChunks,
-		RunEnded: srv.hook.sendEnded,
+		Encoded: srv.lib.encodedChunks,
+		RunEnded: func(run, kind, state string) { // without its text
+			srv.hook.sendEvent("run.ended", map[string]any{"run": run, "kind": kind, "state": state})
+		},
 	}
 	if srv.uploads != nil {
 		o.UploadFolders, o.UploadCollection, o.Sample, o.Sites = srv, srv.uploads.Collection, data.Library(), srv

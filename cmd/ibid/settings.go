@@ -85,7 +85,10 @@ func (s surroundings) choose(c web.Choices, data string, m modelConfig, e endpoi
 		e.BaseURL, e.APIKeyFile, e.NoVariable = c.BaseURL, "", true // a key on the command line is for the other endpoint
 	}
 	if e.APIKeyFile == "" && (e.NoVariable || s.getenv("OPENAI_API_KEY") == "") {
-		e.APIKeyFile = storedKey(data, e.BaseURL)
+		file := keyFile(data, e.BaseURL)
+		if info, err := os.Lstat(file); data != "" && err == nil && info.Mode().IsRegular() {
+			e.APIKeyFile = file
+		}
 	}
 	if fixed["model"] == "" && c.BaseURL == e.BaseURL { // the model was chosen for this endpoint
 		m.Model = c.Model
@@ -131,15 +134,6 @@ func (c modelConfig) styleRules() string {
 func keyFile(data, baseURL string) string {
 	sum := sha256.Sum256([]byte(baseURL))
 	return filepath.Join(data, "model-key-"+hex.EncodeToString(sum[:8]))
-}
-
-// storedKey returns the file with the key of an endpoint, or "" if no key is stored.
-func storedKey(data, baseURL string) string {
-	file := keyFile(data, baseURL)
-	if info, err := os.Lstat(file); data == "" || err != nil || !info.Mode().IsRegular() {
-		return ""
-	}
-	return file
 }
 
 // storeKey stores the key of an endpoint in a file that only its owner may read. An empty key

@@ -124,17 +124,12 @@ func (p *partsPanel) install(ctx context.Context, known optional) {
 	if err == nil {
 		return
 	}
-	p.failed[known.name] = lastLine(said.String(), err)
+	lines := strings.Split(strings.TrimSpace(said.String()), "\n")
+	if last := lines[len(lines)-1]; last != "" { // the reason, as a package client says it
+		err = fmt.Errorf("%w (%s)", err, last)
+	}
+	p.failed[known.name] = oneLine(err.Error(), 400)
 	if !errors.Is(err, context.Canceled) {
 		p.srv.logger.Warn("part not installed", "part", known.name, "error", err)
 	}
-}
-
-// lastLine returns an error with the last line of a package client's output.
-func lastLine(said string, err error) string {
-	lines := strings.Split(strings.TrimSpace(said), "\n")
-	if last := lines[len(lines)-1]; last != "" {
-		err = fmt.Errorf("%w (%s)", err, last)
-	}
-	return oneLine(err.Error(), 400)
 }

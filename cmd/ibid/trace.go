@@ -91,7 +91,12 @@ func (t *tracer) printTrace(w io.Writer, a cite.Answer) error {
 		fmt.Fprintf(&b, "The search found %s. Each shows the probability that it is about the question, and the reason.\n",
 			countOf(t.first, "passage"))
 	}
-	unread := unreadPassages(a)
+	unread := map[string]bool{} // ids of passages that were kept but shown to no model
+	for _, s := range a.Steps { // a later step may read what an earlier step left out
+		for _, id := range s.Passages {
+			unread[id] = s.Role == ""
+		}
+	}
 	for i, p := range t.passages {
 		if i == t.first {
 			b.WriteString("The model found no answer in these, so the search continued:\n")
@@ -118,17 +123,6 @@ func (t *tracer) printTrace(w io.Writer, a cite.Answer) error {
 	}
 	_, err := io.WriteString(w, printable(b.String()))
 	return err
-}
-
-// unreadPassages returns the ids of passages that were kept but shown to no model.
-func unreadPassages(a cite.Answer) map[string]bool {
-	unread := map[string]bool{}
-	for _, s := range a.Steps { // a later step may read what an earlier step left out
-		for _, id := range s.Passages {
-			unread[id] = s.Role == ""
-		}
-	}
-	return unread
 }
 
 // passageTrace returns the lines about one passage: its use, and the reason.

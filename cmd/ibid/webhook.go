@@ -85,11 +85,6 @@ func (w *webhook) sendEvent(kind string, members map[string]any) {
 	}
 }
 
-// sendEnded reports how an answer or a summary ended, without its text.
-func (w *webhook) sendEnded(run, kind, state string) {
-	w.sendEvent("run.ended", map[string]any{"run": run, "kind": kind, "state": state})
-}
-
 // run makes the calls until ctx is done.
 func (w *webhook) run(ctx context.Context) {
 	client := &http.Client{Timeout: webhookTimeout,

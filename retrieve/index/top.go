@@ -61,7 +61,7 @@ func (t *top) compare(a, b scored[float64]) int {
 	if a.score != b.score {
 		return cmp.Compare(b.score, a.score)
 	}
-	return t.snapshot.compareIDs(a, b)
+	return strings.Compare(t.snapshot.idOf(a), t.snapshot.idOf(b))
 }
 
 // isBelow reports whether no chunk with a score of at most upper can be among the k best.
@@ -79,9 +79,7 @@ func (t *top) rankedHits() []retrieve.Hit {
 	return out
 }
 
-// compareIDs compares the ids of two chunks.
-func (v *snapshot) compareIDs(a, b scored[float64]) int { return strings.Compare(v.idOf(a), v.idOf(b)) }
-
+// idOf returns the id of a chunk.
 func (v *snapshot) idOf(c scored[float64]) string {
 	s := v.parts[c.part].segment
 	document, first := s.documentOf(c.slot)
