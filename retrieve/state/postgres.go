@@ -76,7 +76,8 @@ func openServer(ctx context.Context, address string, opts Options) (*Store, erro
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{place: serverName(config.ConnConfig), dialect: postgresDialect(schema), schema: schema, wait: opts.Wait, silence: silence, maxPause: 2 * time.Second, report: opts.Waiting, limits: allLimits}
+	s := &Store{place: serverName(config.ConnConfig), dialect: postgresDialect(schema), schema: schema,
+		wait: opts.Wait, silence: silence, maxPause: 2 * time.Second, report: opts.Waiting, limits: allLimits}
 	s.write = stdlib.OpenDB(*config.ConnConfig, stdlib.OptionAfterConnect(s.noteServer))
 	s.write.SetMaxOpenConns(int(config.MaxConns))
 	s.write.SetMaxIdleConns(int(config.MaxConns))
