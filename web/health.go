@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -63,12 +64,9 @@ const storeTimeout = 2 * time.Second
 // ready reports whether the server can answer questions. It logs once that the store is
 // unreachable.
 func (h *health) ready(c echo.Context) error {
-	r := readiness{Indexing: h.indexing(), Detail: h.detail()}
-	if why := h.selfTest(c.Request().Context()); why != "" {
-		r.Detail = strings.TrimPrefix(r.Detail+"; "+why, "; ")
-	}
+	r, details := readiness{Indexing: h.indexing()}, []string{h.detail(), h.selfTest(c.Request().Context())}
 	if done, total := h.encoded(); done < total {
-		r.Detail = strings.TrimPrefix(fmt.Sprintf("%s; %d of %d chunks encoded", r.Detail, done, total), "; ")
+		details = append(details, fmt.Sprintf("%d of %d chunks encoded", done, total))
 	}
 	if !r.Ready {
 		r.Reason = "the folders are being read for the first time"
@@ -78,9 +76,10 @@ func (h *health) ready(c echo.Context) error {
 	what, err := "", h.reachable(ctx)
 	building := (*retrieve.BuildingError)(nil)
 	if errors.As(err, &building) && building.Earlier {
-		r.Detail = strings.TrimPrefix(r.Detail+"; "+building.Error(), "; ")
+		details = append(details, building.Error())
 		err = nil
 	}
+	r.Detail = strings.Join(slices.DeleteFunc(details, func(detail string) bool { return detail == "" }), "; ")
 	if gone := c.Request().Context().Err(); err != nil && gone != nil {
 		return fmt.Errorf("checking the store: %w", gone)
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -108,12 +107,8 @@ const maxPersonName = 200
 
 // trusts reports whether the other end of a connection is a trusted proxy.
 func (p *people) trusts(remote string) bool {
-	host, _, err := net.SplitHostPort(remote)
-	if err != nil {
-		return false
-	}
-	a, err := netip.ParseAddr(host)
-	a = a.Unmap().WithZone("")
+	from, err := netip.ParseAddrPort(remote)
+	a := from.Addr().Unmap().WithZone("")
 	return err == nil && slices.ContainsFunc(p.proxies, func(n netip.Prefix) bool { return n.Contains(a) })
 }
 

@@ -266,31 +266,19 @@ type phrasebook struct {
 }
 
 // A phrase is a text, or several by plural category: "one", "few", "other" and so on.
-type phrase map[plural.Form]string
+type phrase map[string]string
 
-var pluralForms = map[string]plural.Form{
-	"zero": plural.Zero, "one": plural.One, "two": plural.Two, "few": plural.Few, "many": plural.Many, "other": plural.Other,
+var pluralCategories = map[plural.Form]string{
+	plural.Zero: "zero", plural.One: "one", plural.Two: "two", plural.Few: "few", plural.Many: "many", plural.Other: "other",
 }
 
 func (p *phrase) UnmarshalJSON(data []byte) error {
-	*p = phrase{}
 	var text string
 	if json.Unmarshal(data, &text) == nil {
-		(*p)[plural.Other] = text
+		*p = phrase{"other": text}
 		return nil
 	}
-	var texts map[string]string
-	if err := json.Unmarshal(data, &texts); err != nil {
-		return err
-	}
-	for category, text := range texts {
-		form, ok := pluralForms[category]
-		if !ok {
-			return fmt.Errorf("%q is no plural category", category)
-		}
-		(*p)[form] = text
-	}
-	return nil
+	return json.Unmarshal(data, (*map[string]string)(p))
 }
 
 // pageLanguages are the languages of words.json. The first is the default.
@@ -329,22 +317,17 @@ func loadPhrasebooks() ([]*phrasebook, error) {
 // translate returns a text with its values, given as names and values: text("Page {n}", "n",
 // 3). The value n selects the plural form.
 func (b *phrasebook) translate(english string, values ...any) string {
-	form := plural.Other
+	category := "other"
 	var replacements []string
 	for i := 0; i+1 < len(values); i += 2 {
 		name, value := fmt.Sprint(values[i]), fmt.Sprint(values[i+1])
 		if n, err := strconv.Atoi(value); err == nil && name == "n" {
-			form = plural.Cardinal.MatchPlural(b.tag, n, 0, 0, 0, 0)
+			category = pluralCategories[plural.Cardinal.MatchPlural(b.tag, n, 0, 0, 0, 0)]
 		}
 		replacements = append(replacements, "{"+name+"}", value)
 	}
-	text, ok := b.texts[english][form]
-	if !ok {
-		if text, ok = b.texts[english][plural.Other]; !ok {
-			text = english
-		}
-	}
-	return strings.NewReplacer(replacements...).Replace(text)
+	phrase := b.texts[english]
+	return strings.NewReplacer(replacements...).Replace(cmp.Or(phrase[category], phrase["other"], english))
 }
 
 // templateFuncs returns the functions for templates in this language.

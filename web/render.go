@@ -381,7 +381,7 @@ func renderText(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast
 		write(w, sure.Value(source))
 		if rest = rest.WithStart(a); a < z {
 			doubtful := rest.WithStop(z)
-			w.WriteString(openDoubt)
+			w.WriteString(`<span class="doubt">`)
 			write(w, doubtful.Value(source))
 			w.WriteString("</span>")
 		}
@@ -423,9 +423,6 @@ func renderTable(w util.BufWriter, _ []byte, _ ast.Node, entering bool) (ast.Wal
 	}
 	return ast.WalkContinue, nil
 }
-
-// openDoubt opens the span of unsupported words.
-const openDoubt = `<span class="doubt">`
 
 // metaPiece is the key for the piece in a parsed document.
 const metaPiece = "piece"

@@ -195,7 +195,7 @@ func (l *v1Library) checkCollection(c echo.Context, collection string) error {
 
 // chat answers from the documents, or passes the request on to the model.
 func (o *openAI) chat(c echo.Context) error {
-	var r chatRequest
+	r := chatRequest{N: 1}
 	body, err := decode(c, &r)
 	if err != nil {
 		return err
@@ -224,8 +224,8 @@ type completionRequest struct {
 	Prompt        stringList        `json:"prompt"`
 	Stream        bool              `json:"stream"`
 	StreamOptions chatStreamOptions `json:"stream_options"`
-	N             *integer          `json:"n"`
-	BestOf        *integer          `json:"best_of"`
+	N             integer           `json:"n"`       // default 1
+	BestOf        integer           `json:"best_of"` // default 1
 	Echo          bool              `json:"echo"`
 	Suffix        string            `json:"suffix"`
 	Logprobs      *integer          `json:"logprobs"`
@@ -234,17 +234,17 @@ type completionRequest struct {
 
 // completions answers a prompt without a conversation.
 func (o *openAI) completions(c echo.Context) error {
-	var r completionRequest
+	r := completionRequest{N: 1, BestOf: 1}
 	if _, err := decode(c, &r); err != nil {
 		return renameField("prompt", err)
 	}
 	collection, itself, err := o.library.collectionOf(c, r.Model)
-	switch many := func(n *integer) bool { return n != nil && *n != 1 }; {
+	switch {
 	case err != nil:
 		return err
 	case itself:
 		return onlyChat(r.Model)
-	case many(r.N), many(r.BestOf):
+	case r.N != 1, r.BestOf != 1:
 		return unsupported("n", "a question has one answer: omit n and best_of")
 	case r.Echo, r.Suffix != "":
 		return unsupported("echo", "the prompt is a question: omit echo and suffix")

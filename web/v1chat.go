@@ -20,7 +20,7 @@ type chatRequest struct {
 	v1Request
 	Messages            []chatMessage      `json:"messages"`
 	StreamOptions       chatStreamOptions  `json:"stream_options"`
-	N                   *integer           `json:"n"`
+	N                   integer            `json:"n"` // default 1
 	MaxTokens           *integer           `json:"max_tokens"`
 	MaxCompletionTokens *integer           `json:"max_completion_tokens"`
 	Logprobs            bool               `json:"logprobs"`
@@ -173,8 +173,8 @@ func ownSources(messages []chatMessage) (n int) {
 // check rejects unsupported members that would change the meaning.
 func (r *chatRequest) check() error {
 	switch {
-	case r.N != nil && *r.N != 1:
-		return unsupported("n", "n is %d, but a question has one answer: omit n", *r.N)
+	case r.N != 1:
+		return unsupported("n", "n is %d, but a question has one answer: omit n", r.N)
 	case r.Logprobs:
 		return unsupported("logprobs", "the probabilities of tokens are unknown: omit logprobs")
 	case len(r.Functions) > 0 && bytes.HasPrefix(r.FunctionCall, []byte("{")):

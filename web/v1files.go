@@ -196,7 +196,7 @@ const noFilters = "filters are not supported here: omit them, or use POST /api/s
 type vectorSearchRequest struct {
 	Query   stringList      `json:"query"`
 	Filters json.RawMessage `json:"filters"`         // not supported
-	Most    *integer        `json:"max_num_results"` // default 10
+	Most    integer         `json:"max_num_results"` // default 10
 	Ranking rankingRequest  `json:"ranking_options"`
 }
 
@@ -257,7 +257,7 @@ func (l *v1Library) searchVectors(c echo.Context) error {
 	if err != nil {
 		return storeNotFound(c.Param("id"))
 	}
-	var r vectorSearchRequest
+	r := vectorSearchRequest{Most: 10}
 	if _, err := decode(c, &r); err != nil {
 		return renameField("query", err)
 	}
@@ -267,14 +267,10 @@ func (l *v1Library) searchVectors(c echo.Context) error {
 	if err := l.checkStore(c, store); err != nil {
 		return err
 	}
-	most := 10
-	if r.Most != nil {
-		most = int(*r.Most)
+	if r.Most < 1 || r.Most > 50 {
+		return badValue("max_num_results", "max_num_results is %d: give 1 to 50", r.Most)
 	}
-	if most < 1 || most > 50 {
-		return badValue("max_num_results", "max_num_results is %d: give 1 to 50", most)
-	}
-	search := searchRequest{Question: strings.Join(r.Query, "\n"), TopK: integer(most), Collection: store}
+	search := searchRequest{Question: strings.Join(r.Query, "\n"), TopK: r.Most, Collection: store}
 	found, err := l.catalog.findPassages(c.Request().Context(), search)
 	if err != nil {
 		return renameField("query", err)

@@ -2,6 +2,7 @@ package web
 
 import (
 	"io/fs"
+	"maps"
 	"net/http"
 	"path"
 	"regexp"
@@ -75,12 +76,15 @@ func TestPhrasebooks(t *testing.T) {
 			if !slices.Contains(texts, text) {
 				t.Errorf("%s: no page shows %q", book.tag, text)
 			}
-			for form, words := range phrase {
-				if got := values(words); !slices.Equal(got, values(text)) && (form == plural.Other || form == plural.Many) {
+			for category, words := range phrase {
+				if !slices.Contains(slices.Collect(maps.Values(pluralCategories)), category) || words == "" {
+					t.Errorf("%s: %q has the words %q for %q", book.tag, text, words, category)
+				}
+				if got := values(words); !slices.Equal(got, values(text)) && (category == "other" || category == "many") {
 					t.Errorf("%s: %q has the values %q", book.tag, words, got)
 				}
 			}
-			if _, ok := phrase[plural.Other]; !ok {
+			if phrase["other"] == "" {
 				t.Errorf("%s: %q has no form for any number", book.tag, text)
 			}
 		}
@@ -93,8 +97,8 @@ func TestPhrasebooks(t *testing.T) {
 				continue // one form for all numbers
 			}
 			for n := range 200 {
-				form := plural.Cardinal.MatchPlural(book.tag, n, 0, 0, 0, 0)
-				if _, ok := phrase[form]; !ok {
+				category := pluralCategories[plural.Cardinal.MatchPlural(book.tag, n, 0, 0, 0, 0)]
+				if phrase[category] == "" {
 					t.Errorf("%s: %q has no form for %d", book.tag, text, n)
 					break
 				}
