@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -82,17 +83,12 @@ func (a *asking) askTask(c echo.Context, r askRequest) (task, error) {
 	if err != nil {
 		return task{}, err
 	}
-	if err := checkQuestion(&r.Question, int(r.TopK)); err != nil {
+	err = cmp.Or(checkQuestion(&r.Question, int(r.TopK)), checkHistory(r.History), checkStrategy(r.Strategy, answer.Strategies()))
+	if err != nil {
 		return task{}, err
 	}
 	q := answer.Question{Text: r.Question, Strategy: r.Strategy, TopK: int(r.TopK), Style: r.Style}
 	if q.History, q.CitedUnder, err = a.answering.records.previousTurns(c, &r); err != nil {
-		return task{}, err
-	}
-	if err := checkHistory(r.History); err != nil {
-		return task{}, err
-	}
-	if err := checkStrategy(r.Strategy, answer.Strategies()); err != nil {
 		return task{}, err
 	}
 	if q.Filter, err = a.catalog.collectionFilter(c.Request().Context(), r.Filter, r.Collection); err != nil {

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -217,8 +218,12 @@ type mcpClosest struct {
 }
 
 func (m *mcpServer) ask(ctx context.Context, req *mcp.CallToolRequest, in mcpQuestion) (*mcp.CallToolResult, *mcpAnswer, error) {
-	asked, err := m.askEvents(ctx, in)
-	return m.answer(ctx, req, askKind, asked, err)
+	err := cmp.Or(checkQuestion(&in.Question, 0), checkHistory(in.History), m.catalog.requireDocuments(ctx))
+	q := answer.Question{Text: in.Question, History: in.History}
+	if err == nil {
+		q.Filter, err = m.catalog.collectionFilter(ctx, in.Filter, in.Collection)
+	}
+	return m.answer(ctx, req, askKind, m.asking.asker.Ask(ctx, q), err)
 }
 
 // mcpSummary are the arguments of the tool summarize.
@@ -272,20 +277,6 @@ func addLink(to *mcp.CallToolResult, document, title string) {
 	if !slices.ContainsFunc(to.Content, func(c mcp.Content) bool { l, ok := c.(*mcp.ResourceLink); return ok && l.URI == link.URI }) {
 		to.Content = append(to.Content, link)
 	}
-}
-
-func (m *mcpServer) askEvents(ctx context.Context, in mcpQuestion) (iter.Seq2[answer.Event, error], error) {
-	if err := checkQuestion(&in.Question, 0); err != nil {
-		return nil, err
-	}
-	if err := checkHistory(in.History); err != nil {
-		return nil, err
-	}
-	if err := m.catalog.requireDocuments(ctx); err != nil {
-		return nil, err
-	}
-	filter, err := m.catalog.collectionFilter(ctx, in.Filter, in.Collection)
-	return m.asking.asker.Ask(ctx, answer.Question{Text: in.Question, History: in.History, Filter: filter}), err
 }
 
 // sourcesText returns the list of sources as text, for models that ignore structured results.
@@ -387,10 +378,7 @@ func passageFor(ctx context.Context, p retrieve.Passage) mcpPassage {
 
 func (m *mcpServer) search(ctx context.Context, _ *mcp.CallToolRequest, in searchRequest) (*mcp.CallToolResult, *mcpSearchResult, error) {
 	// An invalid question is an error even if the library is empty.
-	err := checkQuestion(&in.Question, int(in.TopK))
-	if err == nil {
-		err = m.catalog.requireDocuments(ctx)
-	}
+	err := cmp.Or(checkQuestion(&in.Question, int(in.TopK)), m.catalog.requireDocuments(ctx))
 	var found searchResult
 	if err == nil {
 		found, err = m.catalog.findPassages(ctx, in)
