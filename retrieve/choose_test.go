@@ -55,21 +55,22 @@ func TestNeighboursAreJoined(t *testing.T) {
 			for _, p := range passages {
 				ids = append(ids, p.ID)
 				if doc.Text[p.Start:p.End] != p.Text {
-					t.Errorf("%s is not bytes %d to %d: %q", p.ID, p.Start, p.End, p.Text)
+					t.Errorf("%s differs from bytes %d to %d: %q", p.ID, p.Start, p.End, p.Text)
 				}
 				if p.Heading != chunks[p.Ordinal-1].Heading || p.Page != chunks[p.Ordinal-1].Page {
-					t.Errorf("%s is at %q, page %d", p.ID, p.Heading, p.Page)
+					t.Errorf("%s: heading = %q, page = %d", p.ID, p.Heading, p.Page)
 				}
 			}
 			slices.Sort(ids)
 			if !slices.Equal(ids, c.want) {
-				t.Errorf("found %q, want %q", ids, c.want)
+				t.Errorf("found = %q, want %q", ids, c.want)
 			}
 		})
 	}
 }
 
-// Joined chunks count as one passage and leave room for other documents.
+// TestJoinedTakesOnePlace checks that joined chunks count as one passage and leave room for
+// other documents.
 func TestJoinedTakesOnePlace(t *testing.T) {
 	x := newRoot(t)
 	doc, chunks := section("long.md", "The kestrel hovers.", "The kestrel hovers on.", "The kestrel hovers again.")
@@ -77,11 +78,12 @@ func TestJoinedTakesOnePlace(t *testing.T) {
 	store(t, x, "a", "other.md", "", "Somebody once saw a kestrel from far away over there.")
 	if got, want := found(t, x, retrieve.Query{Text: "kestrel hovers", K: 2}),
 		[]string{"a/long.md#1-3", "a/other.md#1"}; !slices.Equal(got, want) {
-		t.Errorf("found %q, want %q", got, want)
+		t.Errorf("found = %q, want %q", got, want)
 	}
 }
 
-// A table is found by its best row and its title, however many other rows it has.
+// TestTablesAreFoundByTheirRows checks that a table is found by its best row and its title,
+// however many other rows it has.
 func TestTablesAreFoundByTheirRows(t *testing.T) {
 	x := newRoot(t)
 	var rows strings.Builder
@@ -91,11 +93,12 @@ func TestTablesAreFoundByTheirRows(t *testing.T) {
 	store(t, x, "a", "rings.md", "Rings 2025", rows.String())
 	store(t, x, "a", "walk.md", "A walk", "In the spring of 2025 somebody told us of a kestrel by the mill, and of two others.")
 	if got := found(t, x, retrieve.Query{Text: "kestrel 2025"}); len(got) != 2 || got[0] != "a/rings.md#1" {
-		t.Errorf("found %q, want the table first", got)
+		t.Errorf("found = %q, want the table first", got)
 	}
 }
 
-// Copies are one passage; texts that differ in one word, number or sign are two.
+// TestCopies checks that copies are one passage, and that texts that differ in one word,
+// number or sign are two.
 func TestCopies(t *testing.T) {
 	const text = "The kestrel fund had 30 crowns in May and 60 crowns in June, and it paid for the voles of the whole meadow in both of " +
 		"the years, so that nobody had to go without."
@@ -119,7 +122,7 @@ func TestCopies(t *testing.T) {
 				want = 1
 			}
 			if got := found(t, x, retrieve.Query{Text: "kestrel fund"}); len(got) != want {
-				t.Errorf("found %q", got)
+				t.Errorf("found = %q, want %d passages", got, want)
 			}
 		})
 	}
@@ -155,12 +158,12 @@ func TestAlsoIn(t *testing.T) {
 			got = append(got, strings.Join(append([]string{p.Document}, p.AlsoIn...), " "))
 		}
 		if slices.Sort(got); !slices.Equal(got, c.want) {
-			t.Errorf("%+v: %q, want %q", c.filter, got, c.want)
+			t.Errorf("%+v: other files = %q, want %q", c.filter, got, c.want)
 		}
 	}
 }
 
-// Many copies of one text do not keep other documents from the result.
+// TestManyCopies checks that many copies of one text do not displace other documents.
 func TestManyCopies(t *testing.T) {
 	x := newRoot(t)
 	for i := range 120 {
@@ -168,12 +171,12 @@ func TestManyCopies(t *testing.T) {
 	}
 	store(t, x, "a", "other.md", "", "Somebody asked about leave once, and about much else besides.")
 	if got := found(t, x, retrieve.Query{Text: "parental leave policy", K: 5}); len(got) != 2 || got[1] != "a/other.md#1" {
-		t.Errorf("found %q", got)
+		t.Errorf("found = %q, want the other document second", got)
 	}
 }
 
-// A title is embedded with each chunk, so a document whose file name is its title is embedded again
-// if the name changes.
+// TestRenamedTitle: a title is embedded with each chunk, so a document whose file name is
+// its title is embedded again if the name changes.
 func TestRenamedTitle(t *testing.T) {
 	x := newRoot(t)
 	doc, chunks := document("a", "p.txt", "p", "Stripes are for hiding.", "Hooves are for running.")
@@ -189,18 +192,19 @@ func TestRenamedTitle(t *testing.T) {
 	must(t, x.Rename(t.Context(), doc.ID, to))
 	p := search("zebra")
 	if p.Document != "a/zebra.txt" || p.Title != "zebra" || p.Meta["author"] != "Ann" || p.Scores.Dense < before+0.2 {
-		t.Errorf("found %+v, whose vector was at %g", p, before)
+		t.Errorf("found = %+v; dense score before = %g", p, before)
 	}
 	if list, err := x.Documents(t.Context(), retrieve.Filter{}); err != nil || len(list) != 1 || list[0].Chunks != 2 {
-		t.Errorf("%+v, %v", list, err)
+		t.Errorf("Documents = %+v, %v", list, err)
 	}
 	stored, err := x.Document(t.Context(), "a/zebra.txt")
 	if err != nil || stored.Text != doc.Text {
-		t.Errorf("the text is %+v, %v", stored, err)
+		t.Errorf("stored text = %+v, %v", stored, err)
 	}
 }
 
-// TestRowsLeaveRoom: rows of one table that all match do not take every place.
+// TestRowsLeaveRoom checks that rows of one table that all match do not fill the whole
+// result.
 func TestRowsLeaveRoom(t *testing.T) {
 	x := newRoot(t)
 	var rows []string
@@ -223,7 +227,7 @@ func TestRowsLeaveRoom(t *testing.T) {
 		return n
 	}
 	if got := search(); got != 4 {
-		t.Errorf("%d rows were found where there is nothing else, want 4", got)
+		t.Errorf("%d rows of the only table found, want 4", got)
 	}
 	for i, text := range []string{"A kestrel sees voles from far away.", "The nest of a kestrel is in a tower."} {
 		doc, chunks := section(fmt.Sprintf("birds-%d.md", i), text)

@@ -26,7 +26,7 @@ type claims struct {
 
 func (c *claims) Claim(_ context.Context, run, worker string, d time.Duration) error {
 	if run != "r" || worker != "w" || d != retrieve.ClaimTime {
-		return fmt.Errorf("a claim of %s by %s for %s", run, worker, d)
+		return fmt.Errorf("Claim(%s, %s, %s)", run, worker, d)
 	}
 	c.at = append(c.at, time.Since(c.start))
 	if len(c.at) <= len(c.script) {
@@ -35,15 +35,15 @@ func (c *claims) Claim(_ context.Context, run, worker string, d time.Duration) e
 	return nil
 }
 
-// A claim is prolonged well before it expires, and again if the ledger does not answer. It is lost,
-// once, when the ledger says so.
+// TestProlong checks that a claim is renewed well before it expires, and again if the
+// ledger does not answer. It is reported as lost once, when the ledger says so.
 func TestProlong(t *testing.T) {
 	away := errors.New("the ledger is away")
 	held := &retrieve.HeldError{Run: "r", Worker: "v", Left: time.Second}
 	for name, test := range map[string]struct {
 		script []error
 		lost   error
-		claims int // in a minute
+		claims int // expected number of claims in a minute
 	}{
 		"held":     {nil, nil, 11},
 		"away":     {[]error{away, nil, away, away, away, away}, nil, 11},
@@ -59,15 +59,15 @@ func TestProlong(t *testing.T) {
 				leaveOff()
 				time.Sleep(time.Minute)
 				if len(c.at) != test.claims || (test.lost != nil) != (len(lost) == 1) || test.lost != nil && !errors.Is(lost[0], test.lost) {
-					t.Errorf("%d claims, lost %v", len(c.at), lost)
+					t.Errorf("%d claims, want %d; lost = %v", len(c.at), test.claims, lost)
 				}
 				for _, gap := range c.at {
 					if gap%(5*time.Second) != 0 {
-						t.Errorf("claimed at %v", c.at)
+						t.Errorf("times of the claims = %v", c.at)
 					}
 				}
 				if !slices.IsSorted(c.at) {
-					t.Errorf("claimed at %v", c.at)
+					t.Errorf("times of the claims = %v", c.at)
 				}
 			})
 		})
@@ -77,19 +77,20 @@ func TestProlong(t *testing.T) {
 func TestWhoIs(t *testing.T) {
 	a, b := retrieve.NewWorker(), retrieve.NewWorker()
 	if a == b {
-		t.Errorf("two workers are called %s", a)
+		t.Errorf("two workers have the name %s", a)
 	}
 	for worker, want := range map[string]string{"ant/17/x5": "process 17 of ant", "w": "w", "a/b": "a/b"} {
 		if got := retrieve.DescribeWorker(worker); got != want {
-			t.Errorf("%s is %q, want %q", worker, got, want)
+			t.Errorf("DescribeWorker(%s) = %q, want %q", worker, got, want)
 		}
 	}
 }
 
-// The process of a worker has died if its number is unused, or belongs to a later process.
+// TestHasDied checks that the process of a worker has died if its process id is unused or
+// belongs to a later process.
 func TestHasDied(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("only Linux says which numbering a process number is from")
+		t.Skip("only Linux identifies the namespace of a process id")
 	}
 	own := retrieve.NewWorker()
 	parts := strings.Split(own, "/")
@@ -101,7 +102,7 @@ func TestHasDied(t *testing.T) {
 		own: false, "w": false, "": false, "a/b/c": false,
 		parts[0] + "/" + free + "/" + parts[2]:               true,
 		parts[0] + "/" + parts[1] + "/" + numbering + "-x-y": true,
-		parts[0] + "/1/" + parts[2]:                          false, // the first process lives as long as the system
+		parts[0] + "/1/" + parts[2]:                          false, // process 1 lives as long as the system
 		"another/" + free + "/" + parts[2]:                   false,
 		parts[0] + "/" + free + "/another-" + parts[2]:       false,
 	} {

@@ -18,7 +18,7 @@ import (
 type lengthEncoder struct {
 	mu    sync.Mutex
 	seen  []string
-	lack  int  // rows too few
+	lack  int  // it returns too few rows
 	few   bool // no candidate is encoded in time
 	err   error
 	knows string
@@ -88,22 +88,22 @@ func TestEncoder(t *testing.T) {
 			again, err := x.Search(t.Context(), q)
 			must(t, err)
 			if !slices.Equal(ids(got), ids(again)) {
-				t.Errorf("%q, and then %q", ids(got), ids(again))
+				t.Errorf("order = %q, then %q", ids(got), ids(again))
 			}
 			if texts := slices.Compact(slices.Sorted(slices.Values(c.encoder.seen))); c.warned == "" && len(texts) != len(c.encoder.seen) {
-				t.Errorf("encoded more than once: %q", c.encoder.seen)
+				t.Errorf("texts encoded more than once: %q", c.encoder.seen)
 			}
 			changed := !slices.Equal(ids(got), ids(plain))
 			if wanted := c.name == "orders again"; changed != wanted || wanted != (len(c.encoder.seen) > 0 && c.encoder.lack == 0) {
-				t.Errorf("the order is %q instead of %q, and encoded was %q", ids(got), ids(plain), c.encoder.seen)
+				t.Errorf("order = %q, without the encoder %q; encoded %q", ids(got), ids(plain), c.encoder.seen)
 			}
 			if len(got) != len(plain) || got[0].Score != 1 || !slices.IsSortedFunc(got, func(a, b retrieve.Passage) int {
 				return int(1e9 * (b.Score - a.Score))
 			}) {
-				t.Errorf("scores %+v", got)
+				t.Errorf("scores = %+v", got)
 			}
 			if (c.warned != "") != (len(warned) == 2) || !strings.Contains(strings.Join(warned, ""), c.warned) {
-				t.Errorf("warned %q, want %q", warned, c.warned)
+				t.Errorf("warnings = %q, want %q", warned, c.warned)
 			}
 		})
 	}
@@ -126,7 +126,7 @@ func TestEncode(t *testing.T) {
 	check := func(x *retrieve.Index, want string, encodings int) {
 		t.Helper()
 		if got := found(t, x, q); len(got) != 1 || got[0] != want || len(m.seen) != encodings {
-			t.Errorf("found %q instead of %s, after %d encodings instead of %d", got, want, len(m.seen), encodings)
+			t.Errorf("found = %q, want %s; %d encodings, want %d", got, want, len(m.seen), encodings)
 		}
 	}
 	var last, all int
@@ -136,17 +136,17 @@ func TestEncode(t *testing.T) {
 	}
 	encode(x)
 	if last != 5 || all != 5 {
-		t.Errorf("%d of %d chunks are encoded", last, all)
+		t.Errorf("%d of %d chunks are encoded, want 5 of 5", last, all)
 	}
 	check(x, longest, 5)
-	check(encodedIndex(t, s, m), longest, 5) // another process
+	check(encodedIndex(t, s, m), longest, 5) // stored by another process
 
 	text := strings.Repeat("Ropes are kept in the shed. ", 10)
 	store(t, x, "handbook", "ropes.md", "Ropes", text)
 	if got := found(t, x, retrieve.Query{Text: "Where are ropes kept?"}); got[0] != "handbook/ropes.md#1" {
-		t.Errorf("a document that is not encoded: found %q", got)
+		t.Errorf("found = %q, want the document that is not encoded", got)
 	}
-	seen := len(m.seen) // the search made its vector
+	seen := len(m.seen) // the search encoded it
 	if seen != 6 {
 		t.Errorf("%d encodings", seen)
 	}
@@ -173,17 +173,17 @@ func TestChangeEncoder(t *testing.T) {
 		}
 	}}))
 	if len(first.seen) != 5 || len(second.seen) != 5 || done != 5 {
-		t.Errorf("encoded %q, and then %q, %d in all", first.seen, second.seen, done)
+		t.Errorf("encoded %q, then %q, %d in all", first.seen, second.seen, done)
 	}
 	if after := found(t, x, q); after[0] != "handbook/hours.md#1" || after[0] == before[0] {
-		t.Errorf("found %q, and before %q", after, before)
+		t.Errorf("found = %q, before %q", after, before)
 	}
 	err := x.ChangeEncoder(first, func() (retrieve.Searcher, error) { return nil, errors.New("no room") })
 	if err == nil || x.Encoder() != nil {
-		t.Errorf("%v, %v", x.Encoder(), err)
+		t.Errorf("encoder = %v, err = %v", x.Encoder(), err)
 	}
 	if after := found(t, x, q); !slices.Equal(after, before) {
-		t.Errorf("found %q without an encoder, and %q with one that does not know the language", after, before)
+		t.Errorf("found %q without an encoder, %q with one for another language", after, before)
 	}
 }
 
@@ -202,18 +202,18 @@ func TestPartlyEncoded(t *testing.T) {
 	nearest := "a/99.md#1" // only for the encoder
 	q := retrieve.Query{Text: "Where is the rope number 7?", K: 3}
 	if got := found(t, x, q); slices.Contains(got, nearest) || got[0] != "a/7.md#1" {
-		t.Errorf("found %q before anything was encoded", got)
+		t.Errorf("found = %q before any chunk was encoded", got)
 	}
 	must(t, x.Encode(t.Context(), retrieve.Encoding{Workers: 2}))
 	store(t, x, "a", "new.md", "Ropes", "The new rope number 700 is here.")
 	store(t, x, "a", "wanted.md", "Ropes", "Where is the rope number 7? Here, says the second new text.")
 	for _, other := range []*retrieve.Index{x, encodedIndex(t, s, m)} {
 		if got := found(t, other, q); !slices.Contains(got, nearest) || !slices.Contains(got, "a/wanted.md#1") {
-			t.Errorf("found %q with two chunks that are not encoded", got)
+			t.Errorf("found = %q with two chunks that are not encoded", got)
 		}
 	}
 	if done, total, err := s.Embedded(t.Context(), retrieve.EncodedSpace(m)); done != 100 || total != 102 || err != nil {
-		t.Errorf("%d of %d chunks are encoded, %v", done, total, err)
+		t.Errorf("%d of %d chunks are encoded, err = %v", done, total, err)
 	}
 	for i := range 80 {
 		store(t, x, "a", fmt.Sprintf("later%d.md", i), "Buoys", fmt.Sprintf("Buoy %d is green.", i))
@@ -221,7 +221,7 @@ func TestPartlyEncoded(t *testing.T) {
 	m.seen = nil
 	must(t, x.Encode(t.Context(), retrieve.Encoding{Workers: 1}))
 	if at := slices.IndexFunc(m.seen, func(text string) bool { return strings.Contains(text, "second new text") }); at != 64 {
-		t.Errorf("what was found was encoded as number %d", at)
+		t.Errorf("the chunk that searches found was encoded as number %d", at)
 	}
 }
 
@@ -239,7 +239,7 @@ func TestWarnOfLanguage(t *testing.T) {
 		_, err := x.Search(t.Context(), retrieve.Query{Text: question, Warn: func(err error) { warned = append(warned, err) }})
 		must(t, err)
 		if (len(warned) == 1) != (says != "") || len(warned) > 0 && !strings.Contains(warned[0].Error(), says) {
-			t.Errorf("%q: %v", question, warned)
+			t.Errorf("%q: warnings = %v", question, warned)
 		}
 	}
 	for question, says := range map[string]string{
@@ -260,13 +260,13 @@ func TestWarnOfLanguage(t *testing.T) {
 	} {
 		ask(x, question, says)
 	}
-	for i := range 4 { // more than hardly any
+	for i := range 4 { // more than a few
 		store(t, x, "handbook", fmt.Sprintf("seile%d.md", i), "Seile", fmt.Sprintf("Das Seil %d ist am Sonntag im Schuppen.", i))
 	}
 	ask(x, german, "")
 	stats, err := encodedIndex(t, s, &lengthEncoder{knows: "de en"}).Stats(t.Context(), nil)
 	if must(t, err); !stats.Unencoded {
-		t.Errorf("nothing is encoded, but %+v", stats)
+		t.Errorf("no chunk is encoded, but Stats = %+v", stats)
 	}
 	for knows, says := range map[string]string{"en": more, "de": more, "de en": later} {
 		x := encodedIndex(t, s, &lengthEncoder{knows: knows})
@@ -275,7 +275,7 @@ func TestWarnOfLanguage(t *testing.T) {
 			must(t, x.Encode(t.Context(), retrieve.Encoding{}))
 			ask(x, german, "")
 			if stats, err := x.Stats(t.Context(), nil); err != nil || stats.Unencoded {
-				t.Errorf("all is encoded, but %+v, %v", stats, err)
+				t.Errorf("all chunks are encoded, but Stats = %+v, %v", stats, err)
 			}
 		}
 	}

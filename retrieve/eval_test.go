@@ -26,7 +26,7 @@ type dataset struct {
 	*eval.Set
 	name    string
 	queries []eval.Query
-	entries map[string]string // by chunk, once it is indexed
+	entries map[string]string // by chunk, after indexing
 }
 
 // readDataset reads a set, or skips the test if the sets are missing.
@@ -64,7 +64,7 @@ func (d *dataset) index(t testing.TB, m retrieve.Embedder) *state.Store {
 	return e
 }
 
-// search returns k passages for every query.
+// search returns k passages for each query.
 func (d *dataset) search(t testing.TB, x *retrieve.Index, k int) [][]retrieve.Passage {
 	t.Helper()
 	out := make([][]retrieve.Passage, len(d.queries))
@@ -138,7 +138,7 @@ func (keepingNothing) AddVectors(context.Context, string, []retrieve.Digest, [][
 	return retrieve.ErrReadOnly
 }
 
-// An encoderInQueue has no time for candidates, as if many questions were waiting.
+// An encoderInQueue never has time for candidates, as if many questions were waiting.
 type encoderInQueue struct{ retrieve.Encoder }
 
 func (encoderInQueue) Candidates() int { return 0 }
@@ -149,7 +149,7 @@ func TestImproving(t *testing.T) {
 	datatest.CampaignOnly(t)
 	path := os.Getenv("IBID_ENCODER")
 	if path == "" {
-		t.Skip("needs an encoder: run 'ibid setup english' and set IBID_ENCODER to the file that it makes")
+		t.Skip("needs an encoder: run 'ibid setup english' and set IBID_ENCODER to the installed file")
 	}
 	d, table := readDataset(t, "msmarco-dl-5k"), embedded(t)
 	s := d.index(t, table)
@@ -173,7 +173,7 @@ func TestImproving(t *testing.T) {
 		if stop(); err != nil && !errors.Is(err, context.Canceled) {
 			t.Fatal(err)
 		}
-		if spent += time.Since(begin); percent == 0 { // one batch, which tells the searcher
+		if spent += time.Since(begin); percent == 0 { // one batch, after which the searcher is notified
 			spent = 0
 		}
 		waiting := d.ndcg(d.search(t, hurried, 10))
@@ -233,6 +233,6 @@ func TestLanguages(t *testing.T) {
 func notRaced(t *testing.T) {
 	t.Helper()
 	if raceDetector {
-		t.Skip("it measures quality in one goroutine: nothing for the race detector")
+		t.Skip("skipped under the race detector: the test measures quality in one goroutine")
 	}
 }

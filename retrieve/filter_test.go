@@ -56,10 +56,10 @@ func TestFilterMatches(t *testing.T) {
 			Author: v["author"], Language: LanguageTag(v["language"]), Since: Date(v["since"]), Until: Date(v["until"]),
 			Tags: list(v["tags"]), Collections: list(v["collections"])}
 		if got := f.Matches(d, LabelsOf(pairs(row[1]))); fmt.Sprint(got) != row[2] {
-			t.Errorf("%s, %s: %v", row[0], row[1], got)
+			t.Errorf("%s, %s: Matches = %v, want %s", row[0], row[1], got, row[2])
 		}
 		if f.IsZero() != f.Equal(Filter{}) || f.IsZero() != (row[0] == "") {
-			t.Errorf("%s: IsZero is %v", row[0], f.IsZero())
+			t.Errorf("%s: IsZero = %v", row[0], f.IsZero())
 		}
 	}
 }
@@ -70,20 +70,20 @@ func TestFilterJSON(t *testing.T) {
 	must(t, json.Unmarshal([]byte(text), &f))
 	want := Filter{Collection: "work", Tags: []string{"a", "b"}, Author: "Ada", Language: "en", Since: "2024-03", Until: "2024-03-31"}
 	if got, err := json.Marshal(f); !f.Equal(want) || string(got) != text || err != nil {
-		t.Errorf("%s became %+v and %s, %v", text, f, got, err)
+		t.Errorf("%s decodes to %+v and encodes to %s, %v", text, f, got, err)
 	}
 	if err := json.Unmarshal([]byte(`{"language":"GER"}`), &f); f.Language != "de" || err != nil {
-		t.Errorf("GER is the language %q, %v", f.Language, err)
+		t.Errorf("language GER = %q, %v; want de", f.Language, err)
 	}
-	// Requests cannot choose the collections that they may see.
+	// Requests must not choose the visible collections.
 	if err := json.Unmarshal([]byte(`{"Collections":["a"],"-":["a"]}`), &f); f.Collections != nil || err != nil {
-		t.Errorf("collections of the asker's own: %q, %v", f.Collections, err)
+		t.Errorf("collections from a request = %q, %v; want none", f.Collections, err)
 	}
 	if err := json.Unmarshal([]byte(`{"language":"und"}`), &f); f.Language == "" || err != nil {
-		t.Errorf("a language that is not known lets all through: %v", err)
+		t.Errorf("an unknown language is no filter: %v", err)
 	}
 	var wrong *DateError
 	if err := json.Unmarshal([]byte(`{"since":"March"}`), &f); !errors.As(err, &wrong) {
-		t.Errorf("a wrong date: %v", err)
+		t.Errorf("wrong date: err = %v", err)
 	}
 }

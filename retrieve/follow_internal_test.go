@@ -37,7 +37,7 @@ func TestAwait(t *testing.T) {
 			began := time.Now()
 			missing, err := f.waitForFeed(t.Context())
 			if waited := time.Since(began) > f.wait; err != nil || missing != 1000-s.revision || waited != tt.waits {
-				t.Errorf("up to %d: %d missing, %v, after %s", tt.end, missing, err, time.Since(began))
+				t.Errorf("end %d: missing = %d, %v, after %s", tt.end, missing, err, time.Since(began))
 			}
 		}
 	})

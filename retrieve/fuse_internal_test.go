@@ -15,7 +15,7 @@ func TestLargest(t *testing.T) {
 		values := rapid.SliceOfN(rapid.IntRange(0, 6), 0, 30).Draw(t, "values")
 		floats := make([]float32, len(values))
 		for i, v := range values {
-			floats[i] = float32(v) // many are equal
+			floats[i] = float32(v) // many values are equal
 		}
 		k := rapid.IntRange(1, 10).Draw(t, "k")
 		want := make([]int, len(floats))
@@ -24,7 +24,7 @@ func TestLargest(t *testing.T) {
 		}
 		slices.SortStableFunc(want, func(a, b int) int { return cmp.Compare(floats[b], floats[a]) })
 		if got := largest(floats, k); !slices.Equal(got, want[:min(k, len(want))]) {
-			t.Errorf("the %d largest of %v are at %v, want %v", k, floats, got, want)
+			t.Errorf("largest(%v, %d) = %v, want %v", floats, k, got, want)
 		}
 	})
 }
@@ -34,13 +34,13 @@ func TestNearness(t *testing.T) {
 	for n := range 70 {
 		a, b := direction(rng, n), direction(rng, n)
 		if got, want := float64(innerProduct(a, b)), Cosine(a, b); math.Abs(got-want) > 1e-6 {
-			t.Errorf("%d dimensions: %v, want %v", n, got, want)
+			t.Errorf("innerProduct of %d dimensions = %v, want %v", n, got, want)
 		}
 	}
 }
 
-// TestEven: a candidate among good ones gains on one with the same score among bad ones. With no
-// share, or among few candidates, no score changes.
+// TestEven checks that a candidate among good ones gains on one with the same score among
+// bad ones, and that with no share, or among few candidates, no score changes.
 func TestEven(t *testing.T) {
 	var all []*scored
 	add := func(x, y float32, score float64) {
@@ -60,12 +60,12 @@ func TestEven(t *testing.T) {
 		before := scoresOf(few)
 		smoothScores(few, share)
 		if got := scoresOf(few); !slices.Equal(got, before) {
-			t.Errorf("share %v of %d: %v became %v", share, len(few), before, got)
+			t.Errorf("share %v of %d: scores %v become %v", share, len(few), before, got)
 		}
 	}
 	smoothScores(all, neighbourShare)
 	if good, bad := all[0].Score, all[1].Score; good <= 0 || bad >= 0 {
-		t.Errorf("among good ones %v, among bad ones %v", good, bad)
+		t.Errorf("score among good candidates = %v, among bad ones = %v", good, bad)
 	}
 }
 
@@ -86,9 +86,9 @@ func direction(rng *rand.Rand, n int) []float32 {
 	return unit
 }
 
-// The cost of mixing thousands of candidates is not quadratic.
+// TestFuseOfMany checks that the cost of mixing thousands of candidates is not quadratic.
 func TestFuseOfMany(t *testing.T) {
-	all := make([]*scored, 60_000) // whose square is 28 GB of likenesses
+	all := make([]*scored, 60_000) // all pairs of likenesses would need 28 GB
 	for i := range all {
 		all[i] = &scored{vector: []float32{1, 0}}
 		all[i].Scores = Scores{Dense: float64(i%7) / 7, BM25: float64(i % 11)}
@@ -96,10 +96,10 @@ func TestFuseOfMany(t *testing.T) {
 	fuse(all, []float32{1, 0}, denseWeight)
 	for _, s := range all {
 		if s.Score < 0 || s.Score > 1 {
-			t.Fatalf("score %g", s.Score)
+			t.Fatalf("score = %g, want 0 to 1", s.Score)
 		}
 	}
 	if most := testing.AllocsPerRun(1, func() { fuse(all, []float32{1, 0}, denseWeight) }); most > 1000 {
-		t.Errorf("%g allocations", most)
+		t.Errorf("%g allocations, want at most 1000", most)
 	}
 }

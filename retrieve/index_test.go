@@ -22,7 +22,7 @@ var must = datatest.Must
 
 var _ ingest.Sink = (*retrieve.Index)(nil)
 
-// document returns a document of parts, each with a place and a chunk of its own.
+// document returns a document of parts, each with its own place and chunk.
 func document(root, path, title string, texts ...string) (*ingest.Document, []ingest.Chunk) {
 	doc := &ingest.Document{ID: root + "/" + path, Root: root, Path: path, Title: title, Format: "text",
 		Digest: fmt.Sprintf("%x", sha256.Sum256([]byte(strings.Join(texts, "\n")))), Text: strings.Join(texts, "\n")}
@@ -58,7 +58,7 @@ func newRoot(t testing.TB) *retrieve.Index {
 	return x
 }
 
-// newIndexWith gives each index a searcher of its own.
+// newIndexWith gives each index its own searcher.
 func newIndexWith(t testing.TB, s *state.Store, m retrieve.Embedder, opts retrieve.Options) *retrieve.Index {
 	t.Helper()
 	name, err := s.Library(t.Context())
@@ -116,17 +116,17 @@ func harbourIn(t testing.TB, e *state.Store) *retrieve.Index {
 func TestSearch(t *testing.T) {
 	x := harbour(t)
 	if got := found(t, x, retrieve.Query{Text: "When does the harbour office open?"}); len(got) == 0 || got[0] != "handbook/hours.md#1" {
-		t.Errorf("found %q", got)
+		t.Errorf("found = %q", got)
 	}
 	if got := found(t, x, retrieve.Query{Text: "harbour office", K: 1}); len(got) != 1 {
-		t.Errorf("found %q", got)
+		t.Errorf("found = %q, want one passage", got)
 	}
 	if got := found(t, x, retrieve.Query{Text: "harbour office", Filter: retrieve.Filter{Document: "handbook/safety.md"}}); !slices.Equal(got,
 		[]string{"handbook/safety.md#1"}) {
-		t.Errorf("found %q", got)
+		t.Errorf("found = %q", got)
 	}
 	if _, err := x.Search(t.Context(), retrieve.Query{Text: " \n"}); !errors.Is(err, retrieve.ErrEmptyQuestion) {
-		t.Errorf("an empty question: %v", err)
+		t.Errorf("empty question: err = %v, want ErrEmptyQuestion", err)
 	}
 	// Neither unknown words nor a question without words are an error.
 	for _, text := range []string{"zyzzyva", "???", "the", strings.Repeat("word salad ", 10000)} {
@@ -141,24 +141,24 @@ func TestScores(t *testing.T) {
 	passages, err := x.Search(t.Context(), retrieve.Query{Text: "harbour office zyzzyva"})
 	must(t, err)
 	if len(passages) != 5 {
-		t.Fatalf("%d passages", len(passages))
+		t.Fatalf("%d passages, want 5", len(passages))
 	}
 	for i, p := range passages {
 		s := p.Scores
 		if p.Score < 0 || p.Score > 1 || i > 0 && p.Score > passages[i-1].Score {
-			t.Errorf("%s has the score %v", p.ID, p.Score)
+			t.Errorf("%s: score = %v", p.ID, p.Score)
 		}
 		if s.Dense < -1 || s.Dense > 1 || s.Lexical < 0 || s.Lexical >= 1 || s.Coverage < 0 || s.Coverage > 1 {
-			t.Errorf("%s has the scores %+v", p.ID, s)
+			t.Errorf("%s: scores = %+v", p.ID, s)
 		}
 		if has := strings.Contains(p.Text, "harbour"); has != (s.BM25 > 0) || has != (s.Lexical > 0) || has != (s.Coverage > 0) {
-			t.Errorf("%s has the scores %+v", p.ID, s)
+			t.Errorf("%s: scores = %+v", p.ID, s)
 		}
 	}
-	// Two of five chunks have each of two words, none has the third.
+	// Two of five chunks have both of two words, and none has the third.
 	idf, none := retrieve.IDF(5, 2), retrieve.IDF(5, 0)
 	if got, want := passages[0].Scores.Coverage, 2*idf/(2*idf+none); math.Abs(got-want) > 1e-12 {
-		t.Errorf("coverage %v, want %v", got, want)
+		t.Errorf("coverage = %v, want %v", got, want)
 	}
 }
 
@@ -172,7 +172,7 @@ func TestSpaceError(t *testing.T) {
 	var space *retrieve.SpaceError
 	if err := retrieve.CheckSpace(t.Context(), e, hashing{Dims: 32, Name: "other"}); !errors.As(err, &space) ||
 		space.Stored != "hash/64" || space.Wanted != "other/32" {
-		t.Errorf("another embedder: %v", err)
+		t.Errorf("another embedder: err = %v, want a SpaceError", err)
 	}
 	must(t, x.Delete(t.Context(), "a/1"))
 	other := newIndex(t, e, hashing{Dims: 32, Name: "other"})
@@ -182,15 +182,15 @@ func TestSpaceError(t *testing.T) {
 	store(t, other, "a", "1", "One", "words")
 	doc, chunks := document("a", "2", "Two", "words")
 	if err := x.Replace(t.Context(), doc, chunks); !errors.As(err, &space) {
-		t.Errorf("storing into another space: %v", err)
+		t.Errorf("storing in another space: err = %v, want a SpaceError", err)
 	}
 	if _, err := x.Search(t.Context(), retrieve.Query{Text: "words"}); !errors.As(err, &space) {
-		t.Errorf("searching another space: %v", err)
+		t.Errorf("searching another space: err = %v, want a SpaceError", err)
 	}
 }
 
-// TestFeedback: the passages that answer best lead to a third, which shares their words but no word
-// of the question. Without them it is among the last.
+// TestFeedback checks that the passages that answer best lead to a third, which shares
+// their words but no word of the question. Without feedback it is among the last.
 func TestFeedback(t *testing.T) {
 	e, m := openState(t, t.TempDir()), hashing{Dims: 1024, Name: "wide"}
 	x := newIndex(t, e, m)
@@ -210,11 +210,11 @@ func TestFeedback(t *testing.T) {
 	const falcons = "a/birds.md#3"
 	question := retrieve.Query{Text: "kestrel and voles"}
 	if got := found(t, x, question); len(got) != 9 || got[2] != falcons {
-		t.Errorf("with feedback %s is not the third: %v", falcons, got)
+		t.Errorf("with feedback %s is not third: %v", falcons, got)
 	}
 	dense := newIndexWith(t, e, m, retrieve.Options{Mode: retrieve.DenseOnly})
 	if got := found(t, dense, question); slices.Index(got, falcons) == 2 {
-		t.Errorf("the test shows nothing: %s is the third without feedback too: %v", falcons, got)
+		t.Errorf("without feedback %s is third too, so the test shows nothing: %v", falcons, got)
 	}
 }
 
@@ -273,12 +273,12 @@ func TestCheckSearcher(t *testing.T) {
 			got += "extra"
 		}
 		if r.Documents != 1 || r.Chunks != 3 || (want == "") != (got == "") || !strings.Contains(got, want) {
-			t.Errorf("%+v, want %q", r, want)
+			t.Errorf("report = %+v, want %q", r, want)
 		}
 	}
 }
 
-// rerankFunc is a reranker that is a function.
+// rerankFunc is a reranker made of its method.
 type rerankFunc func(question string, texts []string) ([]float64, error)
 
 func (f rerankFunc) Rerank(_ context.Context, question string, texts []string) ([]float64, error) {
@@ -288,12 +288,12 @@ func (f rerankFunc) Rerank(_ context.Context, question string, texts []string) (
 func TestReranker(t *testing.T) {
 	byLength := func(question string, texts []string) ([]float64, error) {
 		if question != "When is the harbour office open?" {
-			t.Errorf("asked %q", question)
+			t.Errorf("question = %q", question)
 		}
 		scores := make([]float64, len(texts))
 		for i, text := range texts {
 			if !strings.Contains(text, "\n") {
-				t.Errorf("%q comes without its title", text)
+				t.Errorf("text without a title: %q", text)
 			}
 			scores[i] = -float64(len(text))
 		}
@@ -322,21 +322,21 @@ func TestReranker(t *testing.T) {
 			must(t, err)
 			if c.warned != "" {
 				if len(warned) != 1 || !strings.Contains(warned[0], c.warned) {
-					t.Errorf("warned %q", warned)
+					t.Errorf("warnings = %q, want %q", warned, c.warned)
 				}
 				if len(got) != len(want) || got[0].ID != want[0].ID || got[0].Scores.Rerank != nil {
-					t.Errorf("the search itself is lost: %+v", got)
+					t.Errorf("search result is lost: %+v", got)
 				}
 				return
 			}
 			if len(warned) > 0 || len(got) != len(want) {
-				t.Fatalf("%d passages of %d, warned %q", len(got), len(want), warned)
+				t.Fatalf("%d passages, want %d; warnings = %q", len(got), len(want), warned)
 			}
 			if !slices.IsSortedFunc(got, func(a, b retrieve.Passage) int { return len(a.Title+a.Text) - len(b.Title+b.Text) }) {
-				t.Error("not in the reranker's order")
+				t.Error("passages are not in the reranker's order")
 			}
 			if got[0].Score != 1 || got[0].Scores.Rerank == nil || got[len(got)-1].Score != 0 {
-				t.Errorf("scores %+v … %+v", got[0], got[len(got)-1])
+				t.Errorf("scores = %+v … %+v", got[0], got[len(got)-1])
 			}
 		})
 	}
@@ -356,7 +356,7 @@ func (h hashing) Embed(_ context.Context, texts []string) ([][]float32, error) {
 	rows := make([][]float32, len(texts))
 	for i, text := range texts {
 		row := make([]float32, h.Dims)
-		row[0] = 1e-3 // a text without words has a row too
+		row[0] = 1e-3 // a text without words needs a row too
 		for _, term := range retrieve.Terms(text) {
 			f := fnv.New64a()
 			_, _ = f.Write([]byte(h.Name + term)) // it never fails

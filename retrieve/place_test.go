@@ -68,10 +68,10 @@ func TestPlaces(t *testing.T) {
 	chunks := ingest.Split(doc)
 	whole := retrieve.Passages(doc, chunks)
 	if len(whole[0].Places) < 4 || len(whole) < 3 {
-		t.Fatalf("the small sections do not share a passage: %+v", whole[0])
+		t.Fatalf("small sections do not share a passage: %+v", whole[0])
 	}
 	if got := placesOf(t, doc, whole); got != want.String() {
-		t.Errorf("of the whole document:\n%s\nwant:\n%s", got, want.String())
+		t.Errorf("places in the whole document:\n%s\nwant:\n%s", got, want.String())
 	}
 
 	x := newRoot(t)
@@ -81,15 +81,16 @@ func TestPlaces(t *testing.T) {
 	found, err := x.Search(t.Context(), retrieve.Query{Text: "Silk hemp breeze knots before much", K: 50})
 	must(t, err)
 	if got := placesOf(t, doc, found); got != want.String() {
-		t.Errorf("of what was found:\n%s\nwant:\n%s", got, want.String())
+		t.Errorf("places in the found passages:\n%s\nwant:\n%s", got, want.String())
 	}
 	if got, want := placesOf(t, other, found),
 		"Boats: Boats (boats)\nOak.: Boats (boats)\nSails: Boats › Sails (sails)\nHemp.: Boats › Sails (sails)\n"; got != want {
-		t.Errorf("of the other document:\n%s\nwant:\n%s", got, want)
+		t.Errorf("places in the other document:\n%s\nwant:\n%s", got, want)
 	}
 }
 
-// Rows of a table are sections too: small rows share a passage, and each has its own place in it.
+// TestPlacesOfRows checks that rows of a table are sections too: small rows share a
+// passage, and each has its own place in it.
 func TestPlacesOfRows(t *testing.T) {
 	doc := &ingest.Document{ID: "a/fees.csv", Text: "card 5\n\nboat 9"}
 	doc.Sections = []ingest.Section{{Level: 1, Anchor: "row=1", End: 8}, {Level: 1, Anchor: "row=2", Start: 8, End: 14}}
@@ -112,7 +113,7 @@ func TestPlacesOfRows(t *testing.T) {
 	}
 }
 
-// A passage of small pages knows the page of each place.
+// TestPlacesOnPages checks that a passage of small pages has the page of each place.
 func TestPlacesOnPages(t *testing.T) {
 	doc := sectioned("a/talk.pptx", "# Kites", "# Tails", "# Lines")
 	for i, s := range doc.Sections {
@@ -121,7 +122,7 @@ func TestPlacesOnPages(t *testing.T) {
 	chunks := ingest.Split(doc)
 	x := newRoot(t)
 	must(t, x.Replace(t.Context(), doc, chunks))
-	for range 2 { // the second time from memory
+	for range 2 { // the second search reads from memory
 		found, err := x.Search(t.Context(), retrieve.Query{Text: "Tails"})
 		must(t, err)
 		for _, p := range append(found, retrieve.Passages(doc, chunks)...) {
@@ -130,7 +131,7 @@ func TestPlacesOnPages(t *testing.T) {
 				pages = append(pages, p.PageAt(strings.Index(doc.Text, word)))
 			}
 			if !slices.Equal(pages, []int{1, 2, 3}) || len(found) != 1 {
-				t.Errorf("%d found: %s is on the pages %v", len(found), p.ID, pages)
+				t.Errorf("%d passages found; pages of %s = %v", len(found), p.ID, pages)
 			}
 		}
 	}

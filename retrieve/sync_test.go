@@ -59,7 +59,8 @@ func syncFolder(t *testing.T, x *retrieve.Index, root ingest.Root, files fstest.
 	return lines
 }
 
-// A changed document embeds only its changed chunks, a renamed one none.
+// TestSyncEmbedsOnlyWhatChanged checks that a changed document embeds only its changed
+// chunks, and a renamed one none.
 func TestSyncEmbedsOnlyWhatChanged(t *testing.T) {
 	m := &counting{hashing: testSpace}
 	dir := t.TempDir()
@@ -81,7 +82,7 @@ func TestSyncEmbedsOnlyWhatChanged(t *testing.T) {
 		t.Helper()
 		got := m.since()
 		if !slices.Equal(lines, want) || len(got) != embedded {
-			t.Errorf("%s: %q with %d texts embedded, want %q with %d: %q", step, lines, len(got), want, embedded, got)
+			t.Errorf("%s: changes = %q with %d texts embedded, want %q with %d: %q", step, lines, len(got), want, embedded, got)
 		}
 		for _, s := range got {
 			if !strings.Contains(s, with) {
@@ -101,7 +102,7 @@ func TestSyncEmbedsOnlyWhatChanged(t *testing.T) {
 	must(t, err)
 	for i := range before {
 		if same := before[i].Text == after[i].Text && slices.Equal(vectors[i], now[i]); same == (i == 2) {
-			t.Errorf("the vector of %s: unchanged %t", before[i].ID, same)
+			t.Errorf("vector of %s unchanged = %t", before[i].ID, same)
 		}
 	}
 
@@ -116,14 +117,15 @@ func TestSyncEmbedsOnlyWhatChanged(t *testing.T) {
 	check("renamed", syncFolder(t, x, root, files), []string{"renamed b/c.md a.md"}, 0, "")
 	if ids := found(t, x, retrieve.Query{Text: "the gate in the morning", K: 1}); len(m.since()) != 1 ||
 		!slices.Equal(ids, []string{"harbour/b/c.md#2"}) {
-		t.Errorf("found %q", ids)
+		t.Errorf("found = %q", ids)
 	}
-	// So do the vectors of a document that another process has stored.
+	// The vectors of a document that another process has stored are kept too.
 	files["b/c.md"].Data = append(files["b/c.md"].Data, section("Part E", "oar")...)
 	check("by another process", syncFolder(t, newIndex(t, openState(t, dir), m), root, files), []string{"updated b/c.md"}, 1, "oar")
 }
 
-// A deleted document is in no table, no index and no byte of the library.
+// TestSyncLeavesNothingOfWhatIsDeleted checks that a deleted document is in no table, no
+// index and no byte of the library.
 func TestSyncLeavesNothingOfWhatIsDeleted(t *testing.T) {
 	dir := t.TempDir()
 	lib, err := library.Open(t.Context(), library.Place{Data: dir}, testSpace, library.Options{})
@@ -174,14 +176,14 @@ func TestSyncLeavesNothingOfWhatIsDeleted(t *testing.T) {
 		return n
 	}
 	if n := count(`SELECT count(*) FROM documents`); n != 2 {
-		t.Errorf("%d documents", n)
+		t.Errorf("%d documents, want 2", n)
 	}
 	for table, rows := range map[string]string{
 		"chunks": "key >> 20 NOT IN (SELECT number FROM documents)", "texts": "number NOT IN (SELECT number FROM documents)",
 		"vectors": "digest NOT IN (SELECT digest FROM chunks)",
 	} {
 		if n := count(`SELECT count(*) FROM ` + table + ` WHERE ` + rows); n != 0 {
-			t.Errorf("%d rows of no document in %s", n, table)
+			t.Errorf("%d rows without a document in %s", n, table)
 		}
 	}
 	if n := count(`SELECT count(*) FROM vectors`); n == 0 {
@@ -198,18 +200,19 @@ func TestSyncLeavesNothingOfWhatIsDeleted(t *testing.T) {
 		for _, word := range []string{"gone", "emptied", "changed", "hidden"} {
 			for _, kind := range []string{"word", "title", "author"} {
 				if bytes.Contains(data, []byte(word+kind)) {
-					t.Errorf("%s still holds %q", entry.Name(), word+kind)
+					t.Errorf("%s still contains %q", entry.Name(), word+kind)
 				}
 			}
 		}
 		if entry.Name() == state.FileName && !bytes.Contains(data, []byte("keptword")) {
-			t.Error("the store does not hold its words in the clear: this test proves nothing")
+			t.Error("the store does not contain its words in plain text, so the test shows nothing")
 		}
 		return nil
 	}))
 }
 
-// If two servers follow one folder, the second finds a file already renamed.
+// TestRenameTwice checks that if two servers follow one folder, the second finds a file
+// already renamed.
 func TestRenameTwice(t *testing.T) {
 	e := openState(t, t.TempDir())
 	x, y := newIndex(t, e, testSpace), newIndex(t, e, testSpace)
@@ -223,7 +226,7 @@ func TestRenameTwice(t *testing.T) {
 		other := *to
 		other.Digest = "another"
 		if err := y.Rename(t.Context(), "a/old", &other); !errors.Is(err, retrieve.ErrNotFound) {
-			t.Errorf("a file of another content: %v", err)
+			t.Errorf("file with other content: err = %v, want ErrNotFound", err)
 		}
 		must(t, x.Rename(t.Context(), to.ID, &ingest.Document{ID: "a/old", Root: "a", Path: "old", Title: "Title", Digest: to.Digest}))
 	}
@@ -283,7 +286,7 @@ func loseHistory(t *testing.T, n int) {
 		}{{"gamma", 7}, {"alpha", 3}, {"gamma", 9}, {"alpha", 29}} {
 			got := found(t, x, retrieve.Query{Text: fmt.Sprintf("%s number%d", want.word, want.number), K: 3})
 			if id := fmt.Sprintf("a/%s%d#1", want.word, want.number); len(got) == 0 || got[0] != id {
-				t.Errorf("found %q, not %s", got, id)
+				t.Errorf("found = %q, want %s", got, id)
 			}
 		}
 	})

@@ -12,9 +12,9 @@ import (
 
 var must = datatest.Must
 
-// TestWords checks the terms of questions: that a word is found in another spelling through most of
-// the question's terms, that words that only look alike have no terms in common, and that the text
-// that matches the question comes before another.
+// TestWords checks the terms of questions: a word is found in another spelling by most of
+// the question's terms, words that only look alike share no terms, and the text that
+// matches the question precedes the other.
 func TestWords(t *testing.T) {
 	const words = "testdata/words.txt"
 	for _, row := range datatest.Rows(t, words, "terms") {
@@ -34,14 +34,14 @@ func TestWords(t *testing.T) {
 		for _, row := range datatest.Rows(t, words, section) {
 			for _, question := range row[1:] {
 				if got := covers(row[0], question); got < least || least == 0 && got != 0 {
-					t.Errorf("%.2f of %q (%q) is in %q (%q)", got, question, Terms(question), row[0], termsOf(indexWords(row[0])))
+					t.Errorf("covers = %.2f of %q (%q) in %q (%q)", got, question, Terms(question), row[0], termsOf(indexWords(row[0])))
 				}
 			}
 		}
 	}
 	for _, row := range datatest.Rows(t, words, "nearer") {
 		if right, wrong := covers(row[1], row[0]), covers(row[2], row[0]); right <= wrong {
-			t.Errorf("%q: %.2f of it in %q, %.2f in %q", row[0], right, row[1], wrong, row[2])
+			t.Errorf("%q: covers = %.2f in %q, %.2f in %q", row[0], right, row[1], wrong, row[2])
 		}
 	}
 }
@@ -66,12 +66,12 @@ func covers(text, asked string) float64 {
 	return s.Coverage
 }
 
-// If a text has no words but only letters, the index has their beginning. Quadratic work would not
-// end here.
+// TestTermsOfEndlessWord checks that the index has the beginning of a text that is one
+// endless word. Quadratic work would not end here.
 func TestTermsOfEndlessWord(t *testing.T) {
 	terms := termsOf(indexWords("die Länge ist nicht die der " + strings.Repeat("ä", 1<<19)))
 	if last := terms[len(terms)-1]; last != strings.Repeat("a", maxTerm) {
-		t.Errorf("the word is found by %q", last)
+		t.Errorf("last term = %q", last)
 	}
 }
 
@@ -80,7 +80,7 @@ func FuzzTerms(f *testing.F) {
 	f.Add("1 234,5 H₂O AI는 x86_64-linux IPv4Address 1\u202f234 ١٬٢٣٤ LLMs")
 	f.Fuzz(func(t *testing.T, text string) {
 		if !utf8.ValidString(text) {
-			t.Skip("documents are valid UTF-8")
+			t.Skip("not UTF-8: documents are valid UTF-8")
 		}
 		for _, terms := range [][]string{Terms(text), termsOf(indexWords(text))} {
 			for _, term := range terms {
@@ -125,7 +125,7 @@ func TestRepeatedWords(t *testing.T) {
 			return s.BM25
 		}
 		if more := score("harbour") > score("fee"); more != c.more {
-			t.Errorf("a word that is asked three times counts more is %t, want %t: %.60q", more, c.more, c.asked)
+			t.Errorf("a repeated word counts more = %t, want %t: %.60q", more, c.more, c.asked)
 		}
 	}
 }
@@ -166,18 +166,18 @@ func TestLanguageCode(t *testing.T) {
 	}
 	for _, row := range datatest.Rows(t, "testdata/words.txt", "asked") {
 		if got, evident := AskedLanguage(row[0]); got != row[1] || evident != (got == "en") {
-			t.Errorf("%q is in %q, %v, want %q", row[0], got, evident, row[1])
+			t.Errorf("AskedLanguage(%q) = %q, %v, want %q", row[0], got, evident, row[1])
 		}
 	}
 }
 
 func TestFunctionWordTable(t *testing.T) {
 	if languageCodes[english] != "en" || languageCodes[chinese] != "zh" || len(languageCodes) > 32 {
-		t.Fatalf("the table has %v", languageCodes)
+		t.Fatalf("languageCodes = %v", languageCodes)
 	}
 	for code := range stemmers {
 		if !slices.Contains(languageCodes, code) {
-			t.Errorf("%s has a stemmer and no function words", code)
+			t.Errorf("%s has a stemmer but no function words", code)
 		}
 	}
 	seen := make(map[string]bool)
@@ -188,7 +188,7 @@ func TestFunctionWordTable(t *testing.T) {
 		}
 		for _, w := range fields[1:] {
 			if w != strings.ToLower(w) || seen[fields[0]+w] {
-				t.Errorf("%s: %s is in capitals or there twice", fields[0], w)
+				t.Errorf("%s: %s is in upper case or repeated", fields[0], w)
 			}
 			seen[fields[0]+w] = true
 		}

@@ -85,25 +85,25 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestSpace ties the name of the space to the table: another table needs another name, because
-// vectors with the same name are compared.
+// TestSpace ties the name of the space to the table: another table needs another name,
+// since vectors with the same name are compared.
 func TestSpace(t *testing.T) {
 	const (
 		want  = "ibid-static-2/256"
-		table = "c561e1fe4b75b5be" // the checksum's first bytes
+		table = "c561e1fe4b75b5be" // the first bytes of the checksum
 	)
 	if got := model(t).Space(); got != want {
 		t.Errorf("Space() = %q, want %q", got, want)
 	}
 	if got := hex.EncodeToString(file[len(file)-sha256.Size:][:8]); got != table {
-		t.Errorf("the table is %s and %q belongs to %s: a new table needs a new name", got, want, table)
+		t.Errorf("the table is %s, but %q belongs to %s: a new table needs a new name", got, want, table)
 	}
 	if got := len(vectors(t, "x")[0]); got != 256 {
 		t.Errorf("%d dimensions", got)
 	}
 }
 
-// TestMeaning checks the least that a model of meaning must know.
+// TestMeaning checks the minimum that a model of meaning must know.
 func TestMeaning(t *testing.T) {
 	for _, row := range datatest.Rows(t, "testdata/texts.txt", "nearer") {
 		rows := vectors(t, row...)
@@ -119,7 +119,7 @@ func TestSame(t *testing.T) {
 		rows := vectors(t, texts...)
 		for i, row := range rows[1:] {
 			if !slices.Equal(row, rows[0]) {
-				t.Errorf("%q and %q differ", texts[0], texts[i+1])
+				t.Errorf("vectors of %q and %q differ", texts[0], texts[i+1])
 			}
 		}
 	}
@@ -141,7 +141,7 @@ func check(t interface {
 		square += float64(x) * float64(x)
 	}
 	if math.Abs(square-1) > 1e-5 {
-		t.Fatalf("squared length %v", square)
+		t.Fatalf("squared length = %v, want 1", square)
 	}
 }
 
@@ -166,7 +166,7 @@ func TestRows(t *testing.T) {
 		for i, row := range rows {
 			check(t, m, row)
 			if got := again[slices.Index(order, i)]; !slices.Equal(got, row) {
-				t.Fatalf("%q has another vector in another batch", texts[i])
+				t.Fatalf("the vector of %q depends on the batch", texts[i])
 			}
 		}
 	})
@@ -188,18 +188,18 @@ func TestConcurrent(t *testing.T) {
 		wg.Go(func() {
 			rows, err := m.Embed(context.Background(), []string{passage(1, 200)})
 			if err != nil || !slices.Equal(rows[0], want) {
-				t.Errorf("another vector in parallel (%v)", err)
+				t.Errorf("vector in parallel differs (%v)", err)
 			}
 		})
 	}
 	wg.Wait()
 	if rows := vectors(t); len(rows) != 0 {
-		t.Errorf("%d rows for no text", len(rows))
+		t.Errorf("%d rows for no text, want 0", len(rows))
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if rows, err := m.Embed(ctx, []string{"a"}); !errors.Is(err, context.Canceled) || rows != nil {
-		t.Errorf("cancelled: %v, %v", rows, err)
+		t.Errorf("canceled Embed = %v, %v", rows, err)
 	}
 }
 
@@ -214,7 +214,7 @@ func TestDamage(t *testing.T) {
 	}
 	for name, data := range damaged {
 		if m, err := parse(data); !errors.Is(err, errTable) || m != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: parse = %v, want errTable", name, err)
 		}
 	}
 	if _, err := parse(file); err != nil {
@@ -232,18 +232,18 @@ func FuzzEmbed(f *testing.F) {
 		must(t, err)
 		check(t, m, rows[0])
 		if !slices.Equal(rows[0], rows[1]) {
-			t.Fatal("two vectors for one text")
+			t.Fatal("two vectors of one text differ")
 		}
 		n := 0
 		m.features(text, func(uint32) { n++ }, func(uint64, int) { n++ })
-		// Compatibility decomposition makes at most 18 runes from one.
+		// Compatibility decomposition makes at most 18 runes of one.
 		if limit := 2*18*utf8.RuneCountInString(text) + 2; n > limit {
 			t.Fatalf("%d features of %d runes", n, utf8.RuneCountInString(text))
 		}
 	})
 }
 
-// TestLinear uses texts that invite quadratic work. Twice the text must not make more than twice
+// TestLinear uses texts that provoke quadratic work. Twice the text may have at most twice
 // the features.
 func TestLinear(t *testing.T) {
 	m := model(t)

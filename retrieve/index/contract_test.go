@@ -17,8 +17,8 @@ import (
 	"ibid/retrieve/weaviate"
 )
 
-// TestContract runs every implementation of [retrieve.Searcher] through the same tests. A new
-// implementation gets a line here.
+// TestContract runs every implementation of [retrieve.Searcher] through the same tests. A
+// new implementation needs a line here.
 func TestContract(t *testing.T) {
 	segments := func(flush int) func(*testing.T) retrieve.Searcher {
 		return func(t *testing.T) retrieve.Searcher {
@@ -56,13 +56,13 @@ func TestContract(t *testing.T) {
 	}
 }
 
-// A candidate is a searcher and a model to which the same changes are applied.
+// A candidate is a searcher and a model that get the same changes.
 type candidate struct {
 	*testing.T
 	s        retrieve.Searcher
 	model    *Model
 	revision int64
-	numbers  map[string]int64 // of the documents, by id
+	numbers  map[string]int64 // numbers of the documents, by id
 }
 
 func (l *candidate) apply(c retrieve.Change) {
@@ -136,7 +136,7 @@ func testEmpty(t *testing.T, l *candidate) {
 	l.dense(0, 5, retrieve.Filter{})
 	l.lexical("boat", 5, retrieve.Filter{Root: "a"})
 	must(t, l.s.Apply(t.Context(), nil))
-	l.apply(retrieve.Change{}) // about no document
+	l.apply(retrieve.Change{}) // a change of no document
 	l.put("a", "empty", nil, 0)
 	must(t, l.model.CheckAll(t.Context(), l.s, []string{"boat"}))
 }
@@ -144,10 +144,10 @@ func testEmpty(t *testing.T, l *candidate) {
 func testClose(t *testing.T, l *candidate) {
 	must(t, l.s.Close())
 	if _, err := l.s.Dense(t.Context(), vector(0), 1, retrieve.Filter{}); err == nil {
-		t.Error("a closed searcher searches")
+		t.Error("Dense of a closed searcher = no error")
 	}
 	if err := l.s.Apply(t.Context(), []retrieve.Change{{Revision: 1}}); err == nil {
-		t.Error("a closed searcher applies changes")
+		t.Error("Apply of a closed searcher = no error")
 	}
 }
 
@@ -190,7 +190,7 @@ func testReset(t *testing.T, l *candidate) {
 }
 
 func testFilter(t *testing.T, l *candidate) {
-	for i := range 60 { // the filters leave out the best chunks
+	for i := range 60 { // the filters exclude the best chunks
 		l.put("a", fmt.Sprintf("near/%02d", i), nil, 0, "boat boat boat")
 	}
 	l.put("a", "far/x.md", nil, 80, "a boat among very many other words of no import here")
@@ -227,7 +227,7 @@ func testTies(t *testing.T, l *candidate) {
 		l.dense(0, k, retrieve.Filter{}, all[:min(k, len(all))]...)
 		l.lexical("boat", k, retrieve.Filter{}, all[:min(k, len(all))]...)
 	}
-	// Many chunks of one document, only few of which are wanted.
+	// Many chunks of one document, of which few match.
 	l.put("a", "x", nil, 5, slices.Repeat([]string{"boat ship"}, 150)...)
 	all = nil
 	for i := range 150 {
@@ -289,17 +289,17 @@ func testEvidence(t *testing.T, l *candidate) {
 	}
 }
 
-// testRefused has questions and documents with vectors that cannot be compared.
+// testRefused has questions and documents with invalid vectors.
 func testRefused(t *testing.T, l *candidate) {
 	l.put("a", "1", nil, 10, "boat")
 	nan := float32(math.NaN())
 	for _, v := range [][]float32{{}, {1}, {0, 0, 0, 0}, {nan, 0, 0, 0}, {1, 0, 0, 0, 0}} {
 		if hits, err := l.s.Dense(t.Context(), v, 1, retrieve.Filter{}); err == nil {
-			t.Errorf("Dense(%v) = %v", v, hits)
+			t.Errorf("Dense(%v) = %v, want an error", v, hits)
 		}
 		c := retrieve.Change{Revision: 2, Document: 2, Info: l.model.documents[1].Info, Chunks: []retrieve.IndexChunk{{Text: "boat", Vector: v}}}
 		if err := l.s.Apply(t.Context(), []retrieve.Change{c}); err == nil {
-			t.Errorf("a document with the vector %v is applied", v)
+			t.Errorf("Apply accepts the vector %v", v)
 		}
 	}
 	must(t, l.model.CheckAll(t.Context(), l.s, []string{"boat"}))
@@ -307,7 +307,7 @@ func testRefused(t *testing.T, l *candidate) {
 	mixed := []retrieve.Change{{Revision: 1, Document: 1, Chunks: []retrieve.IndexChunk{{Vector: vector(0)}}},
 		{Revision: 2, Document: 2, Chunks: []retrieve.IndexChunk{{Vector: []float32{1}}}}}
 	if err := l.s.Apply(t.Context(), mixed); err == nil {
-		t.Error("documents with vectors of different lengths are applied")
+		t.Error("Apply accepts vectors of different lengths")
 	}
 }
 

@@ -63,7 +63,7 @@ func TestDamage(t *testing.T) {
 	}
 	slices.Sort(names)
 	if len(names) < 3 {
-		t.Fatalf("only the files %q", names)
+		t.Fatalf("only the files %q, want at least 3", names)
 	}
 	r := datatest.Rand(t)
 	found := 0
@@ -89,7 +89,7 @@ func TestDamage(t *testing.T) {
 		case errors.Is(err, retrieve.ErrIndexDamaged):
 			found++
 			if _, again := x.Dense(t.Context(), h.maker.Vector(), 1, retrieve.Filter{}); !errors.Is(again, retrieve.ErrIndexDamaged) {
-				t.Errorf("%s, %s: %v, and then %v", name, what, err, again)
+				t.Errorf("%s, %s: err = %v, then %v", name, what, err, again)
 			}
 			must(t, x.Reset(t.Context()))
 		case err != nil:
@@ -107,7 +107,7 @@ func TestDamage(t *testing.T) {
 		}
 		must(t, x.Close())
 	}
-	t.Logf("%d found", found)
+	t.Logf("%d damaged files detected", found)
 }
 
 // harm returns damaged data, or nil for a removed file.
@@ -167,7 +167,7 @@ func TestCutWhileOpen(t *testing.T) {
 	}
 	wait.Wait()
 	if err := search(); !errors.Is(err, retrieve.ErrIndexDamaged) {
-		t.Fatalf("searching cut files: %v", err)
+		t.Fatalf("searching truncated files: err = %v, want ErrIndexDamaged", err)
 	}
 	must(t, x.Reset(t.Context()))
 	must(t, x.Apply(t.Context(), h.changes))
@@ -180,20 +180,20 @@ func TestForeign(t *testing.T) {
 	for _, o := range []Options{{Library: "another", Space: "test/8"}, {Library: "library", Space: "test/9"}} {
 		x := Open(dir, o)
 		if at, _, err := x.Revision(t.Context()); at != 0 || err != nil {
-			t.Errorf("%+v: revision %d, %v", o, at, err)
+			t.Errorf("%+v: revision = %d, %v", o, at, err)
 		}
 		must(t, x.Close())
 	}
 	x := open(t, dir, 0)
 	if at, _, err := x.Revision(t.Context()); at != revision || err != nil {
-		t.Errorf("revision %d, want %d: %v", at, revision, err)
+		t.Errorf("revision = %d, want %d: %v", at, revision, err)
 	}
 	o := Options{Library: "another", Space: "test/8", Flush: 10}
 	other := Open(dir, o)
 	must(t, other.Apply(t.Context(), h.after(0, 50)))
 	other.quiet()
 	must(t, other.Close())
-	// The first still has its files, although they were removed.
+	// The first index still has its open files, although they were removed.
 	must(t, h.maker.Check(t.Context(), h.until(t, revision), x, 3))
 	must(t, x.Apply(t.Context(), h.after(revision, 300)))
 	must(t, h.maker.Check(t.Context(), h.until(t, h.after(revision, 300)[299].Revision), x, 3))
@@ -296,7 +296,7 @@ func TestLost(t *testing.T) {
 		must(t, h.maker.Check(t.Context(), h.until(t, revision), x, 3))
 	}
 	if x.err() == nil {
-		t.Error("no error of writing")
+		t.Error("err() = nil after the directory was removed")
 	}
 	if err := x.Close(); err != nil {
 		t.Log(err)
@@ -329,7 +329,7 @@ func TestUnreadable(t *testing.T) {
 			must(t, x.Apply(t.Context(), h.changes))
 			must(t, h.maker.Check(t.Context(), h.until(t, h.changes[len(h.changes)-1].Revision), x, 5))
 			if err := x.Close(); err != nil || unwritten == nil {
-				t.Errorf("closing: %v, unwritten: %v", err, unwritten)
+				t.Errorf("Close = %v, unwritten = %v", err, unwritten)
 			}
 		})
 	}
@@ -353,7 +353,7 @@ func TestCheck(t *testing.T) {
 		must(t, os.WriteFile(segments[0], harmed, 0o600))
 		x := Open(dir, o)
 		if err := x.Check(t.Context()); !errors.Is(err, retrieve.ErrIndexDamaged) {
-			t.Errorf("byte %d: %v", at, err)
+			t.Errorf("byte %d: Check = %v, want ErrIndexDamaged", at, err)
 		}
 		must(t, x.Close())
 	}

@@ -32,7 +32,7 @@ func (x *Index) err() error {
 	return x.failed
 }
 
-// quiet waits until the work in the background has ended.
+// quiet waits until the background work has ended.
 func (x *Index) quiet() {
 	for {
 		x.mu.Lock()
@@ -71,7 +71,7 @@ func TestOracle(t *testing.T) {
 			switch r.IntN(8) {
 			case 0:
 				must(t, x.Close())
-			case 1: // as if killed
+			case 1: // as if the process was killed
 				x.pause()
 				if x.lock != nil {
 					x.lock.Close()
@@ -133,7 +133,7 @@ func TestPurge(t *testing.T) {
 		return n
 	}
 	if traces() == 0 {
-		t.Fatal("the document is in no file")
+		t.Fatal("the document's words are in no file")
 	}
 	text(150, "", true)
 	must(t, x.Purge(t.Context()))
@@ -141,6 +141,6 @@ func TestPurge(t *testing.T) {
 		t.Errorf("%d traces of the deleted document", n)
 	}
 	if s, err := x.Stats(t.Context(), nil); err != nil || s.Chunks != 60 {
-		t.Errorf("%+v, %v", s, err)
+		t.Errorf("Stats = %+v, %v; want 60 chunks", s, err)
 	}
 }

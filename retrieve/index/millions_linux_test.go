@@ -111,7 +111,8 @@ func BenchmarkMillions(b *testing.B) {
 	})
 }
 
-// percentiles reports the processor time of a first call and of each of 100 others.
+// percentiles reports the processor time of the first call and of each of 100 further
+// calls.
 func percentiles(b *testing.B, f func(i int)) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -122,7 +123,7 @@ func percentiles(b *testing.B, f func(i int)) {
 			f(i)
 			times[i] = processorTime(b, unix.CLOCK_THREAD_CPUTIME_ID) - before
 		}
-		b.ReportMetric(times[0], "first-ms") // what is read for the first time is mapped and checked
+		b.ReportMetric(times[0], "first-ms") // the first read maps and checks the files
 		slices.Sort(times[1:])
 		b.ReportMetric(times[51], "p50-ms")
 		b.ReportMetric(times[99], "p99-ms")
@@ -254,7 +255,7 @@ func (s *stacks) fill(b *testing.B, x *Index, n int) {
 	must(b, x.publish(at, files))
 }
 
-// content returns that of a segment of documents.
+// content returns the content of a segment of documents.
 func (s *stacks) content(first, documents int) *content {
 	c := &content{revision: int64(first + documents), dims: stackDims, firsts: []uint32{0}}
 	chunks := 10 * documents

@@ -146,13 +146,13 @@ func ranked(what string, got []retrieve.Hit, all []graded, k int, rounding float
 	for i, h := range got {
 		g, ok := of[h]
 		if !ok {
-			return fmt.Errorf("%s found %+v (number %d), which it must not, or found it before", what, h, i+1)
+			return fmt.Errorf("%s found %+v (number %d), which is filtered out or repeated", what, h, i+1)
 		}
 		delete(of, h)
 		if math.Abs(g.score-all[i].score) > rounding {
 			return fmt.Errorf("%s found %s (%.9f) as number %d, want %s (%.9f)", what, g.id, g.score, i+1, all[i].id, all[i].score)
 		}
-		// Only equal vectors and counts certainly have equal scores.
+		// Only equal vectors and counts are certain to have equal scores.
 		if i > 0 && g.score == all[i-1].score && got[i-1] == all[i-1].hit && g.score == all[i].score && g.id != all[i].id {
 			return fmt.Errorf("%s found %s as number %d, want %s, which has the same score", what, g.id, i+1, all[i].id)
 		}
@@ -182,7 +182,7 @@ func (m *Model) CheckLexical(ctx context.Context, s retrieve.Searcher, terms []s
 // the model, and checks that searches find no other chunks.
 func (m *Model) CheckAll(ctx context.Context, s retrieve.Searcher, terms []string) error {
 	if revision, _, err := s.Revision(ctx); err != nil || revision != m.revision {
-		return fmt.Errorf("the revision is %d, want %d: %w", revision, m.revision, err)
+		return fmt.Errorf("revision = %d, want %d: %w", revision, m.revision, err)
 	}
 	stats, err := s.Stats(ctx, terms)
 	if err != nil {
@@ -204,7 +204,7 @@ func (m *Model) checkEvidence(ctx context.Context, s retrieve.Searcher, terms []
 	var hits []retrieve.Hit
 	for _, g := range m.graded(retrieve.Filter{}, func(document, int) (float64, bool) { return 0, true }) {
 		hits = append(hits, g.hit)
-		// These are left out.
+		// these chunks are missing
 		hits = append(hits, retrieve.Hit{Document: g.hit.Document, Generation: g.hit.Generation - 1, Ordinal: g.hit.Ordinal},
 			retrieve.Hit{Document: g.hit.Document, Generation: g.hit.Generation, Ordinal: 1000 * g.hit.Ordinal})
 	}
@@ -241,8 +241,8 @@ func (m *Model) checkEvidence(ctx context.Context, s retrieve.Searcher, terms []
 type Maker struct {
 	*rand.Rand
 	Dims      int
-	Documents int // how many numbers of documents there are
-	Chunks    int // the most that a document has
+	Documents int // number of different documents
+	Chunks    int // most chunks of a document
 	revision  int64
 }
 

@@ -41,10 +41,10 @@ const childFlush = 40
 
 // A history is an endless list of random changes, determined by a seed.
 type history struct {
-	maker   *Maker // for searches
+	maker   *Maker // a separate one for searches
 	source  Maker
 	changes []retrieve.Change
-	model   *Model // of a part of them
+	model   *Model // of some of them
 }
 
 func newHistory(seed uint64) *history {
@@ -89,8 +89,8 @@ func (h *history) until(t *testing.T, revision int64) *Model {
 	return m
 }
 
-// childWrite applies the changes of a history to an index, one after another, and prints the
-// revision after each. It reopens the index now and then.
+// childWrite applies the changes of a history to an index, one after another, and prints
+// the revision after each. It reopens the index from time to time.
 func childWrite(dir string) error {
 	seed, err := strconv.ParseUint(os.Getenv(childSeed), 10, 64)
 	if err != nil {
@@ -123,7 +123,7 @@ func childWrite(dir string) error {
 // A child is a running process.
 type child struct {
 	cmd      *exec.Cmd
-	revision atomic.Int64 // the last that it printed
+	revision atomic.Int64 // the last revision that it printed
 	failed   atomic.Value
 	ended    chan struct{}
 }
@@ -155,7 +155,7 @@ func (c *child) wait(t *testing.T, revision int64) {
 	for deadline := time.Now().Add(2 * time.Minute); c.revision.Load() < revision; time.Sleep(time.Millisecond) {
 		if c.failed.Load() != nil || time.Now().After(deadline) {
 			c.kill(t)
-			t.Fatalf("the writer does not reach %d: %v", revision, c.failed.Load())
+			t.Fatalf("the child does not reach revision %d: %v", revision, c.failed.Load())
 		}
 	}
 }
@@ -164,7 +164,7 @@ func (c *child) kill(t *testing.T) {
 	t.Helper()
 	must(t, c.cmd.Process.Kill())
 	<-c.ended
-	_ = c.cmd.Wait() // it was killed
+	_ = c.cmd.Wait() // killed
 	if failed := c.failed.Load(); failed != nil {
 		t.Fatal(failed)
 	}
@@ -190,7 +190,7 @@ func TestKill(t *testing.T) {
 			t.Fatalf("after kill %d: %v", n+1, err)
 		}
 		if at < last {
-			t.Fatalf("after kill %d: revision %d, and before %d", n+1, at, last)
+			t.Fatalf("after kill %d: revision %d, before it %d", n+1, at, last)
 		}
 		if at > last {
 			moved++
@@ -203,7 +203,7 @@ func TestKill(t *testing.T) {
 	}
 	t.Logf("%d kills up to revision %d; after %d of them the directory had changed", kills, last, moved)
 	if moved < kills/4 {
-		t.Error("the process did not write often enough")
+		t.Errorf("the directory changed after only %d of %d kills", moved, kills)
 	}
 }
 
@@ -238,7 +238,7 @@ func TestTogether(t *testing.T) {
 	adopted := 0
 	for range datatest.Cases(t, 40) {
 		x.mu.Lock()
-		if x.lock != nil { // the other process must write
+		if x.lock != nil { // the other process must write files
 			x.lock.Close()
 			x.lock = nil
 		}

@@ -19,8 +19,8 @@ func TestReadOnly(t *testing.T) {
 	for name := range before {
 		must(t, os.Chmod(filepath.Join(dir, name), 0o444))
 	}
-	if os.Geteuid() == 0 { // root may write everywhere; this thread becomes another user
-		runtime.LockOSThread() // and ends with the test
+	if os.Geteuid() == 0 { // root may write everywhere, so this thread becomes another user
+		runtime.LockOSThread() // the thread ends with the test
 		const nobody = 65534
 		if _, err := unix.SetfsuidRetUid(nobody); err != nil {
 			t.Fatal(err)
@@ -52,6 +52,6 @@ func TestReadOnly(t *testing.T) {
 	}
 	unix.SetfsuidRetUid(0)
 	if after := files(t, dir); len(after) != len(before) {
-		t.Errorf("%d files, before %d", len(after), len(before))
+		t.Errorf("%d files, want %d as before", len(after), len(before))
 	}
 }

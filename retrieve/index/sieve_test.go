@@ -46,7 +46,7 @@ func TestSieve(t *testing.T) {
 	for name, c := range map[string]struct {
 		flush  int
 		filter retrieve.Filter
-		narrow bool // the filter selects too few for a sieve
+		narrow bool // the filter selects too few chunks for a sieve
 	}{
 		"files":      {flush: 4000},
 		"memory":     {flush: 1 << 20},
@@ -91,7 +91,7 @@ func TestSieve(t *testing.T) {
 				}
 			}
 			if !c.narrow && (kept < 700 || kept > 900) {
-				t.Errorf("the sieve keeps %d chunks", kept)
+				t.Errorf("the sieve keeps %d chunks, want 700 to 900", kept)
 			}
 		})
 	}

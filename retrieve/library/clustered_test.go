@@ -42,7 +42,7 @@ func TestRebuilt(t *testing.T) {
 		t.Cleanup(func() { lib.Close() })
 		return lib
 	}
-	writer := open(embedded, model) // has no part in the cluster
+	writer := open(embedded, model) // has no data in the cluster
 	_, err = writer.AddRoot(ctx, "/srv/a", "")
 	must(t, err)
 	for i := range 20 {
@@ -54,7 +54,7 @@ func TestRebuilt(t *testing.T) {
 	defer index.Close()
 	earlier := index.Earlier()[0]
 	must(t, retrieve.Follow(ctx, writer.State, earlier, model.Space()))
-	hold := func(collection, space string) (release func()) { // as if another server fed it, for a long time
+	hold := func(collection, space string) (release func()) { // as if another server had fed it for a long time
 		worker, job := retrieve.NewWorker(), "index "+collection+" of "+space
 		held, err := retrieve.ClaimJob(ctx, writer.State.Ledger(), job, "index", worker, time.Minute)
 		if err != nil || held != nil {
@@ -77,17 +77,17 @@ func TestRebuilt(t *testing.T) {
 	finds(reader, 7, "7")
 	building := (*retrieve.BuildingError)(nil)
 	if err := reader.Clustered.Searchable(ctx); !errors.As(err, &building) || !building.Earlier || building.Total != 20 {
-		t.Errorf("the state of the index is %v", err)
+		t.Errorf("Searchable = %v, want the earlier index", err)
 	}
 	must(t, writer.Delete(ctx, "a/7"))
-	finds(reader, 7, "") // the earlier index has it still
+	finds(reader, 7, "") // the earlier index still has it
 	var searches errgroup.Group
 	var switched atomic.Bool
-	for range 4 { // no search notices the switch
+	for range 4 { // no search may notice the switch
 		searches.Go(func() error {
 			for !switched.Load() {
 				if got, err := search(reader, 8); got != "8" || err != nil {
-					return fmt.Errorf("at the switch, zyx8q is found in %q, %w", got, err)
+					return fmt.Errorf("during the switch, zyx8q is found in %q, %w", got, err)
 				}
 			}
 			return nil
@@ -132,7 +132,7 @@ func TestRebuilt(t *testing.T) {
 	space := (*retrieve.SpaceError)(nil)
 	for end := time.Now().Add(time.Minute); !errors.As(err, &space); time.Sleep(50 * time.Millisecond) {
 		if _, err = search(reader, 8); time.Now().After(end) {
-			t.Fatalf("a server of the first space: %v", err)
+			t.Fatalf("server of the first space: %v", err)
 		}
 	}
 	must(t, index.Reset(ctx))

@@ -152,7 +152,7 @@ func TestNodeLostInserts(t *testing.T) {
 	insert(20)
 	caughtUp()
 	second.signal(t, syscall.SIGKILL)
-	time.Sleep(8 * time.Second) // the others take it for dead
+	time.Sleep(8 * time.Second) // the other nodes regard it as dead
 	insert(60)
 	time.Sleep(5 * time.Second)
 	if lag, err := lib.Clustered.Lag(t.Context()); err != nil || lag < 60 {
@@ -180,7 +180,7 @@ func TestNodeLostInserts(t *testing.T) {
 		}
 	}
 	if lost > 0 {
-		t.Errorf("%d of %d documents are not found on the replicas that were away", lost, stored)
+		t.Errorf("%d of %d documents are not found on the replicas that were lost", lost, stored)
 	}
 }
 
@@ -203,7 +203,7 @@ func (n *nodeStory) during(what string, d time.Duration) {
 	time.Sleep(d)
 	lag, err := n.reader.Clustered.Lag(n.Context())
 	if n.stored.Load() == stored || 10*(n.failed.Load()-failed) > n.searches.Load()-searches {
-		n.Errorf("%s nothing is stored, or searches fail", what)
+		n.Errorf("%s no document is stored, or searches fail", what)
 	}
 	n.Logf("figure: %s, for %s: %d changes stored, %d searches, %d failed, %d stale, the longest took %d ms; the lag at the end is %d (%v)",
 		what, d, n.stored.Load()-stored, n.searches.Load()-searches, n.failed.Load()-failed, n.stale.Load()-stale, n.longest.Load(), lag, err)

@@ -125,7 +125,7 @@ func start(t *testing.T, place library.Place) func(format string, args ...any) s
 			t.Fatal(err)
 		}
 		if !replies.Scan() || strings.HasPrefix(replies.Text(), "ERROR") {
-			t.Fatalf("the process says %q", replies.Text())
+			t.Fatalf("reply of the process = %q", replies.Text())
 		}
 		return replies.Text()
 	}
@@ -153,7 +153,7 @@ func TestFirstStarts(t *testing.T) {
 				}
 				for i := range sides {
 					if found := sides[0]("search zyx%dq", i); found != fmt.Sprint(i) {
-						t.Errorf("what process %d stored is found in %q", i, found)
+						t.Errorf("the document of process %d is found in %q", i, found)
 					}
 				}
 			}
@@ -187,7 +187,7 @@ func TestStoreHereSearchThere(t *testing.T) {
 				}
 				for path, word := range words {
 					if word != "" && sides[1-here]("search %s", word) != path {
-						t.Errorf("round %d: %s does not have its word %s", n+1, path, word)
+						t.Errorf("round %d: %s is not found by its word %s", n+1, path, word)
 						stale++
 					}
 				}
@@ -256,7 +256,7 @@ func (s *uploadServers) check(what string, count int, received bool) (texts stri
 	docs, err := s.libs[0].Documents(s.Context(), retrieve.Filter{})
 	must(s, err)
 	if len(docs) != count {
-		s.Errorf("%s: there are %d documents", what, len(docs))
+		s.Errorf("%s: %d documents, want %d", what, len(docs), count)
 	}
 	files := s.libs[1].State.Originals()
 	for _, info := range docs {
@@ -271,7 +271,7 @@ func (s *uploadServers) check(what string, count int, received bool) (texts stri
 			return err
 		}
 		if err := from(false); err != nil && (!received || from(true) != nil) || doc.Meta["tags"] != "sea" {
-			s.Errorf("%s: %s says %q, with %v: %v", what, doc.ID, doc.Text, doc.Meta, err)
+			s.Errorf("%s: %s has the text %q, metadata %v: %v", what, doc.ID, doc.Text, doc.Meta, err)
 		}
 		texts += doc.Text + "\n"
 	}
@@ -294,10 +294,10 @@ func TestUploadsTogether(t *testing.T) {
 	}
 	ledger := s.libs[0].State.Ledger()
 	if err := ledger.Claim(t.Context(), "upload uploads/a.md", "other", time.Second); !errors.Is(err, retrieve.ErrNotFound) {
-		t.Errorf("the claim on an upload remains: %v", err)
+		t.Errorf("claim on an upload remains: %v", err)
 	}
 	must(t, s.add(0, "folder/a.md", "A."))
-	for _, name := range []string{"folder", "folder/a.md/b.md"} { // the other server has nothing of that name itself
+	for _, name := range []string{"folder", "folder/a.md/b.md"} { // the other server has no file of this name
 		if err := s.add(1, name, "B."); !errors.Is(err, ingest.ErrUploadPath) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -325,12 +325,12 @@ func TestUploadKilled(t *testing.T) {
 	s := newUploadServers(t)
 	first, second := s.servers[0], s.servers[1]
 	for round, tt := range []struct {
-		put              error // after the file, or else after the documents
+		put              error // after the file, otherwise after the documents
 		documents, texts int
 	}{
 		{errKilled, 0, 0},
 		{nil, 5, 5},
-		{errKilled, 5, 3}, // the archive has older documents, with the same tags
+		{errKilled, 5, 3}, // the archive has older documents with the same tags
 		{nil, 6, 5},
 	} {
 		text := fmt.Sprintf("Text %d.", round)
@@ -344,15 +344,15 @@ func TestUploadKilled(t *testing.T) {
 		_, err := second.Sync(t.Context())
 		must(t, err)
 		if texts := s.check("finished", tt.documents, false); strings.Count(texts, text) != tt.texts {
-			t.Errorf("round %d: the texts are %q", round, texts)
+			t.Errorf("round %d: texts = %q", round, texts)
 		}
 		if left, err := second.Files.IDs(t.Context(), true); err != nil || len(left) > 0 {
-			t.Errorf("not settled: %q, %v", left, err)
+			t.Errorf("unsettled uploads: %q, %v", left, err)
 		}
 	}
 	first.Files = second.Files
 	if err := s.add(0, "a.md", "\x7fELF"); err == nil {
-		t.Error("a program was read")
+		t.Error("an executable was accepted")
 	}
 	s.check("unreadable", 6, false)
 }

@@ -21,7 +21,7 @@ func record(id string, start time.Time, after int) retrieve.Record {
 		Expires: began.Add(time.Hour), Spec: []byte(`{"question":"When?"}`), Events: []byte("event: done\n")}
 }
 
-// paged returns the whole list, read n at a time.
+// paged returns the whole list, reading n at a time.
 func paged[V any](t *testing.T, n int, list func(after V, n int) ([]V, error)) (all []V) {
 	t.Helper()
 	for {
@@ -48,7 +48,7 @@ func recordIDs(t *testing.T, s *Store, by string, n int) (ids []string) {
 		return s.Ledger().Records(t.Context(), by, after, n)
 	}) {
 		if r.Events != nil || r.By != by || r.Kind != "ask" || r.State != "done" || string(r.Spec) != `{"question":"When?"}` {
-			t.Errorf("listed as %+v", r)
+			t.Errorf("listed record = %+v", r)
 		}
 		ids = append(ids, r.ID)
 	}
@@ -88,7 +88,8 @@ func TestFeedback(t *testing.T) {
 				t.Errorf("%d at a time (-want +got):\n%s", n+1, diff)
 			}
 		}
-		// If there are too many, the oldest are deleted, in one order for all callers.
+		// If there are too many entries, the oldest are deleted, in the same order for all
+		// callers.
 		most := testLimits.feedback
 		var wg sync.WaitGroup
 		for i := range most - 1 {
@@ -102,7 +103,7 @@ func TestFeedback(t *testing.T) {
 		wg.Wait()
 		first, second := opinions(t, a, 3), opinions(t, b, 5)
 		if diff := cmp.Diff(first, second); diff != "" || len(first) != most || first[most-1].Comment != "On second thoughts." {
-			t.Errorf("%d entries, seen from two places (-first +second):\n%s", len(first), diff)
+			t.Errorf("%d entries, listed by two handles (-first +second):\n%s", len(first), diff)
 		}
 		execute(t, a, `UPDATE ibid.feedback SET rating = 1, comment = ? WHERE run = ?`, "X", "a")
 		if slices.ContainsFunc(opinions(t, b, 9), func(f retrieve.Feedback) bool { return f.Run == "a" }) {
@@ -138,7 +139,7 @@ func TestQuotedTogether(t *testing.T) {
 			})
 			wg.Wait()
 			if _, err := b.Ledger().Record(ctx, id); !errors.Is(err, retrieve.ErrNotFound) {
-				t.Errorf("the record of a forgotten document: %v", err)
+				t.Errorf("record of a forgotten document: err = %v, want ErrNotFound", err)
 			}
 		}
 	})

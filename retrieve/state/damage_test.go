@@ -19,7 +19,7 @@ import (
 	"ibid/retrieve/state/statetest"
 )
 
-// A sample is a library with its expected content.
+// A sample is a library and its expected content.
 type sample struct {
 	file, log []byte
 	documents map[string]*ingest.Document
@@ -93,7 +93,7 @@ func (x *sample) check(t testing.TB, dir string) (lost int) {
 		if !errors.Is(err, ErrDamaged) {
 			must(t, err)
 			if again := x.missing(t, s); len(again) > 0 {
-				t.Errorf("stored again and missing: %q", again)
+				t.Errorf("missing after storing again: %q", again)
 			}
 			var f follower
 			f.same(t, s)
@@ -105,7 +105,7 @@ func (x *sample) check(t testing.TB, dir string) (lost int) {
 		}
 		must(t, s.Close())
 	}
-	t.Error("damaged after three starts")
+	t.Error("still damaged after three starts")
 	return lost
 }
 
@@ -123,7 +123,7 @@ func (x *sample) heal(t testing.TB, s *Store) (lost int, err error) {
 	}
 	for _, id := range missing {
 		if !slices.ContainsFunc(damaged, func(d Damage) bool { return d.Document == id || d.Document == "" }) {
-			t.Errorf("%s is lost in silence: %v", id, damaged)
+			t.Errorf("%s is lost without a report: %v", id, damaged)
 		}
 	}
 	for _, root := range []string{"a", "b"} {
@@ -132,7 +132,7 @@ func (x *sample) heal(t testing.TB, s *Store) (lost int, err error) {
 			return 0, err
 		}
 		if got.Name != root {
-			t.Errorf("the root %s is %+v; %v", root, got, damaged)
+			t.Errorf("root %s = %+v; %v", root, got, damaged)
 		}
 	}
 	for _, id := range missing {
@@ -175,7 +175,7 @@ func (x *sample) missing(t testing.TB, s *Store) (ids []string) {
 	for _, d := range list {
 		want := x.documents[d.ID]
 		if want == nil {
-			t.Errorf("there is a document %q", d.ID)
+			t.Errorf("unexpected document %q", d.ID)
 			continue
 		}
 		have[d.ID] = true
@@ -185,7 +185,7 @@ func (x *sample) missing(t testing.TB, s *Store) (ids []string) {
 		must(t, err)
 		if doc.Text != want.Text || doc.Title != want.Title || doc.Digest != want.Digest || !slices.Equal(chunks, x.chunks[d.ID]) ||
 			!slices.EqualFunc(vectors, vectorsFor(want, chunks), slices.Equal[[]float32]) {
-			t.Errorf("%s is not as it was stored", d.ID)
+			t.Errorf("%s differs from the stored document", d.ID)
 		}
 	}
 	for id := range x.documents {
@@ -252,7 +252,7 @@ func TestSalvage(t *testing.T) {
 			t.Errorf("%d documents were lost", lost)
 		}
 		if _, err := os.Stat(unfinished); err == nil {
-			t.Error("what an interrupted repair left is still there")
+			t.Error("the file of an interrupted repair remains")
 		}
 	}
 }
@@ -284,7 +284,7 @@ func TestInterruptedRepair(t *testing.T) {
 		must(t, s.Close())
 		s = openTest(t, dir)
 		if damaged, err := s.Damaged(t.Context()); err != nil || len(damaged) != 1 || damaged[0].Reason != rebuilt {
-			t.Errorf("the repair is not reported: %+v, %v", damaged, err)
+			t.Errorf("repair is not reported: %+v, %v", damaged, err)
 		}
 		must(t, s.Close())
 		if lost := x.check(t, dir); lost > 0 {
@@ -370,7 +370,7 @@ func hide(t *testing.T, dir, id string) {
 	data, err := os.ReadFile(file)
 	must(t, err)
 	key := retrieve.DigestOf(id)
-	const indexLeaf = 10 // the type of a page with entries of an index, in its first byte
+	const indexLeaf = 10 // the type of an index leaf page, in its first byte
 	for at := 0; ; at++ {
 		i := bytes.Index(data[at:], key[:])
 		if i < 0 {
@@ -412,7 +412,7 @@ func TestHidden(t *testing.T) {
 			s, err := Open(t.Context(), dir, Options{})
 			must(t, err)
 			if err := touch(t.Context(), s); !errors.Is(err, ErrDamaged) {
-				t.Errorf("the error is %v", err)
+				t.Errorf("err = %v, want ErrDamaged", err)
 			}
 			must(t, s.Close())
 			s, err = Open(t.Context(), dir, Options{})
@@ -457,16 +457,16 @@ func TestDamagedRows(t *testing.T) {
 				return err
 			}
 			if r, err := Verify(ctx, address, Options{}, nil); err != nil || len(r.Damaged) == 0 {
-				t.Errorf("Verify = %+v, %v", r, err)
+				t.Errorf("Verify = %+v, %v; want damage", r, err)
 			}
 			if err := read(s); (err == nil) != c.works || err != nil && (strings.Contains(err.Error(), "sql:") ||
 				!strings.Contains(err.Error(), "start it again to have it repaired")) {
-				t.Errorf("reading damaged rows: %v", err)
+				t.Errorf("reading damaged rows: err = %v", err)
 			}
 			must(t, s.Close())
 			again := openTest(t, address)
 			if err := read(again); err != nil {
-				t.Errorf("after the repair: %v", err)
+				t.Errorf("reading after the repair: %v", err)
 			}
 			whole, err := again.Documents(ctx, retrieve.Filter{})
 			must(t, err)
@@ -475,7 +475,7 @@ func TestDamagedRows(t *testing.T) {
 			for _, id := range []string{"a/0", "a/1"} {
 				if !slices.ContainsFunc(whole, func(d retrieve.DocumentInfo) bool { return d.ID == id }) &&
 					!slices.ContainsFunc(damaged, func(d Damage) bool { return d.Document == id }) {
-					t.Errorf("%s is neither stored nor named as damaged: %+v", id, damaged)
+					t.Errorf("%s is neither stored nor reported as damaged: %+v", id, damaged)
 				}
 			}
 		})

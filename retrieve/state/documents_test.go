@@ -56,7 +56,7 @@ func onStore(t *testing.T, test func(ctx context.Context, t *testing.T, s *Store
 	})
 }
 
-// A follower keeps the same data as a searcher.
+// A follower keeps the same data as a searcher would.
 type follower struct {
 	revision  int64
 	documents map[int64]retrieve.Change
@@ -75,7 +75,7 @@ func (f *follower) follow(t testing.TB, s *Store) {
 			t.Errorf("revision %d after %d", c.Revision, f.revision)
 		}
 		if before, ok := seen[c.Document]; ok && before == c.Revision {
-			t.Errorf("document %d comes twice with revision %d", c.Document, before)
+			t.Errorf("document %d comes again with revision %d", c.Document, before)
 		}
 		seen[c.Document], f.revision = c.Revision, c.Revision
 		delete(f.documents, c.Document)
@@ -116,7 +116,7 @@ func (f *follower) same(t testing.TB, s *Store) {
 		t.Errorf("followed %q, listed %q", got, ids)
 	}
 	if d, c, err := s.Count(ctx, retrieve.Filter{}); d != len(list) || c != chunks || err != nil {
-		t.Errorf("counted %d documents and %d chunks, %v; listed %d and %d", d, c, err, len(list), chunks)
+		t.Errorf("Count = %d documents and %d chunks, %v; listed %d and %d", d, c, err, len(list), chunks)
 	}
 	for number, c := range f.documents {
 		var hits []retrieve.Hit
@@ -141,7 +141,7 @@ func (f *follower) same(t testing.TB, s *Store) {
 		}
 	}
 	if revision, _, err := s.Revision(ctx); revision != f.revision || err != nil {
-		t.Errorf("the revision is %d, %v; followed to %d", revision, err, f.revision)
+		t.Errorf("revision = %d, %v; followed to %d", revision, err, f.revision)
 	}
 }
 
@@ -186,10 +186,10 @@ func TestRefuse(t *testing.T) {
 		doc, chunks := newDocument("a", "x", "train")
 		var other *retrieve.SpaceError
 		if err := s.Replace(ctx, "other/4", doc, chunks, vectorsFor(doc, chunks)); !errors.As(err, &other) || other.Stored != testSpace {
-			t.Errorf("vectors of another space: %v", err)
+			t.Errorf("vectors of another space: err = %v, want a SpaceError", err)
 		}
 		if doc, err := s.Document(ctx, "a/x"); err != nil || doc.Text != "boat" {
-			t.Errorf("the document is %+v, %v", doc, err)
+			t.Errorf("document = %+v, %v", doc, err)
 		}
 	}, "a")
 }

@@ -28,7 +28,7 @@ func addKeys(t *testing.T, s *Store, ids ...string) {
 	}
 }
 
-// ringOf returns the ring, which must be the same through all handles.
+// ringOf returns the keyring, which must be equal through all handles.
 func ringOf(t *testing.T, handles ...*Store) (first retrieve.Ring) {
 	t.Helper()
 	for i, s := range handles {
@@ -39,10 +39,10 @@ func ringOf(t *testing.T, handles ...*Store) (first retrieve.Ring) {
 			first = ring
 		}
 		if diff := cmp.Diff(first, ring); diff != "" {
-			t.Errorf("the ring in two places (-first +second):\n%s", diff)
+			t.Errorf("keyring of two handles (-first +second):\n%s", diff)
 		}
 		if revision, err := s.Keyring().Revision(t.Context()); err != nil || revision != ring.Revision {
-			t.Errorf("the revision is %d, that of the ring %d: %v", revision, ring.Revision, err)
+			t.Errorf("Revision = %d, of the keyring %d: %v", revision, ring.Revision, err)
 		}
 	}
 	return first
@@ -68,7 +68,7 @@ func TestSessionRoom(t *testing.T) {
 		count := map[string]int{}
 		for _, x := range ringOf(t, a, b).Sessions {
 			if count[x.Key]++; x.Key == "k1" && x.Started.Before(moment(more*time.Second)) {
-				t.Errorf("a session is kept that began at %v", x.Started)
+				t.Errorf("a session from before the limit is kept: %v", x.Started)
 			}
 		}
 		if count["k1"] != retrieve.MaxSessions || count["k2"] != 1 {
@@ -77,13 +77,13 @@ func TestSessionRoom(t *testing.T) {
 		last := session("k2", "last", moment(retrieve.MaxSessionAge+2*time.Hour))
 		must(t, b.Keyring().Begin(ctx, last))
 		if got := ringOf(t, a, b).Sessions; len(got) != 1 || got[0].Digest != last.Digest {
-			t.Errorf("after a month are kept: %+v", got)
+			t.Errorf("sessions after a month = %+v", got)
 		}
 	})
 }
 
-// If several keys with one name are added at once, one is stored. A session that begins while its
-// key is revoked does not remain.
+// TestKeysTogether checks that if several keys with one name are added at once, one is
+// stored, and that a session that begins while its key is revoked does not remain.
 func TestKeysTogether(t *testing.T) {
 	onTwo(t, func(t *testing.T, a, b *Store) {
 		ctx, handles := t.Context(), []*Store{a, b}
@@ -106,7 +106,7 @@ func TestKeysTogether(t *testing.T) {
 			}
 			wg.Wait()
 			if ring := ringOf(t, a, b); len(added) != 1 || len(ring.Keys) != 1 || ring.Keys[0].ID != added[0] {
-				t.Fatalf("%q were added, there are %+v", added, ring.Keys)
+				t.Fatalf("keys added = %q, stored = %+v", added, ring.Keys)
 			}
 			wg.Go(func() {
 				err := b.Keyring().Begin(ctx, session(added[0], "s", moment(0)))
@@ -121,7 +121,7 @@ func TestKeysTogether(t *testing.T) {
 			})
 			wg.Wait()
 			if ring := ringOf(t, a, b); len(ring.Keys) != 0 || len(ring.Sessions) != 0 {
-				t.Errorf("after revoking: %+v", ring)
+				t.Errorf("keyring after revoking = %+v", ring)
 			}
 		}
 	})

@@ -25,7 +25,7 @@ func onTwo(t *testing.T, test func(t *testing.T, a, b *Store)) {
 // now returns the time as ledgers store it.
 func now() time.Time { return time.Now().Truncate(time.Microsecond) }
 
-// jobs returns the existing ones of the given jobs.
+// jobs returns those of the given jobs that exist.
 func jobs(t *testing.T, s *Store, ids ...string) (exist []string) {
 	t.Helper()
 	for _, id := range ids {
@@ -54,7 +54,7 @@ func TestJob(t *testing.T) {
 			must(t, a.Ledger().Begin(ctx, want))
 			b := openTest(t, address)
 			if err := b.Ledger().Begin(ctx, want); err == nil {
-				t.Errorf("two jobs have the id %q", want.ID)
+				t.Errorf("a second job with the id %q was accepted", want.ID)
 			}
 			must(t, a.Close())
 			got, err := b.Ledger().Job(ctx, want.ID)
@@ -65,14 +65,14 @@ func TestJob(t *testing.T) {
 			must(t, b.Ledger().End(ctx, want.ID))
 			a = openTest(t, address)
 			if left := jobs(t, a, want.ID); len(left) > 0 {
-				t.Errorf("after its end: %q", left)
+				t.Errorf("jobs after the end = %q, want none", left)
 			}
 		}
 	})
 }
 
-// If several processes begin or claim one job, one succeeds; different jobs do not affect each
-// other.
+// TestJobsTogether checks that if several processes begin or claim one job, one succeeds,
+// and that different jobs do not affect each other.
 func TestJobsTogether(t *testing.T) {
 	onTwo(t, func(t *testing.T, a, b *Store) {
 		ctx, handles := t.Context(), []*Store{a, b}
@@ -115,14 +115,14 @@ func TestJobsTogether(t *testing.T) {
 						t.Error(err)
 					}
 					if err := l.Keep(ctx, "none", won, "k", nil); !errors.Is(err, retrieve.ErrNotFound) {
-						t.Errorf("a reply of a job that never began: %v", err)
+						t.Errorf("reply of a job that never began: err = %v, want ErrNotFound", err)
 					}
 				})
 			}
 			wg.Wait()
 			for k := range 6 {
 				if reply, ok, err := a.Ledger().Reply(ctx, id, fmt.Sprint(k)); !ok || string(reply) != id || err != nil {
-					t.Errorf("the reply to %d is %q, %v", k, reply, err)
+					t.Errorf("reply %d = %q, %v", k, reply, err)
 				}
 			}
 		}
@@ -134,11 +134,12 @@ func wantHolder(t *testing.T, s *Store, id, worker string) {
 	t.Helper()
 	j, err := s.Ledger().Job(t.Context(), id)
 	if err != nil || j.Worker != worker || (j.Left > 0) != (worker != "") || j.Left > retrieve.MaxClaim {
-		t.Errorf("the job %s is held by %q for %s, %v; want %q", id, j.Worker, j.Left, err, worker)
+		t.Errorf("job %s is held by %q for %s, %v; want %q", id, j.Worker, j.Left, err, worker)
 	}
 }
 
-// The claim of a process that has died ends before it expires.
+// TestClaimOfTheDead checks that the claim of a process that has died ends before it
+// expires.
 func TestClaimOfTheDead(t *testing.T) {
 	ended := exec.Command(os.Args[0], "-test.run=^$")
 	must(t, ended.Run())
@@ -146,7 +147,7 @@ func TestClaimOfTheDead(t *testing.T) {
 	parts[1] = fmt.Sprint(ended.Process.Pid)
 	dead := strings.Join(parts, "/")
 	if !retrieve.HasDied(dead) {
-		t.Skip("this system does not say which processes have died")
+		t.Skip("this system does not report which processes have died")
 	}
 	onTwo(t, func(t *testing.T, a, b *Store) {
 		must(t, a.Ledger().Begin(t.Context(), retrieve.Job{ID: "a", Kind: "ask", Started: now(), Worker: dead, Left: time.Minute}))

@@ -113,7 +113,7 @@ func checkLedger(t *testing.T, s *Store) (lost int) {
 		lost += missingOr(t, j, job, err)
 		reply, ok, err := l.Reply(ctx, j.ID, "k")
 		if must(t, err); ok && !bytes.Equal(reply, j.Spec) || !ok && len(reply) > 0 {
-			t.Errorf("a reply is %q", reply)
+			t.Errorf("reply = %q", reply)
 		}
 		record, err := l.Record(ctx, r.ID)
 		lost += missingOr(t, r, record, err)
@@ -134,10 +134,10 @@ func checkLedger(t *testing.T, s *Store) (lost int) {
 		}
 		gone, _, _, _, _ := sampleRow(i, true)
 		if _, err := l.Job(ctx, gone.ID); !errors.Is(err, retrieve.ErrNotFound) {
-			t.Errorf("a deleted job: %v", err)
+			t.Errorf("deleted job: err = %v, want ErrNotFound", err)
 		}
 		if _, err := l.Record(ctx, gone.ID); !errors.Is(err, retrieve.ErrNotFound) {
-			t.Errorf("a deleted record: %v", err)
+			t.Errorf("deleted record: err = %v, want ErrNotFound", err)
 		}
 	}
 	for _, k := range ring.Keys {
@@ -147,7 +147,7 @@ func checkLedger(t *testing.T, s *Store) (lost int) {
 		}
 	}
 	if all := len(feedback) + len(ring.Keys) + len(ring.Sessions); all != n {
-		t.Errorf("%d rows are not of the sample", all-n)
+		t.Errorf("%d rows do not belong to the sample", all-n)
 	}
 	return lost + 3*sampleRows - n
 }
@@ -158,7 +158,7 @@ func missingOr[V any](t *testing.T, want, got V, err error) int {
 		return 1
 	}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
-		t.Errorf("%v (-want +got):\n%s", err, diff)
+		t.Errorf("err = %v (-want +got):\n%s", err, diff)
 	}
 	return 0
 }

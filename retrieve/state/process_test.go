@@ -89,7 +89,7 @@ func versionTexts(version int) []string {
 type process struct {
 	cmd   *exec.Cmd
 	mu    sync.Mutex
-	acked map[string]int   // by path, the version last known to be durable; 0 is deleted
+	acked map[string]int   // by path, the last version known to be durable; 0 means deleted
 	tried map[string][]int // versions tried since
 	first chan struct{}    // closed at the first acknowledgement
 	once  sync.Once
@@ -144,7 +144,7 @@ func (p *process) kill(t *testing.T) {
 	t.Helper()
 	must(t, p.cmd.Process.Kill())
 	<-p.ended
-	_ = p.cmd.Wait() // it was killed
+	_ = p.cmd.Wait() // killed
 	if p.err != "" {
 		t.Error(p.err)
 	}
@@ -180,10 +180,10 @@ func TestKilled(t *testing.T) {
 				path := fmt.Sprintf("%d-%d", i, n)
 				version := versionOf(t, fresh, path)
 				if version != acked[i][path] && !slices.Contains(p.tried[path], version) {
-					t.Errorf("round %d: %s has version %d; %d was acknowledged, and then %v tried", round, path, version, acked[i][path], p.tried[path])
+					t.Errorf("round %d: %s has version %d; %d was acknowledged, then %v attempted", round, path, version, acked[i][path], p.tried[path])
 				}
 				if other := versionOf(t, s, path); other != version {
-					t.Errorf("round %d: %s has version %d, and %d for a process that is open", round, path, version, other)
+					t.Errorf("round %d: %s has version %d, but %d for the open process", round, path, version, other)
 				}
 				if acked[i][path] = version; version > 0 {
 					documents++
@@ -218,7 +218,7 @@ func versionOf(t *testing.T, s *Store, path string) (version int) {
 	must(t, err)
 	want := versionTexts(version)
 	if len(chunks) != len(want) || len(vectors) != len(want) || doc.Text != strings.Join(want, "\n") {
-		t.Errorf("%s is not whole: %d chunks of %d", path, len(chunks), len(want))
+		t.Errorf("%s is incomplete: %d of %d chunks", path, len(chunks), len(want))
 	}
 	return version
 }

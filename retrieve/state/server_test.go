@@ -89,7 +89,7 @@ func (c *serverChild) start() {
 	gone := make(chan struct{})
 	c.gone = gone
 	go func() {
-		_ = c.cmd.Wait() // it is killed
+		_ = c.cmd.Wait() // killed
 		close(gone)
 	}()
 	for range 600 {
@@ -105,7 +105,7 @@ func (c *serverChild) start() {
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
-	c.t.Fatalf("%s does not listen", c.name)
+	c.t.Fatalf("%s is not listening", c.name)
 }
 
 // kill ends the server and all its processes at once, like kill -9.
@@ -131,7 +131,7 @@ func ownServer(t *testing.T, settings ...string) (server *serverChild, address s
 	t.Helper()
 	bin := os.Getenv("IBID_TEST_POSTGRES_BIN")
 	if bin == "" {
-		t.Skip("IBID_TEST_POSTGRES_BIN names no programs of PostgreSQL to start a server with: .ci/postgres gets them")
+		t.Skip("IBID_TEST_POSTGRES_BIN is not set to the folder of PostgreSQL's programs: .ci/postgres installs them")
 	}
 	dir := forNobody(t)
 	secret := filepath.Join(dir, "password")
@@ -214,7 +214,7 @@ func outlast(t *testing.T, address string, happens func(store func(changes int64
 				d := int(version) % 5
 				if err := replace(e, "a", fmt.Sprintf("%d-%d", w, d),
 					fmt.Sprintf("boat version%d", version), fmt.Sprintf("sea version%d", version)); err != nil {
-					t.Errorf("the writer %d: %v", w, err)
+					t.Errorf("writer %d: %v", w, err)
 					return
 				}
 				acknowledged[w][d].Store(version)
@@ -244,11 +244,11 @@ func outlast(t *testing.T, address string, happens func(store func(changes int64
 			doc, err := reader.Document(ctx, fmt.Sprintf("a/%d-%d", w, d))
 			must(t, err)
 			if want := fmt.Sprintf("boat version%d\nsea version%[1]d", version); doc.Text != want {
-				t.Errorf("%s is %q, and %q was acknowledged", doc.ID, doc.Text, want)
+				t.Errorf("%s = %q, but %q was acknowledged", doc.ID, doc.Text, want)
 			}
 		}
 	}
-	t.Logf("%d changes were acknowledged, by %d writers", all.Load(), writers)
+	t.Logf("figure: %d changes of %d writers were acknowledged", all.Load(), writers)
 	var f follower
 	f.same(t, reader)
 }
@@ -259,7 +259,7 @@ func outlast(t *testing.T, address string, happens func(store func(changes int64
 func TestServerGoes(t *testing.T) {
 	server, address := ownServer(t)
 	ctx := t.Context()
-	patient := openTest(t, address) // which waits until the server has begun
+	patient := openTest(t, address) // which waits until the server is stopped
 	var reports atomic.Int64
 	patient.report = func(error) { reports.Add(1) }
 	e, err := Open(ctx, address, Options{Wait: 300 * time.Millisecond})
@@ -271,28 +271,28 @@ func TestServerGoes(t *testing.T) {
 	for what, err := range map[string]error{"reading": err, "writing": e.Delete(ctx, "a/b")} {
 		if !errors.Is(err, retrieve.ErrUnavailable) || !strings.Contains(err.Error(), "postgres://127.0.0.1:") ||
 			!strings.Contains(err.Error(), "check that the server runs") || strings.Contains(err.Error(), testPassword) {
-			t.Errorf("%s while the server is away: %v", what, err)
+			t.Errorf("%s while the server is stopped: err = %v", what, err)
 		}
 	}
 	limited, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 	defer cancel()
 	if _, err := patient.Documents(limited, retrieve.Filter{}); err == nil {
-		t.Error("a server that is away was read")
+		t.Error("a stopped server was read")
 	}
 	waiting := make(chan error)
 	for outage := range int64(2) {
-		server.kill() // it is down already the first time
+		server.kill() // the first attempt fails
 		go func() { waiting <- patient.Delete(ctx, "a/none") }()
 		for reports.Load() <= outage {
 			<-time.After(10 * time.Millisecond)
 		}
 		server.start()
 		if err := <-waiting; err != nil || reports.Load() != outage+1 {
-			t.Errorf("what waited for the server: %v, after %d reports", err, reports.Load())
+			t.Errorf("waiting call: %v, %d reports, want one", err, reports.Load())
 		}
 	}
 	if roots, err := e.Roots(ctx); err != nil || len(roots) != 1 {
-		t.Errorf("the roots are %v, %v", roots, err)
+		t.Errorf("Roots = %v, %v", roots, err)
 	}
 }
 
@@ -303,7 +303,7 @@ func TestPooler(t *testing.T) {
 	pooler, err := exec.LookPath("pgbouncer")
 	if err != nil {
 		if pooler, err = exec.LookPath("/usr/sbin/pgbouncer"); err != nil {
-			t.Skip("there is no PgBouncer here (the Debian package pgbouncer)")
+			t.Skip("PgBouncer is not installed (Debian package pgbouncer)")
 		}
 	}
 	u, err := url.Parse(server)
@@ -373,11 +373,11 @@ func TestServerEra(t *testing.T) {
 	}
 	before := session()
 	if now := session(); now != before {
-		t.Errorf("the era went from %d to %d on the same server", before, now)
+		t.Errorf("era = %d, want %d on the same server", now, before)
 	}
 	s.serverStarted.Add(1)
 	if now := session(); now == before {
-		t.Error("another server did not begin an era")
+		t.Error("another server did not begin a new era")
 	}
 }
 
@@ -400,7 +400,7 @@ func (c *cutter) serve(l net.Listener) {
 			return
 		}
 		if c.closed.Load() && c.away.Load() {
-			_ = client.Close() // nobody has said anything on it
+			_ = client.Close() // no byte was sent on it
 			continue
 		}
 		go c.between(client)
@@ -504,7 +504,7 @@ func TestEncryption(t *testing.T) {
 				if _, err := io.ReadFull(conn, make([]byte, 8)); err == nil {
 					_, err = io.WriteString(conn, c.reply)
 					if err == nil && c.reply == "S" {
-						_ = tls.Server(conn, web.TLS).Handshake() // the client ends it
+						_ = tls.Server(conn, web.TLS).Handshake() // the client closes it
 					}
 				}
 				if err := conn.Close(); err != nil {
@@ -533,13 +533,13 @@ func TestSilent(t *testing.T) {
 	_, opened := Open(ctx, through, Options{Wait: e.wait, silence: e.silence})
 	for what, err := range map[string]error{"opening": opened, "reading": read, "writing": e.Delete(ctx, "a/b")} {
 		if !errors.Is(err, retrieve.ErrUnavailable) || !strings.Contains(err.Error(), "check that") {
-			t.Errorf("%s while the server says nothing: %v", what, err)
+			t.Errorf("%s while the server is silent: err = %v", what, err)
 		}
 	}
 	c.mute.Store(false)
 	e.wait, e.silence = serverWait, maxSilence
 	if roots, err := e.Roots(ctx); err != nil || len(roots) != 1 {
-		t.Errorf("the roots are %v, %v", roots, err)
+		t.Errorf("Roots = %v, %v", roots, err)
 	}
 }
 
@@ -555,14 +555,14 @@ func TestCommitCut(t *testing.T) {
 		cuts := c.cuts.Load()
 		cut.Store(true)
 		if err := replace(e, "a", name, "boat"); err != nil {
-			t.Fatalf("cut %s the commit: %v", name, err)
+			t.Fatalf("cut %s the commit: err = %v", name, err)
 		}
 		if c.cuts.Load() != cuts+1 {
-			t.Fatalf("nothing was cut %s the commit: this proves nothing", name)
+			t.Fatalf("no connection was cut %s the commit, so the test shows nothing", name)
 		}
 		now, _, err := e.Revision(ctx)
 		if err != nil || now != old+1 {
-			t.Errorf("cut %s the commit: the revision went from %d to %d: %v", name, old, now, err)
+			t.Errorf("cut %s the commit: revision went from %d to %d: %v", name, old, now, err)
 		}
 	}
 	new(follower).same(t, e)
@@ -604,17 +604,17 @@ func TestNumberUsedAgain(t *testing.T) {
 			t.Error(err)
 		}
 		if _, err := e.Document(ctx, "a/"+path); err != nil {
-			t.Errorf("what was acknowledged: %v", err)
+			t.Errorf("acknowledged change: %v", err)
 		}
 		if now, _, err := e.Revision(ctx); err != nil || now != old+1 {
-			t.Errorf("the revision went from %d to %d: %v", old, now, err)
+			t.Errorf("revision went from %d to %d: %v", old, now, err)
 		}
 		new(follower).same(t, e)
 		if again {
 			return
 		}
 	}
-	t.Fatal("no number was used again: this proves nothing")
+	t.Fatal("no number was reused, so the test shows nothing")
 }
 
 // recovered kills a process of a server, which makes it recover, and reports whether the server
@@ -642,7 +642,7 @@ func recovered(t *testing.T, address string, process int, started time.Time, nex
 		var now time.Time
 		must(t, direct.QueryRow(ctx, `SELECT pg_current_xact_id()::text::bigint, pg_postmaster_start_time()`).Scan(&number, &now))
 		if !now.Equal(started) {
-			t.Fatal("the server was restarted: this proves nothing")
+			t.Fatal("the server was restarted, so the test shows nothing")
 		}
 		again = again || number == next
 	}
@@ -659,7 +659,7 @@ func TestForeign(t *testing.T) {
 	for _, table := range []string{"migrations (id int)", "documents (id int)"} {
 		statetest.Exec(t, statetest.Server(t), `CREATE SCHEMA `+schema+`; CREATE TABLE `+schema+`.`+table)
 		if _, err := Open(t.Context(), address, Options{}); err == nil || !strings.Contains(err.Error(), "another program") {
-			t.Errorf("a schema with the table %s: %v", table, err)
+			t.Errorf("schema with the table %s: err = %v", table, err)
 		}
 		statetest.Exec(t, statetest.Server(t), `DROP SCHEMA `+schema+` CASCADE`)
 	}

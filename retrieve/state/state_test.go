@@ -53,7 +53,7 @@ func TestTransactions(t *testing.T) {
 		name, err := s.Library(ctx)
 		must(t, err)
 		if again, err := other.Library(ctx); name == "" || again != name || err != nil {
-			t.Errorf("the library is %q, elsewhere %q, %v", name, again, err)
+			t.Errorf("Library = %q, on another handle %q, %v", name, again, err)
 		}
 		const odd = "\x00\xff ü"
 		must(t, s.update(ctx, func(t *tx) { t.set("odd", odd) }))
@@ -62,11 +62,11 @@ func TestTransactions(t *testing.T) {
 			t.set("odd", "changed")
 			check(stop)
 		}); !errors.Is(err, stop) {
-			t.Errorf("an update that failed: %v", err)
+			t.Errorf("failed update: err = %v", err)
 		}
 		must(t, other.view(ctx, func(tx *tx) {
 			if value := tx.setting("odd"); value != odd {
-				t.Errorf("the setting is %q", value)
+				t.Errorf("setting = %q", value)
 			}
 		}))
 		must(t, s.update(ctx, func(t *tx) { t.set("n", "") }))
@@ -88,12 +88,12 @@ func TestTransactions(t *testing.T) {
 		done.Wait()
 		must(t, s.view(ctx, func(tx *tx) {
 			if value := tx.setting("n"); len(value) != 2*rounds {
-				t.Errorf("%d of %d updates count", len(value), 2*rounds)
+				t.Errorf("%d of %d updates were counted", len(value), 2*rounds)
 			}
 		}))
 		must(t, s.Close())
 		if _, err := s.Library(ctx); err == nil || !strings.Contains(err.Error(), "closed") {
-			t.Errorf("a closed library: %v", err)
+			t.Errorf("Library of a closed store: err = %v", err)
 		}
 	})
 }
@@ -126,7 +126,7 @@ func TestErrLayout(t *testing.T) {
 // store's, whichever is shorter.
 func TestWait(t *testing.T) {
 	for _, c := range []struct {
-		own, store time.Duration // own is 0 for none
+		own, store time.Duration // own wait; 0 means none
 		ok         bool
 	}{{10 * time.Second, time.Hour, false}, {0, 20 * time.Second, false}, {time.Hour, 20 * time.Second, false},
 		{time.Hour, 2 * time.Minute, true}} {
@@ -145,13 +145,14 @@ func TestWait(t *testing.T) {
 			passed := time.Since(start)
 			if ok := err == nil; ok != c.ok || !ok && !errors.Is(err, retrieve.ErrUnavailable) || passed > most ||
 				passed < min(most, time.Minute)/2 {
-				t.Errorf("its own wait %v, that of the store %v: %v after %v", c.own, c.store, err, passed)
+				t.Errorf("own wait %v, the store's %v: err = %v after %v", c.own, c.store, err, passed)
 			}
 		})
 	}
 }
 
-// The rows of a damaged file are distinguished by the types of their columns.
+// TestTypesOfColumns checks that the rows of a damaged file can be distinguished by the
+// types of their columns.
 func TestTypesOfColumns(t *testing.T) {
 	tables := regexp.MustCompile(`(?ms)^CREATE TABLE ibid\.(\w+) \(\n(.*?)^\);`)
 	columns := regexp.MustCompile(`(?m)^\t(\w+)\s+(ID|INT|BYTES|SERIAL)\b`)
@@ -165,14 +166,14 @@ func TestTypesOfColumns(t *testing.T) {
 		}
 		signature := strings.Join(types, " ")
 		if other := known[signature]; other != "" && sum && table[1] != other+"_copy" {
-			t.Errorf("the tables %s and %s have the same types: %s", table[1], other, signature)
+			t.Errorf("tables %s and %s have the same types: %s", table[1], other, signature)
 		}
 		if sum {
 			known[signature] = table[1]
 		}
 	}
 	if len(known) < 10 {
-		t.Errorf("%d tables", len(known))
+		t.Errorf("%d tables, want at least 10", len(known))
 	}
 }
 

@@ -51,13 +51,13 @@ type story struct {
 	*testing.T
 	start     time.Time
 	handles   map[string]*Store
-	records   map[string]retrieve.Record // as they were stored last
+	records   map[string]retrieve.Record // documents as last stored
 	tokens    map[[32]byte]string        // of sessions, by digest
 	ring      int64                      // the last revision of the keyring
 	revision  int64                      // and of the library
 	era       int64
-	asked     int                         // the number of the document that was asked for last
-	documents map[string]*ingest.Document // as they were stored last
+	asked     int                         // the last requested number
+	documents map[string]*ingest.Document // records as last stored
 	follower  follower
 }
 
@@ -96,7 +96,7 @@ func (s *story) run(args []string) string {
 	return out + "\n"
 }
 
-// reason names an error, in the same words for both dialects.
+// reason names an error, with the same words for both dialects.
 func reason(err error) string {
 	if held := (*retrieve.HeldError)(nil); errors.As(err, &held) {
 		return fmt.Sprintf("held by %q%s", held.Worker, lasting(held.Left))
@@ -146,7 +146,8 @@ func (c call) duration(text string) time.Duration {
 	return d
 }
 
-// at returns the time that an option gives, relative to the last time or to another option's.
+// at returns the time that an option sets, relative to the last time or to another
+// option's.
 func (c call) at(since time.Time, option string, otherwise time.Time) time.Time {
 	if text := c.options[option]; text != "" {
 		return since.Add(c.duration(text))
@@ -289,7 +290,7 @@ var commands = map[string]func(c call) (string, error){
 	"show": func(c call) (string, error) {
 		r, err := c.db.Ledger().Record(c.ctx, c.words[0])
 		if diff := gocmp.Diff(c.records[r.ID], r); err == nil && diff != "" {
-			c.Errorf("the record %s (-want +got):\n%s", r.ID, diff)
+			c.Errorf("record %s (-want +got):\n%s", r.ID, diff)
 		}
 		return "as it was stored", err
 	},
@@ -358,7 +359,7 @@ var commands = map[string]func(c call) (string, error){
 		stored := c.documents[from]
 		doc, _ := c.document()
 		err := c.db.Rename(c.ctx, from, doc)
-		if stored != nil { // which keeps its text and its sections
+		if stored != nil { // it keeps its text and sections
 			doc.Text, doc.Sections = stored.Text, stored.Sections
 		}
 		return "", err
@@ -399,8 +400,8 @@ var commands = map[string]func(c call) (string, error){
 		}
 		return "as it was stored", nil
 	},
-	// number says whether the number equals, exceeds or is less than the one that was last
-	// requested.
+	// number reports whether the number equals, exceeds or is less than the last requested
+	// one.
 	"number": func(c call) (string, error) {
 		n, before := count(c, c.db, `SELECT number FROM ibid.documents WHERE id = ?`, c.words[0]), c.asked
 		c.asked = n
@@ -410,7 +411,7 @@ var commands = map[string]func(c call) (string, error){
 		chunks, _, err := c.db.DocumentChunks(c.ctx, c.words[0])
 		return fmt.Sprint(len(chunks)), err
 	},
-	"hits": func(c call) (string, error) { // of the number and the revision that were asked for last
+	"hits": func(c call) (string, error) { // by the last requested number and revision
 		hits := []retrieve.Hit{{Document: int64(c.asked), Generation: c.revision, Ordinal: 1}, {}}
 		found, err := c.db.Chunks(c.ctx, hits)
 		out := fmt.Sprint(len(found), " found")

@@ -42,11 +42,11 @@ func TestTogether(t *testing.T) {
 		for _, c := range f.documents {
 			if text := ingest.EmbeddingText("One title", ingest.Chunk{Heading: "All", Text: want[c.Info.ID]}); len(c.Chunks) != 1 ||
 				c.Chunks[0].Text != text {
-				t.Errorf("%s is %+v, want %q", c.Info.ID, c.Chunks, text)
+				t.Errorf("%s = %+v, want %q", c.Info.ID, c.Chunks, text)
 			}
 		}
 		if n := count(t, s, `SELECT count(*) FROM ibid.vectors WHERE NOT EXISTS (SELECT 1 FROM ibid.chunks WHERE chunks.digest = vectors.digest)`); n > 0 {
-			t.Errorf("%d vectors are of no chunk", n)
+			t.Errorf("%d vectors belong to no chunk", n)
 		}
 	})
 }
@@ -62,7 +62,7 @@ func fillSpace(t testing.TB, s *Store, space string, dimensions, n int) (texts i
 		digests, vectors := make([]retrieve.Digest, len(list)), make([][]float32, len(list))
 		for i, l := range list {
 			if digests[i], vectors[i] = l.Digest, make([]float32, dimensions); retrieve.DigestOf(l.Text) != l.Digest {
-				t.Fatalf("the digest of %q is another", l.Text)
+				t.Fatalf("wrong digest of %q", l.Text)
 			}
 			vectors[i][0] = 1
 		}
@@ -148,7 +148,7 @@ func writeTogether(t *testing.T, s *Store, i, rounds int, last map[string]string
 			mine := f.ids()
 			for id := range last {
 				if !slices.Contains(mine, id) {
-					t.Errorf("%s was stored and is not followed", id)
+					t.Errorf("%s was stored, but is not followed", id)
 				}
 			}
 		}

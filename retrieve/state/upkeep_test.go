@@ -36,7 +36,7 @@ func testBackup(t *testing.T, dir string) {
 	}()
 	file := filepath.Join(into, "copy", FileName)
 	if _, err := Backup(ctx, dir, file, Options{}, nil); !errors.Is(err, ErrTarget) {
-		t.Errorf("a backup into no folder: %v", err)
+		t.Errorf("backup into a missing folder: err = %v, want ErrTarget", err)
 	}
 	must(t, os.Mkdir(filepath.Dir(file), 0o700))
 	r, err := Backup(ctx, dir, file, Options{}, nil)
@@ -52,18 +52,18 @@ func testBackup(t *testing.T, dir string) {
 	}
 	for name, want := range refused {
 		if _, err := Backup(ctx, dir, name, Options{}, nil); !errors.Is(err, want) {
-			t.Errorf("a backup to %s: %v, want %v", name, err, want)
+			t.Errorf("backup to %s: err = %v, want %v", name, err, want)
 		}
 	}
 	left, err := os.ReadDir(filepath.Dir(file))
 	must(t, err)
 	if len(left) != 1 {
-		t.Errorf("files with the backup: %v", left)
+		t.Errorf("files with the backup = %v, want one", left)
 	}
 	var f follower
 	f.same(t, openTest(t, filepath.Dir(file)))
 	if len(f.documents) < 3 {
-		t.Errorf("%q in the backup", f.ids())
+		t.Errorf("documents in the backup = %q", f.ids())
 	}
 }
 
@@ -87,11 +87,11 @@ func TestCompact(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join(dir, FileName))
 	must(t, err)
 	if strings.Contains(string(data), "many words") {
-		t.Error("the words of deleted documents are in the file")
+		t.Error("the file has words of deleted documents")
 	}
 }
 
-// TestReadOnly opens a library that cannot be written.
+// TestReadOnly opens a read-only library.
 func TestReadOnly(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	s := openTest(t, dir)
@@ -105,7 +105,7 @@ func TestReadOnly(t *testing.T) {
 	t.Cleanup(func() { must(t, os.Chmod(dir, 0o700)) })
 	if readOnly, err := isReadOnly(dir, filepath.Join(dir, FileName)); err != nil || !readOnly {
 		// The superuser may write everything.
-		t.Logf("the folder can be written (%v): only the way of opening is tested", err)
+		t.Logf("the folder is writable (%v): only the mode of opening is tested", err)
 	}
 	s, err := attach(ctx, dir, Options{})
 	must(t, err)
@@ -136,7 +136,7 @@ func TestReadOnly(t *testing.T) {
 	}
 	must(t, writer.Close())
 	if list, err := os.ReadDir(dir); err != nil || len(list) != 2 { // the database and the lock
-		t.Errorf("files: %v, %v", list, err)
+		t.Errorf("files = %v, %v; want 2", list, err)
 	}
 }
 
@@ -151,22 +151,22 @@ func TestErrors(t *testing.T) {
 	_, err = Open(t.Context(), "postgres://someone:secret@127.0.0.1:1/none?connect_timeout=1", Options{Wait: 1})
 	if !errors.Is(err, retrieve.ErrUnavailable) || strings.Contains(err.Error(), "secret") ||
 		!strings.Contains(err.Error(), "check that the server runs") {
-		t.Errorf("a server that is not there: %v", err)
+		t.Errorf("unreachable server: err = %v", err)
 	}
 	for _, address := range []string{"postgres://a:b@c:d@host/x", "postgres://a:p#q@host/x", "postgres://host/x?search_path=a,b"} {
 		if _, err := Open(t.Context(), address, Options{Wait: 1}); err == nil || strings.Contains(err.Error(), "c:d") {
-			t.Errorf("%s: %v", address, err)
+			t.Errorf("%s: err = %v", address, err)
 		}
 	}
 }
 
-// TestNoRoom checks that the error of a copy names the full disk of the copy, and not the
-// library's.
+// TestNoRoom checks that the error of a copy names the full disk of the copy, not the
+// library's disk.
 func TestNoRoom(t *testing.T) {
 	s := openTest(t, t.TempDir())
 	err := s.roomError(&failure{message: "the disk of " + s.place + " is full", full: true}, "/elsewhere/copy.db")
 	if text := fmt.Sprint(err); !strings.HasPrefix(text, "the disk of /elsewhere is full: ") || strings.Contains(text, s.place) ||
 		!errors.Is(err, syscall.ENOSPC) {
-		t.Errorf("a copy to a full disk: %v", err)
+		t.Errorf("copy to a full disk: err = %v", err)
 	}
 }

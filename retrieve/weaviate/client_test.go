@@ -18,13 +18,13 @@ import (
 
 // A node is a simulated Weaviate node with at most a watermark and a tally.
 type node struct {
-	mark  *mark // nil: it knows of no collection
+	mark  *mark // nil: the node has no collection
 	tally tally
 	hangs bool
-	slow  int32 // it hangs for so many requests
-	lost  bool  // it has no majority
+	slow  int32 // number of requests for which it hangs
+	lost  bool  // it has no quorum
 	fails bool
-	late  int // for so many requests it does not know of a new collection
+	late  int // number of requests for which it does not know a new collection
 	asked atomic.Int32
 }
 
@@ -39,7 +39,7 @@ func (n *node) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	case strings.HasSuffix(r.URL.Path, "/ready"):
 	case n.late > 0 && r.URL.Path != "/v1/schema/"+collection:
-		if n.late--; n.late%2 == 0 { // before the first collection of all
+		if n.late--; n.late%2 == 0 { // before the first collection exists
 			w.WriteHeader(http.StatusUnprocessableEntity)
 			fmt.Fprintln(w, `{"error":[{"message":"no graphql provider present, this is most likely because no schema is present"}]}`)
 			return
@@ -83,8 +83,8 @@ func index(t *testing.T, chunks int, nodes ...*node) *Index {
 	return x
 }
 
-// An inProcess has the nodes of a cluster by their hosts. Requests reach them without a
-// network, so that time passes as testing/synctest has it.
+// An inProcess is a transport to the nodes of a cluster by their hosts, without a network,
+// so that time in testing/synctest advances.
 type inProcess map[string]*node
 
 func (p inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -93,7 +93,7 @@ func (p inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Result(), r.Context().Err()
 }
 
-// TestNodes queries clusters whose nodes hang, fail or do not know what exists.
+// TestNodes queries clusters whose nodes hang, fail or lack the collection.
 func TestNodes(t *testing.T) {
 	there := func() *node { return &node{mark: &mark{Revision: 100, Target: 100}} }
 	for _, tt := range []struct {
@@ -113,35 +113,35 @@ func TestNodes(t *testing.T) {
 				began := time.Now()
 				revision, _, err := x.Revision(t.Context())
 				if !errors.Is(err, tt.want) || tt.want == nil && revision != 100 || time.Since(began) > 5*readPatience {
-					t.Errorf("revision %d, %v, after %s", revision, err, time.Since(began))
+					t.Errorf("Revision = %d, %v, after %s", revision, err, time.Since(began))
 				}
 				asked := tt.nodes[0].asked.Load()
 				if _, _, err := x.Revision(t.Context()); tt.want == nil && (err != nil || tt.nodes[0].asked.Load() != asked) {
-					t.Errorf("%v; the first node was asked again", err)
+					t.Errorf("Revision = %v; the first node was queried again", err)
 				}
 			})
 		})
 	}
 }
 
-// TestNodesWait queries two nodes that wait for a third, which hangs: they never answer requests
-// from before they drop it, but later ones.
+// TestNodesWait queries two nodes that wait for a third, which hangs: they never answer
+// requests from before they drop it, but they answer later ones.
 func TestNodesWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := index(t, 779, &node{mark: &mark{Revision: 100}, slow: 1}, &node{mark: &mark{Revision: 100}, slow: 1})
 		began := time.Now()
 		if revision, _, err := x.Revision(t.Context()); err != nil || revision != 100 || time.Since(began) > callTime/2 {
-			t.Errorf("revision %d, %v, after %s", revision, err, time.Since(began))
+			t.Errorf("Revision = %d, %v, after %s", revision, err, time.Since(began))
 		}
 	})
 }
 
-// TestBuilding searches collections that do not have the whole library.
+// TestBuilding searches collections that lack a part of the library.
 func TestBuilding(t *testing.T) {
 	var building *retrieve.BuildingError
 	for _, tt := range []struct {
 		name   string
-		chunks int // of the library
+		chunks int // chunks of the library
 		mark   *mark
 		want   string
 	}{
@@ -168,8 +168,8 @@ func TestBuilding(t *testing.T) {
 	}
 }
 
-// TestNewCollection searches a collection, and stores in it, while its node does not know it yet,
-// or any more.
+// TestNewCollection searches a collection, and stores in it, before its node knows it, and
+// after the node lost it.
 func TestNewCollection(t *testing.T) {
 	for _, tt := range []struct {
 		late int
@@ -184,19 +184,19 @@ func TestNewCollection(t *testing.T) {
 		must(t, err)
 		n.late = tt.late
 		if _, err := x.count(t.Context()); !errors.Is(err, tt.want) {
-			t.Errorf("unknown for %d requests: a search: %v", tt.late, err)
+			t.Errorf("unknown for %d requests: count = %v", tt.late, err)
 		}
 		n.late = tt.late
 		written := false
 		err = x.writeReplicated(t.Context(), func(context.Context) error { written = true; return nil })
 		if !errors.Is(err, tt.want) || written != (tt.want == nil) {
-			t.Errorf("unknown for %d requests: storing: %v, written: %t", tt.late, err, written)
+			t.Errorf("unknown for %d requests: Apply = %v, written = %t", tt.late, err, written)
 		}
 	}
 	n := &node{mark: &mark{Revision: 100}}
 	x := index(t, 779, n)
 	n.mark = nil
 	if revision, _, err := x.Revision(t.Context()); revision != 0 || err != nil {
-		t.Errorf("revision %d, %v: a collection that is lost is built again", revision, err)
+		t.Errorf("lost collection: Revision = %d, %v; want 0", revision, err)
 	}
 }

@@ -29,12 +29,12 @@ func TestTally(t *testing.T) {
 	must(t, err)
 	want := map[uint32]int{hashOf("boat"): 1, hashOf("sea"): 2}
 	if again.revision != 7 || again.era != -3 || again.chunks != 2 || again.terms != 4 || !maps.Equal(again.chunksByTerm, want) {
-		t.Errorf("the tally is %+v", again)
+		t.Errorf("tally = %+v", again)
 	}
 	packed := all.pack()
 	for n := range len(packed) {
 		if short, err := unpackTally(packed[:n]); err == nil && len(short.chunksByTerm) == len(want) {
-			t.Errorf("%d of %d bytes give %+v", n, len(packed), short)
+			t.Errorf("%d of %d bytes unpack as %+v", n, len(packed), short)
 		}
 	}
 }
@@ -63,7 +63,7 @@ func TestTallyOfLongDocument(t *testing.T) {
 func inCluster(t *testing.T) *Index {
 	address := os.Getenv("IBID_TEST_WEAVIATE")
 	if address == "" {
-		t.Skip("IBID_TEST_WEAVIATE is not set: '.ci/weaviate DIR' starts a server and prints what to set")
+		t.Skip("IBID_TEST_WEAVIATE is not set: '.ci/weaviate DIR' starts a server and prints the variables")
 	}
 	at, err := ParseAddress(address)
 	must(t, err)
@@ -123,7 +123,7 @@ func TestTallyOfEndedProcess(t *testing.T) {
 	err := x.Apply(t.Context(), next)
 	have, era, _ := x.Revision(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "goes on") || have != n || era != 5 {
-		t.Fatalf("Apply = %v, and the revision is %d", err, have)
+		t.Fatalf("Apply = %v, revision = %d", err, have)
 	}
 	must(t, x.Apply(t.Context(), append(last, next...)))
 	stats, err := x.Stats(t.Context(), []string{"boat", "ship"})

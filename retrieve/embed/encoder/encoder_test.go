@@ -241,10 +241,10 @@ func TestReference(t *testing.T) {
 			alone, err := m.EmbedQuestion(t.Context(), text)
 			must(t, err)
 			if !slices.Equal(alone, together[i]) {
-				t.Errorf("%s: %q has another vector next to other texts", m.kernel.Name, text)
+				t.Errorf("%s: vector of %q depends on the other texts", m.kernel.Name, text)
 			}
 			if c := cosine(alone, tinyReference(t, m.vocabulary.tokens(text, m.MaxTokens))); c < .998 {
-				t.Errorf("%s: %q has a cosine of %v with the reference", m.kernel.Name, text, c)
+				t.Errorf("%s: cosine of %q with the reference = %v", m.kernel.Name, text, c)
 			}
 		}
 	}
@@ -294,7 +294,7 @@ func TestHostileCheckpoint(t *testing.T) {
 	}
 }
 
-// TestMake checks that weights and words of another model are refused.
+// TestMake checks that weights and words of other models are refused.
 func TestMake(t *testing.T) {
 	weights := tinyCheckpoint(t, func(map[string]any) {})
 	ids := make(map[string]int)
@@ -330,7 +330,7 @@ func FuzzCheckpoint(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if file, err := convertTiny(t, data); err == nil {
 			if _, err := parse(file); err != nil {
-				t.Errorf("a converted file is refused: %v", err)
+				t.Errorf("parse of a converted file = %v", err)
 			}
 		}
 	})
@@ -345,19 +345,19 @@ func TestDamagedFile(t *testing.T) {
 	seal := func(body []byte) []byte {
 		return binary.LittleEndian.AppendUint32(body, crc32.Checksum(body, castagnoli))
 	}
-	hidden := slices.Clone(body) // damage with the right checksum
+	hidden := slices.Clone(body) // damage with a correct checksum
 	hidden[len(hidden)/2] ^= 1
 	if m, err := parse(seal(hidden)); err != nil || !errors.Is(m.Verify(), ErrFile) {
-		t.Errorf("another digest: %v", err)
+		t.Errorf("another digest: err = %v", err)
 	}
 	for at := 0; at < len(file); at += 1 + at/8 {
 		damaged := slices.Clone(file)
 		damaged[at] ^= 4
 		if _, err := parse(damaged); !errors.Is(err, ErrFile) {
-			t.Errorf("byte %d changed: %v", at, err)
+			t.Errorf("byte %d changed: err = %v, want ErrFile", at, err)
 		}
 		if _, err := parse(file[:at]); !errors.Is(err, ErrFile) {
-			t.Errorf("cut after %d bytes: %v", at, err)
+			t.Errorf("cut after %d bytes: err = %v, want ErrFile", at, err)
 		}
 	}
 	for at := 12; at < 2<<10; at++ { // the header, the vocabulary and its table
@@ -366,24 +366,24 @@ func TestDamagedFile(t *testing.T) {
 		if m, err := parse(seal(slices.Clip(damaged))); err == nil {
 			m.vocabulary.tokens("harbours", 9)
 		} else if !errors.Is(err, ErrFile) {
-			t.Errorf("byte %d changed, with the right checksum: %v", at, err)
+			t.Errorf("byte %d changed, with a correct checksum: err = %v, want ErrFile", at, err)
 		}
 	}
 	for _, c := range [][2]string{{`"layers":2`, `"layers":3`}, {`"width":64`, `"width":65`}, {`"words":16`, `"words":99`},
 		{`"heads":2`, `"heads":4`}, {`"max_tokens":40`, `"max_tokens":49`}, {`"word_bytes":`, `"word_bytes":-`}, {"[CLS]", "[CL ]"}} {
 		hostile := bytes.Replace(slices.Clone(body), []byte(c[0]), []byte(c[1]), 1)
 		if _, err := parse(seal(hostile)); !errors.Is(err, ErrFile) {
-			t.Errorf("%s for %s: %v", c[1], c[0], err)
+			t.Errorf("%s replaces %s: err = %v, want ErrFile", c[1], c[0], err)
 		}
 	}
 }
 
-// TestDamagedWeights checks that numbers that are not finite cause an error.
+// TestDamagedWeights checks that non-finite numbers cause an error.
 func TestDamagedWeights(t *testing.T) {
 	m, _ := tinyModel(t)
 	m.norm.gain = slices.Repeat([]float32{float32(math.NaN())}, m.Width)
 	if rows, err := m.EmbedPassages(t.Context(), []string{"a"}, 9); err == nil {
-		t.Errorf("vectors %v", rows)
+		t.Errorf("vectors = %v, want an error", rows)
 	}
 }
 
@@ -416,7 +416,7 @@ func TestRuntime(t *testing.T) {
 	check := func(what string, got float64, least float64) {
 		t.Helper()
 		if t.Logf("%s: a cosine of %.6f", what, got); got < least {
-			t.Errorf("%s: a cosine of %.6f, want %v", what, got, least)
+			t.Errorf("%s: cosine = %.6f, want %v", what, got, least)
 		}
 	}
 	for _, v := range runtimeVectors(t, "tiny") {
@@ -433,7 +433,7 @@ func TestRuntime(t *testing.T) {
 		}
 	}
 	if os.Getenv("IBID_ENCODER") == "" {
-		t.Skip("the weights: run 'ibid setup english' and set IBID_ENCODER to the file that it makes")
+		t.Skip("needs weights: run 'ibid setup english' and set IBID_ENCODER to the installed file")
 	}
 	m, err := Open(os.Getenv("IBID_ENCODER"))
 	must(t, err)

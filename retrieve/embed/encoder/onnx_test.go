@@ -112,14 +112,14 @@ func TestONNX(t *testing.T) {
 		got, err := convertONNX(onnxTiny(rounded))
 		must(t, err)
 		if !rounded && !slices.Equal(got.words, want.words) {
-			t.Error("the words have other vectors")
+			t.Error("vectors of the words differ")
 		}
 		for i := range got.layers {
 			a, b := got.layers[i].widen, want.layers[i].widen
 			// Numbers that are rounded twice may differ by one.
 			near := func(x, y int8) bool { return x == y || rounded && (x == y+1 || x+1 == y) }
 			if !slices.EqualFunc(a.Levels, b.Levels, near) || cosine(a.Scale, b.Scale) < .9999 {
-				t.Errorf("rounded %v: layer %d has other weights", rounded, i)
+				t.Errorf("rounded %v: weights of layer %d differ", rounded, i)
 			}
 		}
 		rows := [2][][]float32{make([][]float32, 1), make([][]float32, 1)}
@@ -127,7 +127,7 @@ func TestONNX(t *testing.T) {
 			must(t, m.encode([][]int32{{2, 5, 8, 3}}, rows[i]))
 		}
 		if c := cosine(rows[0][0], rows[1][0]); c < .999 {
-			t.Errorf("rounded %v: a cosine of %v", rounded, c)
+			t.Errorf("rounded %v: cosine = %v", rounded, c)
 		}
 	}
 }
@@ -141,7 +141,7 @@ func TestFirstPooling(t *testing.T) {
 	alone := make([][]float32, 1)
 	must(t, m.encode([][]int32{{2, 8, 6, 3}}, alone))
 	if !slices.Equal(rows[1], alone[0]) || slices.Equal(rows[0], rows[1]) {
-		t.Error("the vector is not that of the text's first token")
+		t.Error("vector is not that of the first token")
 	}
 }
 

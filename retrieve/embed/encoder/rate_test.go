@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// BenchmarkEncode reports how many word pieces, in texts of 128, a processor encodes per second of
-// processor time. train/rate.py compares that with ONNX Runtime.
+// BenchmarkEncode reports how many word pieces, in texts of 128, a processor encodes per
+// second of processor time. train/rate.py compares the rate with that of ONNX Runtime.
 func BenchmarkEncode(b *testing.B) {
 	path := os.Getenv("IBID_ENCODER")
 	if path == "" {
-		b.Skip("needs IBID_ENCODER, as TestRuntime does")
+		b.Skip("needs IBID_ENCODER, like TestRuntime")
 	}
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	m, err := Open(path)
@@ -38,7 +38,7 @@ func BenchmarkEncode(b *testing.B) {
 func BenchmarkOpen(b *testing.B) {
 	path := os.Getenv("IBID_ENCODER")
 	if path == "" {
-		b.Skip("needs IBID_ENCODER, as TestRuntime does")
+		b.Skip("needs IBID_ENCODER, like TestRuntime")
 	}
 	before := used(b)
 	for b.Loop() {

@@ -84,7 +84,7 @@ func TestPacked(t *testing.T) {
 	got, err := convertPacked(packedTiny())
 	must(t, err)
 	if !slices.Equal(got.positions, want.positions) || !slices.Equal(got.layers[1].attend.Bias, want.layers[1].attend.Bias) {
-		t.Error("the model has other weights")
+		t.Error("weights differ")
 	}
 	encoded := func(m *Model) []float32 {
 		row := make([][]float32, 1)
@@ -93,11 +93,11 @@ func TestPacked(t *testing.T) {
 	}
 	// 4 bits for the words and for the weights of the layers.
 	if c := cosine(encoded(got), encoded(want)); c < .98 {
-		t.Errorf("a cosine of %v", c)
+		t.Errorf("cosine = %v", c)
 	}
 	for i, bits := range []uint16{0x3c00, 0xc000, 0x0001, 0x7bff, 0} {
 		if x := float16(bits); x != []float32{1, -2, 1. / (1 << 24), 65504, 0}[i] {
-			t.Errorf("float16 %#x is %v", bits, x)
+			t.Errorf("float16(%#x) = %v", bits, x)
 		}
 	}
 }

@@ -82,7 +82,7 @@ func TestSplit(t *testing.T) {
 		words[0] = int16(w)
 		planes := split(words)
 		if 128*int(planes[0])+int(planes[lane]) != w {
-			t.Fatalf("%d became %d and %d", w, planes[0], planes[lane])
+			t.Fatalf("%d splits into %d and %d", w, planes[0], planes[lane])
 		}
 	}
 }
@@ -118,10 +118,10 @@ func TestBounds(t *testing.T) {
 						got := float64(float32(n[0]) * scale * float32(perUnit))
 						bound := float64(residual)*spread + slack
 						if math.Abs(got-want) > bound {
-							t.Fatalf("%v is %v away from %v, more than %v", got, math.Abs(got-want), want, bound)
+							t.Fatalf("product %v is %v from %v, more than the bound %v", got, math.Abs(got-want), want, bound)
 						}
 						if name == "normal" && dims >= 50 && bound > .03 {
-							t.Errorf("a bound of %v", bound)
+							t.Errorf("bound = %v, want at most .03", bound)
 						}
 					}
 				}
@@ -223,7 +223,7 @@ func TestNear(t *testing.T) {
 				}
 			}
 			if wrong > 2 {
-				t.Errorf("%s, %d dimensions: %d of 200 in the wrong order", name, dims, wrong)
+				t.Errorf("%s, %d dimensions: %d of 200 pairs in the wrong order", name, dims, wrong)
 			}
 		}
 	}

@@ -18,7 +18,7 @@ func normal(n int, scale float64) []float32 {
 	return out
 }
 
-// near fails unless the numbers agree within the given part of the largest number.
+// near fails unless the numbers agree within the given fraction of the largest number.
 func near(t *testing.T, what string, got, want []float32, tolerance float64) {
 	t.Helper()
 	most := float64(largest(want))
@@ -52,7 +52,7 @@ func TestExpand(t *testing.T) {
 			w.Expand(n*BlockNumbers%w.In, n*BlockNumbers/w.In, scale, numbers[n*BlockNumbers/2:])
 		}
 		if !slices.Equal(w.Levels, want) {
-			t.Errorf("%v: the levels differ", shape)
+			t.Errorf("%v: levels differ", shape)
 		}
 	}
 }
@@ -71,7 +71,7 @@ func TestMultiply(t *testing.T) {
 	extremes := [][]float32{{}, {127, 2.5, 3.5, -2.5, -3.5, .5, -.5, -127}, {1e-44}, {3e38, -3e38, 1}}
 	for _, c := range []struct{ rows, in, out int }{{0, 16, 64}, {1, 16, 64}, {6, 16, 64}, {7, 64, 128}, {13, 384, 64}, {5, 1536, 192}} {
 		matrix, x := normal(c.in*c.out, .1), normal(c.rows*c.in, 3)
-		for i := range matrix[:len(matrix)/2] { // columns with weights far from the others
+		for i := range matrix[:len(matrix)/2] { // columns with outlying weights
 			matrix[i] *= matrix[i] * matrix[i]
 		}
 		if c.rows > len(extremes) {
