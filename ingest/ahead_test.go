@@ -75,9 +75,9 @@ func TestSyncPreparesAhead(t *testing.T) {
 	})
 }
 
-// TestSyncGivesUpWhatIsAhead checks that work on later documents is abandoned when the sync
+// TestSyncAbandonsPreparedDocuments checks that work on later documents is abandoned when the sync
 // ends.
-func TestSyncGivesUpWhatIsAhead(t *testing.T) {
+func TestSyncAbandonsPreparedDocuments(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, end := range map[string]func(cancel func()) bool{
 			"break":  func(func()) bool { return false },

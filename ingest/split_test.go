@@ -110,9 +110,9 @@ func TestSplitRows(t *testing.T) {
 	}
 }
 
-// TestSplitHoldsSheetsApart checks that rows of different sheets are never in one chunk,
+// TestSplitSeparatesSheets checks that rows of different sheets are never in one chunk,
 // and that the name of a sheet is in the chunk of its first row.
-func TestSplitHoldsSheetsApart(t *testing.T) {
+func TestSplitSeparatesSheets(t *testing.T) {
 	var text strings.Builder
 	doc := &Document{ID: "x"}
 	for _, sheet := range []string{"A", "B & C"} {

@@ -109,7 +109,7 @@ func wantLines(t *testing.T, got []string, want ...string) {
 	}
 }
 
-func TestSyncStopsAfterTheDocumentInHand(t *testing.T) {
+func TestSyncStopsAfterCurrentDocument(t *testing.T) {
 	sink := newMemory()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -134,7 +134,7 @@ func TestSyncStopsAfterTheDocumentInHand(t *testing.T) {
 	}
 }
 
-func TestSyncTellsTheSinksFailureFromADocuments(t *testing.T) {
+func TestSyncSinkFailure(t *testing.T) {
 	sink := newMemory()
 	refused := errors.New("no space left")
 	sink.fail = func(id string) error {

@@ -67,9 +67,9 @@ func TestSyncWithSeveralWriters(t *testing.T) {
 	}
 }
 
-// TestSeveralWritersTellTheSame checks that renames and failures do not depend on the
+// TestSeveralWritersAgree checks that renames and failures do not depend on the
 // number of writers.
-func TestSeveralWritersTellTheSame(t *testing.T) {
+func TestSeveralWritersAgree(t *testing.T) {
 	before := fstest.MapFS{"a.md": file1("A."), "b.md": file1("B."), "e.md": file1("E."), "g.md": file1("G.")}
 	after := fstest.MapFS{
 		"a.md": file1("A."), "c.md": file1("B."), "d.md": file1("B."), "e.md": file1("New."), "f.md": file1("F."), "h.bin": file1("\x00\x01"),
@@ -99,9 +99,9 @@ func TestSeveralWritersTellTheSame(t *testing.T) {
 	wantLines(t, run(8), run(1)...)
 }
 
-// TestSyncStopsAfterTheDocumentsInHand checks that a canceled sync stores and yields the
+// TestSyncStopsAfterCurrentDocuments checks that a canceled sync stores and yields the
 // documents in progress, and starts no more.
-func TestSyncStopsAfterTheDocumentsInHand(t *testing.T) {
+func TestSyncStopsAfterCurrentDocuments(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		sink := &distant{memory: newMemory()}

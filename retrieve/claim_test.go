@@ -74,7 +74,7 @@ func TestProlong(t *testing.T) {
 	}
 }
 
-func TestWhoIs(t *testing.T) {
+func TestDescribeWorker(t *testing.T) {
 	a, b := retrieve.NewWorker(), retrieve.NewWorker()
 	if a == b {
 		t.Errorf("two workers have the name %s", a)

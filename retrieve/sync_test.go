@@ -59,9 +59,9 @@ func syncFolder(t *testing.T, x *retrieve.Index, root ingest.Root, files fstest.
 	return lines
 }
 
-// TestSyncEmbedsOnlyWhatChanged checks that a changed document embeds only its changed
+// TestSyncEmbedsOnlyChanges checks that a changed document embeds only its changed
 // chunks, and a renamed one none.
-func TestSyncEmbedsOnlyWhatChanged(t *testing.T) {
+func TestSyncEmbedsOnlyChanges(t *testing.T) {
 	m := &counting{hashing: testSpace}
 	dir := t.TempDir()
 	e := openState(t, dir)
@@ -124,9 +124,9 @@ func TestSyncEmbedsOnlyWhatChanged(t *testing.T) {
 	check("by another process", syncFolder(t, newIndex(t, openState(t, dir), m), root, files), []string{"updated b/c.md"}, 1, "oar")
 }
 
-// TestSyncLeavesNothingOfWhatIsDeleted checks that a deleted document is in no table, no
+// TestSyncRemovesDeletedDocuments checks that a deleted document is in no table, no
 // index and no byte of the library.
-func TestSyncLeavesNothingOfWhatIsDeleted(t *testing.T) {
+func TestSyncRemovesDeletedDocuments(t *testing.T) {
 	dir := t.TempDir()
 	lib, err := library.Open(t.Context(), library.Place{Data: dir}, testSpace, library.Options{})
 	must(t, err)

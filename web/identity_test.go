@@ -40,9 +40,9 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// TestNamesFromElsewhere checks that only trusted proxies name people, and that the log names
+// TestUntrustedNames checks that only trusted proxies name people, and that the log names
 // other senders without the name that they sent.
-func TestNamesFromElsewhere(t *testing.T) {
+func TestUntrustedNames(t *testing.T) {
 	t.Parallel()
 	var logged bytes.Buffer
 	k := newKeyed(t, func(o *Options) {

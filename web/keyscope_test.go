@@ -331,9 +331,9 @@ func TestCollectionsOfKeys(t *testing.T) {
 	}
 }
 
-// TestNobodyReachesNothing checks that a context without a key, such as that of a
+// TestNoKeyReachesNothing checks that a context without a key, such as that of a
 // public route, reaches no document.
-func TestNobodyReachesNothing(t *testing.T) {
+func TestNoKeyReachesNothing(t *testing.T) {
 	s := newShared()
 	o := Options{Asker: s, Searcher: s, Library: s, UploadFolders: s}
 	o.restrictToKeys()

@@ -51,7 +51,7 @@ func piped(t *testing.T, h *openaitest.Handler, o openai.Options) *openai.Client
 
 var prompt = answer.Prompt{Role: answer.RoleAnswer, System: "Judge.", User: "Is it high water?"}
 
-func TestWhatIsSent(t *testing.T) {
+func TestRequestBody(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		o      openai.Options

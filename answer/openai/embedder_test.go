@@ -173,9 +173,9 @@ func TestRetryAfterHoldsAll(t *testing.T) {
 	})
 }
 
-// TestOneCallsFaultIsItsOwn checks that a text that the server rejects fails only its own
+// TestFaultFailsOneCall checks that a text that the server rejects fails only its own
 // call, not the calls that shared the request.
-func TestOneCallsFaultIsItsOwn(t *testing.T) {
+func TestFaultFailsOneCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &openaitest.Handler{}
 		e := newEmbedder(t, h, openai.Options{Parallel: 1})

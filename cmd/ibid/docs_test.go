@@ -248,9 +248,9 @@ func typeInto(t *testing.T, script string, env ...string) string {
 
 func last(s string, n int) string { return s[max(0, len(s)-n):] }
 
-// TestPagesNameWhatThereIs checks that the code and files that the pages name exist:
+// TestPagesNameExistingCode checks that the code and files that the pages name exist:
 // `package.Name`, `Type.Method`, paths.
-func TestPagesNameWhatThereIs(t *testing.T) {
+func TestPagesNameExistingCode(t *testing.T) {
 	t.Parallel()
 	declared := make(map[string]bool) // identifiers
 	forEachFile(t, token.NewFileSet(), func(_ string, file *ast.File, _ string) {

@@ -109,10 +109,10 @@ func crowd(t *testing.T, n int) (folder string, want map[string]ingest.Action) {
 
 func berth(i int) string { return fmt.Sprintf("Berth %d of the inner basin is taken.", i) }
 
-// TestInterruptedIngestGoesOn checks that every file of a large folder is listed once. A
+// TestInterruptedIngestResumes checks that every file of a large folder is listed once. A
 // run that is interrupted while a file waits for its vectors can be resumed: exactly the
 // files that it listed are stored, except that after a kill one more may be.
-func TestInterruptedIngestGoesOn(t *testing.T) {
+func TestInterruptedIngestResumes(t *testing.T) {
 	t.Parallel()
 	n := datatest.Cases(t, 5_000)
 	folder, want := crowd(t, n)

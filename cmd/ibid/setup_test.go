@@ -100,9 +100,9 @@ func TestServeUsesParts(t *testing.T) {
 	}
 }
 
-// TestPassedOver checks that if the part in the data directory can't be opened, another is
+// TestDamagedPartSkipped checks that if the part in the data directory can't be opened, another is
 // used and the error names both.
-func TestPassedOver(t *testing.T) {
+func TestDamagedPartSkipped(t *testing.T) {
 	t.Parallel()
 	program, err := os.Executable()
 	must(t, err)

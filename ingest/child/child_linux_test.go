@@ -179,7 +179,7 @@ func TestChildDeathsAreNamed(t *testing.T) {
 	}
 }
 
-func TestSaysOutOfMemory(t *testing.T) {
+func TestIsOutOfMemory(t *testing.T) {
 	for words, want := range map[string]bool{
 		"fatal error: runtime: cannot allocate memory": true,
 		"panic: boom in the parser":                    false,
@@ -212,8 +212,8 @@ func TestChildIsUsedAgain(t *testing.T) {
 	}
 }
 
-// TestChildTimeIsThatOfAFile checks that every request has the full time limit.
-func TestChildTimeIsThatOfAFile(t *testing.T) {
+// TestChildTimePerRequest checks that every request has the full time limit.
+func TestChildTimePerRequest(t *testing.T) {
 	pool := testPool(t)
 	first := pool.pid(t)
 	for range 3 {
@@ -230,9 +230,9 @@ func TestChildTimeIsThatOfAFile(t *testing.T) {
 	}
 }
 
-// TestTimeUpIsTriedAgain checks that a file that exceeds the processor time is read once
+// TestTimeoutRetried checks that a file that exceeds the processor time is read once
 // more, by another child.
-func TestTimeUpIsTriedAgain(t *testing.T) {
+func TestTimeoutRetried(t *testing.T) {
 	pool := testPool(t)
 	first := pool.pid(t)
 	var reply result
@@ -268,8 +268,8 @@ func TestChildIsReplaced(t *testing.T) {
 	}
 }
 
-// TestChildThatLeft checks that a child that ended while it was idle is replaced.
-func TestChildThatLeft(t *testing.T) {
+// TestIdleChildReplaced checks that a child that ended while it was idle is replaced.
+func TestIdleChildReplaced(t *testing.T) {
 	pool := testPool(t)
 	first := pool.pid(t)
 	if err := pool.idle[0].stdin.Close(); err != nil { // it ends as if its time were up

@@ -175,8 +175,8 @@ func TestPrinted(t *testing.T) {
 	}
 }
 
-// TestNamesOfNothing checks that a table that has only column names is kept.
-func TestNamesOfNothing(t *testing.T) {
+// TestColumnNamesWithoutRows checks that a table that has only column names is kept.
+func TestColumnNamesWithoutRows(t *testing.T) {
 	b := Block{Rows: [][]string{{"a", "b"}, {"", ""}}, Names: 1}
 	if b.setNames(); b.Names != 0 {
 		t.Errorf("Names = %d, want 0", b.Names)

@@ -441,9 +441,9 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// TestBombsAtTheDoor checks that a site whose first page or robots.txt never ends is
+// TestEndlessFirstPage checks that a site whose first page or robots.txt never ends is
 // refused.
-func TestBombsAtTheDoor(t *testing.T) {
+func TestEndlessFirstPage(t *testing.T) {
 	t.Parallel()
 	rules, loops := newServer(t), newServer(t)
 	rules.page("/robots.txt", "text/plain", func() string { return strings.Repeat("Disallow: /x\n", maxRobots/10) })

@@ -161,9 +161,9 @@ func TestFirstStarts(t *testing.T) {
 	}
 }
 
-// TestStoreHereSearchThere changes a document in one process and immediately searches in another:
+// TestStoreAndSearchInTwoProcesses changes a document in one process and immediately searches in another:
 // the new word must be found, and the old one must not.
-func TestStoreHereSearchThere(t *testing.T) {
+func TestStoreAndSearchInTwoProcesses(t *testing.T) {
 	for _, kind := range kinds[:2] {
 		t.Run(kind, func(t *testing.T) {
 			place := newPlace(t, kind)

@@ -138,9 +138,9 @@ func wantHolder(t *testing.T, s *Store, id, worker string) {
 	}
 }
 
-// TestClaimOfTheDead checks that the claim of a process that has died ends before it
+// TestClaimOfDeadProcess checks that the claim of a process that has died ends before it
 // expires.
-func TestClaimOfTheDead(t *testing.T) {
+func TestClaimOfDeadProcess(t *testing.T) {
 	ended := exec.Command(os.Args[0], "-test.run=^$")
 	must(t, ended.Run())
 	parts := strings.Split(retrieve.NewWorker(), "/")

@@ -253,10 +253,10 @@ func outlast(t *testing.T, address string, happens func(store func(changes int64
 	f.same(t, reader)
 }
 
-// TestServerGoes stops a server while a library is open: reading and writing must fail clearly and
+// TestServerOutage stops a server while a library is open: reading and writing must fail clearly and
 // in time, and work again when the server is back. An operation that waits for the server reports
 // that once.
-func TestServerGoes(t *testing.T) {
+func TestServerOutage(t *testing.T) {
 	server, address := ownServer(t)
 	ctx := t.Context()
 	patient := openTest(t, address) // which waits until the server is stopped
@@ -568,10 +568,10 @@ func TestCommitCut(t *testing.T) {
 	new(follower).same(t, e)
 }
 
-// TestNumberUsedAgain loses a COMMIT on its way to a server that then recovers from the death of
+// TestReusedTransactionNumber loses a COMMIT on its way to a server that then recovers from the death of
 // one of its processes, without a restart, and assigns the number of the lost transaction to
 // another. The change must still be made once.
-func TestNumberUsedAgain(t *testing.T) {
+func TestReusedTransactionNumber(t *testing.T) {
 	// Uncommitted changes do not reach the disk before the crash.
 	_, address := ownServer(t, "wal_level=minimal", "max_wal_senders=0", "wal_writer_delay=10s", "autovacuum=off")
 	c, _, e := throughCutter(t, address)
