@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -60,7 +61,7 @@ func TestAskInABrowser(t *testing.T) {
 	do(chromedp.WaitVisible(chromedp.CSS("#source mark#quote")))
 	marked := js(`document.getElementById("quote").innerText`)
 	answer := js(`document.querySelector(".turn .text:not(.draft)").innerText`)
-	t.Logf("marked text = %q, want a passage", marked)
+	t.Logf("marked text: %q", marked)
 	if words := strings.Fields(marked); !strings.Contains(strings.Join(strings.Fields(answer), " "),
 		strings.Join(words[:min(4, len(words))], " ")) {
 		t.Errorf("marked words %q are not in the answer %q", marked, answer)
@@ -84,6 +85,15 @@ func TestAskInABrowser(t *testing.T) {
 	if got := js(`document.querySelector("mark#quote").innerText`); len(got) < 10 {
 		t.Errorf("%s marks %q, want at least 10 bytes", href, got)
 	}
+	// What is left out of a table between two quoted rows does not join two others.
+	do(chromedp.Navigate(url+"/"), chromedp.WaitVisible(chromedp.CSS("#question")))
+	page.ask("Since when are the principal and the secretary in office?")
+	waitFor(`document.querySelector(".turn .quotes mark") !== null`)
+	rows := js(`[...document.querySelectorAll(".turn .quotes p")].map((p) => p.textContent).join("\n")`)
+	if !strings.Contains(rows, " …\n… ") || regexp.MustCompile(`Bosun.*Penhallick`).MatchString(rows) {
+		t.Errorf("around the quoted rows: %s", rows)
+	}
+
 	if len(foreign) > 0 {
 		t.Errorf("the page requested other hosts: %s", foreign)
 	}

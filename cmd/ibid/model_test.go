@@ -216,6 +216,7 @@ func TestSelfTestBreaksOff(t *testing.T) {
 				_, end := test.question()
 				end()
 				time.Sleep(time.Hour)
+				synctest.Wait()
 				return calls - before
 			}
 			for i := range tt.questions {

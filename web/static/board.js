@@ -158,7 +158,7 @@ export class Board {
   #unsaid(mark) {
     const words = mark.textContent;
     if (words.length > 60 && plain(this.view.text).includes(plain(words))) {
-      mark.textContent = `${words.slice(0, 24).replace(/\s\S*$/, "")} … ${words.slice(-24).replace(/^\S*\s/, "")}`;
+      mark.textContent = withoutMiddle(words, 24, 24);
     }
     return mark;
   }
@@ -177,7 +177,16 @@ const plain = (text) => text.replace(/\[\d+\]|[^\p{L}\p{N}]+/gu, " ").trim();
 function around(text, follows, leads) {
   const words = text.replace(/[^\S\n]+/g, " ").replace(/\s*\n\s*/g, "\n");
   if (words.length <= (follows && leads ? 200 : 90)) return words;
-  return `${follows ? words.slice(0, 90).replace(/\s\S*$/, "") : ""} … ${leads ? words.slice(-90).replace(/^\S*\s/, "") : ""}`;
+  return withoutMiddle(words, follows && 90, leads && 90);
+}
+
+// withoutMiddle keeps at most so many characters of each end of a text, in whole words. Words
+// of different lines stay on different lines: together they would read as one row of a table.
+function withoutMiddle(text, before, after) {
+  const start = text.slice(0, before || 0).replace(/\s\S*$/, "");
+  const end = after ? text.slice(-after).replace(/^\S*\s/, "") : "";
+  const apart = start && end && text.slice(start.length, text.length - end.length).includes("\n");
+  return start + (apart ? " …\n… " : " … ") + end;
 }
 
 // reason returns why a passage was kept or skipped. The server says in English which
