@@ -115,6 +115,8 @@ func TestSeveralRows(t *testing.T) {
 		"berths.md": {Data: []byte("# Berth prices\n\n| Berth | Weekday | Weekend |\n|---|---|---|\n| Inner | 28 € | 34 € |\n" +
 			"| Outer | 22 € | 27 € |\n| Buoy | 9 € | 15 € |\n| Quay (4 boats) | 120 € | 150 € |\n\nJuniors pay half on weekdays.\n")},
 		"tasks.csv": {Data: []byte("Task,Lead,State\nPainting,Mira Lund,running\nDredging,Piet Holm,paused\nFencing,Mira Lund,planned\n")},
+		"crew.csv": {Data: []byte("Name,Role,Mobile,Deputy\nAda Berg,Harbour master,0700 100,Jon Falk\nJon Falk,Pilot,0700 200,Lis Moe\n" +
+			"Lis Moe,Clerk,0700 300,Ada Berg\n")},
 		"hallen.md": {Data: []byte("# Hallen\n\n| Halle | Tor | Heizung |\n|---|---|---|\n" +
 			"| Nordhalle | 2 | ja |\n| Osthalle | 4 | nein |\n| Westhalle | 3 | ja |\n")},
 	})

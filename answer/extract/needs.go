@@ -36,6 +36,7 @@ type need struct {
 	asks   bool    // one of askingWords
 	name   bool    // capitalised, and not first in its sentence
 	number bool    // has a digit
+	common bool    // in most passages of the library
 }
 
 // askingWords say what kind of answer a question wants, and are seldom in the answer.
@@ -87,7 +88,7 @@ func readNeeds(question string, stats retrieve.Stats) needs {
 		switch last := len(n.terms) - 1; {
 		case seen[stem]:
 		case ok:
-			t.idf = retrieve.IDF(stats.Chunks+priorChunks, stats.Frequency[stem])
+			t.idf, t.common = retrieve.IDF(stats.Chunks+priorChunks, stats.Frequency[stem]), 2*stats.Frequency[stem] > stats.Chunks
 			n.terms = append(n.terms, t)
 		case last >= 0:
 			// Terms returns a word's stem in the question's language after its English stem.
@@ -197,6 +198,27 @@ func (n *needs) count(c coverage) int {
 		}
 	}
 	return words
+}
+
+// lacks reports whether a coverage lacks a word that another has, except askingWords.
+func (n *needs) lacks(c, other coverage) bool {
+	for i, t := range n.terms {
+		if c[i] < 1 && other[i] == 1 && !t.asks {
+			return true
+		}
+	}
+	return false
+}
+
+// isTopical reports whether a coverage has a word of the question, or one like it, that neither names
+// the kind of answer nor is common in the library.
+func (n *needs) isTopical(c coverage) bool {
+	for i, t := range n.terms {
+		if c[i] >= namesAlike && !t.common && !unitWords[strings.ToLower(t.word)] && !n.asksOnly(i, nil) {
+			return true
+		}
+	}
+	return false
 }
 
 // reason says which words of the question a passage has and which it lacks.

@@ -66,10 +66,7 @@ func (r rowReader) writeRow(row string) string {
 	if 2*columns < len(cells) || columns == 0 {
 		return row
 	}
-	named := 1 // number of cells that name the row: a code or number, and a name after it
-	if len(cells) > 2 && !hasWord(cells[0].value) && hasWord(cells[1].value) {
-		named = 2
-	}
+	named := nameCells(cells)
 	shown := slices.Concat(cells[:named], r.askedFor(cells[named:]))
 	var b strings.Builder
 	for i, c := range shown {
@@ -85,6 +82,14 @@ func (r rowReader) writeRow(row string) string {
 		b.WriteString(c.String())
 	}
 	return b.String()
+}
+
+// nameCells returns the number of cells that name a row: 2 for a code or number and a name after it.
+func nameCells(cells []cell) int {
+	if len(cells) > 2 && !hasWord(cells[0].value) && hasWord(cells[1].value) {
+		return 2
+	}
+	return 1
 }
 
 // hasWord reports whether a text has three consecutive letters that are not all capitals: names

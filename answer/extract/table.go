@@ -41,7 +41,11 @@ func (d *Reading) tables(kept []retrieve.Passage, all [][]sentence) (tables []*t
 				continue
 			}
 			title := lastTitle(in, k)
-			key := strings.Join([]string{p.Document, title.text, cells[0].name, cells[len(cells)-1].name}, "\n")
+			above := title.text
+			if p.Heading, _ = p.PlaceAt(p.Start + in[k].span.Start); isHeading(above, p) {
+				above = "" // not before the rows in later passages
+			}
+			key := strings.Join([]string{p.Document, p.Heading, above, cells[0].name, cells[len(cells)-1].name}, "\n")
 			t := known[key]
 			if t == nil {
 				t = &table{q: d.query, above: d.passages[p.ID].head.with(d.query.coverageOf(title.terms))}
@@ -56,18 +60,53 @@ func (d *Reading) tables(kept []retrieve.Passage, all [][]sentence) (tables []*t
 }
 
 // chooseRows marks the rows that a question about several rows asks for, such as "which rooms
-// have a screen", to be quoted together, and rules out the other rows.
+// have a screen", to be quoted together, and rules out the other rows. It also rules out rows that
+// only refer to the row that the question names.
 func (d *Reading) chooseRows(kept []retrieve.Passage, all [][]sentence) {
-	if k := d.query.needs.kind; d.foreign != nil || k.isWay() || k != nil && (k.name == "yes" || k.name == "reason") {
+	if d.foreign != nil {
 		return
 	}
+	k := d.query.needs.kind
 	for _, t := range d.tables(kept, all) {
+		t.dropReferences()
+		if k.isWay() || k != nil && (k.name == "yes" || k.name == "reason") {
+			continue
+		}
 		asked, several := t.rowsAsked()
 		for i, row := range t.rows {
 			if several && len(asked) <= maxRows {
 				row.together = slices.Index(asked, i) + 1
 			}
 			row.other = row.other || several && row.together == 0
+		}
+	}
+}
+
+// asksWhose matches a question about the rows that refer to another: "Whose deputy is Mira?", "Who
+// has Mira as deputy?".
+var asksWhose = regexp.MustCompile(`(?i)(?:^|\PL)(?:whose|wessen|(?:who|wer) (?:has|have|hat|haben))\PL`)
+
+// dropReferences rules out rows with the name of another row in a cell, such as "Piet Holm |
+// Deputy: Mira Lund", if the question has a word of that name, no further word of the row's name, and the
+// table has a row of Mira Lund. If the question asks whose deputy she is, that row is ruled out.
+func (t *table) dropReferences() {
+	whose := asksWhose.MatchString(t.q.text)
+	spaced := func(text string) string { return " " + strings.Join(lowerWords(text), " ") + " " }
+	for i, own := range t.cells {
+		name := own[nameCells(own)-1].value
+		if asked := t.q.coverageOf(termSet(name)); hasWord(name) && slices.Contains(asked, 1) {
+			for k, cells := range t.cells {
+				named := nameCells(cells)
+				refers := slices.ContainsFunc(cells[named:], func(c cell) bool { return strings.Contains(spaced(c.value), spaced(name)) })
+				other := t.q.coverageOf(termSet(cells[named-1].value))
+				if refers && t.q.needs.lacks(other, asked) && !t.q.needs.lacks(asked, other) {
+					row := k
+					if whose {
+						row = i
+					}
+					t.rows[row].other = true
+				}
+			}
 		}
 	}
 }
@@ -137,7 +176,7 @@ func (t *table) having(need int) (named, others int) {
 	for _, cells := range t.cells {
 		for k, c := range cells {
 			covers := t.q.coverageOf(termSet(c.value))[need]
-			switch names := k == 0 || k == 1 && !hasWord(cells[0].value); {
+			switch names := k < nameCells(cells); {
 			case names && covers == 1:
 				named++
 			case names && covers >= namesAlike:
