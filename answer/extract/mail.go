@@ -43,8 +43,9 @@ var (
 		`To|An|À|Para|Aan|Кому|收件人|Cc|Bcc|Subject|Betreff|Objet|Asunto|Oggetto|Onderwerp|Тема|主题|Reply-To|Message-ID|In-Reply-To) ?[:：]\*?\s*(.*)`)
 	wrote = regexp.MustCompile(`^(?:On|Am|Le|El|Il|Op|Den) .{8,120} (?:wrote|schrieb|a écrit|escribió|ha scritto|schreef|skrev).{0,60}:$`)
 	// asksMail matches a question about who sent something, or when.
-	asksMail = regexp.MustCompile(`(?i)(?:^|\PL)(?:(?:e-?)?mail(?:s|ed)?|messages?|sen[dt]|sender|wr[io]te|written|told|announced?|` +
-		`said|says|replied|suggested|proposed|confirmed|mentioned|nachricht|schrieb|geschrieben|geschickt|sagte|gesagt|` +
+	asksMail = regexp.MustCompile(`(?i)(?:^|\PL)(?:(?:e-?)?mail(?:s|ed)?|messages?|sen[dt]|sender|wr[io]tes?|written|told|announced?|` +
+		`said|says?|asked|repl(?:y|ied|ies)|answered|suggest(?:s|ed)?|propose[sd]?|confirmed|mention(?:s|ed)?|` +
+		`nachricht|schrieb|schreibt|geschrieben|geschickt|sagte?|gesagt|fragte?|gefragt|antwortete?|geantwortet|schlägt|schlug|vorgeschlagen|` +
 		`courriel|envoyé|écrit|correo|envió|enviado|escribió|escrito|dijo|написал|сказал)(?:$|\PL)|メール|送(?:っ|り|信)|連絡し|书信|邮件|发(?:来|送)`)
 	quoteMarks = regexp.MustCompile(`(?m)^>[> ]*`)
 )
@@ -92,6 +93,32 @@ func letterOf(p retrieve.Passage) letter {
 		r.parts = append(r.parts, part)
 	}
 	return r.letter
+}
+
+// toWhom precedes the name of somebody who receives a mail, or whom it is about.
+var toWhom = words("to for about an für über à para")
+
+// readSender notes the first word of the question that names the author of a mail.
+func (q *query) readSender(l letter) {
+	authors, asked := termSet(nameOf(l.author)), lowerWords(q.text)
+	for i, n := range q.needs.terms {
+		at := slices.Index(asked, strings.ToLower(n.word))
+		if authors[n.stem] && (at < 1 || !toWhom[asked[at-1]]) && asksMail.MatchString(q.text) {
+			q.sender = min(q.sender, i)
+		}
+	}
+}
+
+// byAnother reports whether the question is about what somebody wrote, or when, and somebody else
+// wrote a sentence.
+func (q *query) byAnother(by string) bool {
+	return by != "" && q.sender < len(q.needs.terms) && !q.needs.kind.named() && !termSet(nameOf(by))[q.needs.terms[q.sender].stem]
+}
+
+// nameOf returns the name of an author without the address.
+func nameOf(author string) string {
+	name, _, _ := strings.Cut(author, "<")
+	return cmp.Or(name, author)
 }
 
 // A letterReader reads the lines of a mail.

@@ -16,6 +16,7 @@ type query struct {
 	years    []string             // in the question
 	nearness map[string][]float64 // similarity of each term of the passages to each need, 0 to 1
 	language string               // of the passages; the vectors know English best
+	sender   int                  // need that names the author of a mail; the number of needs if none does
 	foreign  bool                 // the passages are in another language than the question
 }
 

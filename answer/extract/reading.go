@@ -59,7 +59,8 @@ type passageReading struct {
 	// lexical is the lexical score with priorChunks added to the library.
 	lexical float64
 	letter  letter
-	asked   bool // the question names the declaration in it
+	source  string // the document
+	asked   bool   // the question names the declaration in it
 }
 
 // codeForm matches text that is rare outside programs: a name with an underscore or an inner
@@ -89,6 +90,7 @@ func Read(ctx context.Context, question string, passages []retrieve.Passage, sta
 			nearness: map[string][]float64{}, language: "en"},
 		passages: map[string]passageReading{}, embedder: e, partly: stats.Unencoded,
 	}
+	d.query.sender = len(d.query.needs.terms)
 	if len(passages) > 0 {
 		d.query.language = retrieve.Language(passages[0].Text)
 	}
@@ -153,6 +155,7 @@ func (d *Reading) readPassages(passages []retrieve.Passage, vectors [][]float32)
 	for i, p := range passages {
 		about, letter := []string{p.Title, p.Heading}, letterOf(p)
 		if isMail(p) {
+			d.query.readSender(letter)
 			about = append(about, letter.author, strings.Join(asksMail.FindAllString(d.query.text, -1), " "))
 		}
 		declared := retrieve.DeclaredIdentifier(p, d.query.text)
@@ -163,6 +166,7 @@ func (d *Reading) readPassages(passages []retrieve.Passage, vectors [][]float32)
 			dense:   dot(d.vector, vectors[i]),
 			lexical: p.Scores.Lexical,
 			letter:  letter,
+			source:  p.Document,
 			asked:   declared != "",
 		}
 		if p.Scores.Coverage > 0 {
