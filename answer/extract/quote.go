@@ -158,9 +158,14 @@ func together(all [][]sentence) (rows []piece) {
 
 // follows reports whether the piece of a sentence may be quoted after the first piece. It must
 // have a term of the question that no piece has yet if it is a row, if it comes after steps or
-// an answer under the same question, or if it says less of what is asked.
+// an answer under the same question, or if it says less of what is asked. In another document, it
+// must be topical if the best sentence is.
 func (c *chooser) follows(p piece, s *sentence) bool {
 	first, best := c.chosen[0], c.best[0]
+	topical := func(s *sentence) bool { return c.q.needs.isTopical(s.about.head.with(s.covers)) }
+	if s.about.source != best.about.source && topical(best) && !topical(s) {
+		return false
+	}
 	whole := c.q.needs.kind.isWay() && first.end > first.start+1 || expander{c.q, c.all[first.passage]}.underSame(first.start)
 	strict := whole || isRow(s.text)
 	if strict && s.score < best.score-rowsWithin {
