@@ -53,7 +53,8 @@ func split(q *query, i int, p retrieve.Passage) []sentence {
 			s.title = isTitle(text, rest) || isHeading(text, p)
 			s.outside = parts[k].head || parts[k].end
 			s.licensed = !s.outside && (licence.MatchString(plainLine(text)) || s.joins && before.licensed)
-			s.other = isRow(text) && (rows.otherYears(text, p) || rows.unpriced(text, p)) || q.answersOther(lastTitle(in, k), text) || q.byAnother(s.by)
+			s.other = isRow(text) && (rows.otherYears(text, p) || rows.unpriced(text, p)) ||
+				q.answersOther(lastTitle(in, k), text) || q.byAnother(s.by)
 			s.bare = s.outside || isBare(text) || s.licensed && !asksLicence.MatchString(q.text) || q.saysNothing(s, before, p)
 		}
 		in[k], before = s, s
