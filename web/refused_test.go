@@ -57,7 +57,7 @@ func TestRefusedUpload(t *testing.T) {
 	t.Setenv("TMPDIR", temporary)
 	uploads := uploadFolder(t)
 	k := newKeyed(t, func(o *Options) { o.UploadFolders = oneFolder{Uploads: uploads} })
-	t.Run("limited each", func(t *testing.T) {
+	t.Run("each way", func(t *testing.T) {
 		for name, head := range map[string]string{
 			"length": "Content-Length: 1073741824\r\n", "chunks": "Transfer-Encoding: chunked\r\n",
 			"expect": "Content-Length: 1073741824\r\nExpect: 100-continue\r\n",

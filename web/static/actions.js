@@ -5,7 +5,7 @@ import { base, byId, el } from "./dom.js";
 import { post, put, Trouble } from "./stream.js";
 import { t } from "./words.js";
 
-// actions returns the buttons for the state of an answer.
+// actions returns the buttons for an answer in its state.
 export function actions(view) {
   const button = (words, onclick) => el("button", { type: "button", class: "plain", onclick }, words);
   const copied = button(t("Copy"), async () => {

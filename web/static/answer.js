@@ -22,8 +22,8 @@ export class AnswerView {
     this.numbers = new Map(); // number -> cited event
     this.citations = [];
     this.drafts = new Map(); // step -> HTML of its blocks
-    this.revising = 0; // the step that replaces the draft, as far as it is proved
-    this.revised = new Map(); // its sources, by the numbers that they have if it is whole
+    this.revising = 0; // the step that replaces the draft, in proved sentences
+    this.revised = new Map(); // its sources, by their numbers in the complete revision
     this.kept = []; // the events that restore the answer
 
     this.progress = el("p", { class: "progress" }, t("Searching your documents…"));
@@ -79,8 +79,9 @@ export class AnswerView {
     this.board.cite(cited);
   }
 
-  // on_revision begins or takes back a revision. Its blocks replace the draft, whose rest is
-  // dimmed. It becomes the text when it is whole, and all of its sources have numbers then.
+  // on_revision begins or withdraws a revision. Its blocks replace the draft, whose remaining
+  // sentences are dimmed. It becomes the text when it is complete, and then all its sources
+  // have numbers.
   on_revision({ step, cited, settled, cut }) {
     if (cut) return this.#unrevise();
     if (this.revising !== step) {
@@ -155,7 +156,7 @@ export class AnswerView {
           el("p", { class: "snippet", dir: "auto" }, snippet((p.text || "").replace(/\s+/g, " ")))))) : ""));
   }
 
-  // on_fallback says in a sentence what happened, what is shown and what to do.
+  // on_fallback shows a sentence about the failure, what is shown instead and what to do.
   on_fallback({ reason }) {
     this.fellBack = reason;
     this.#failed(fallback(reason));
@@ -176,8 +177,8 @@ export class AnswerView {
     (this.details || this.notes).append(el("p", { class: "note" }, ...flagged(sentence(message))));
   }
 
-  // #failed says in one place that the model failed. Warnings, before and after it, are
-  // its details: they have the words of the server, for those who may see them.
+  // #failed shows in one place that the model failed. The warnings before and after are its
+  // details, with the server's words for readers who may see them.
   #failed(words) {
     const warnings = [...this.notes.querySelectorAll("p.note:not(.trouble)")];
     this.trouble?.remove();

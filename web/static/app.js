@@ -54,7 +54,7 @@ function begin() {
 
 function show(kept) {
   busy(false);
-  if (!kept.turns) return conversation.fetch(kept.id).catch((err) => say(err.message)); // it is on the server
+  if (!kept.turns) return conversation.fetch(kept.id).catch((err) => say(err.message)); // only on the server
   conversation.show(kept); // busy again if its last answer is not complete
   window.history.replaceState(null, "", `#c=${kept.id}`);
   scrollTo(0, 0);

@@ -1,5 +1,5 @@
-// The answer's text as blocks of HTML from the server. Only here does the page
-// parse markup. It can: the server renders the Markdown without links, images
+// The answer's text as blocks of HTML from the server. The page parses markup
+// only here. This is safe: the server renders the Markdown without links, images
 // and raw HTML, and allows only a list of elements without addresses, styles and
 // handlers (web/render.go, which tests check). In addition, the content of a
 // template element runs and loads nothing.
@@ -7,7 +7,7 @@
 import { copyButtons } from "./copy.js";
 import { rank } from "./dom.js";
 
-// The sentences that differ from those of an earlier draft, where the browser can mark them.
+// The sentences that differ from an earlier draft, if the browser can mark them.
 const changed = globalThis.Highlight && new Highlight();
 if (changed) CSS.highlights.set("changed", changed);
 
@@ -21,8 +21,8 @@ export class Blocks {
     this.before = []; // its sentences: {text, block, n}
     this.first = null; // the first of the drafts
     this.draft = false; // the text is a draft too
-    this.settled = null; // a set of the only numbers to show, if others may still change: it shows where they will be
-    this.growing = false; // its last sentence is drawn, and may not be complete
+    this.settled = null; // the only numbers to show, while others may still change; empty places show where those will be
+    this.growing = false; // its last sentence is drawn, but may be incomplete
     this.marked = []; // its sentences in changed
     this.stale = new Set();
     this.frame = 0;
@@ -31,7 +31,7 @@ export class Blocks {
   // begin starts another version of the text, which replaces the one that is drawn.
   begin(draft, settled = null) {
     const size = (html) => html.join("").length;
-    if (2 * size(this.html) > size(this.earlier)) this.earlier = this.html; // not by what broke off early
+    if (2 * size(this.html) > size(this.earlier)) this.earlier = this.html; // unless it broke off early
     this.before = this.earlier.flatMap((html, block) => sentences(parse(html)).map(({ text }, n) => ({ text, block, n })));
     if (this.html.length) this.first ||= this.html;
     this.html = [];
@@ -48,17 +48,17 @@ export class Blocks {
     if (!this.frame) this.frame = requestAnimationFrame(() => this.draw());
   }
 
-  // back takes the text back, and draws the draft that it was to replace.
+  // back withdraws the text, and draws the draft that it should have replaced.
   back() {
     [this.html, this.earlier, this.before] = [this.earlier, [], []];
     this.draft = true;
     this.growing = false;
     this.stale = new Set(this.html.keys());
     this.draw();
-    this.mark(this.html); // nothing: no sentence of a draft is
+    this.mark(this.html); // removes all marks
   }
 
-  // finish drops what is left of the earlier draft, and marks the sentences that differ from the first.
+  // finish removes the remaining sentences of the earlier draft, and marks those that differ from the first.
   finish() {
     this.earlier = this.before = [];
     this.growing = false;
@@ -68,8 +68,8 @@ export class Blocks {
     this.mark(this.first);
   }
 
-  // mark marks the sentences that are not in an earlier text, which is the HTML of its
-  // blocks. Those of the draft below are not the text's.
+  // mark marks the sentences that are not in an earlier text, given as the HTML of its
+  // blocks. Sentences of the draft below the text are not marked.
   mark(before) {
     if (!changed || !before?.length) return;
     for (const range of this.marked) changed.delete(range);
@@ -109,16 +109,16 @@ export class Blocks {
     if (this.before.length && !this.draft) this.mark(this.first);
   }
 
-  // #rest returns what is below the text of the earlier draft, by block. The rest of a
-  // paragraph that the text is in is added to its last block.
+  // #rest returns the part of the earlier draft that is below the text, by block. The end of
+  // the paragraph that contains the end of the text is added to the text's last block.
   #rest(drawn) {
     const now = [...drawn.values()].flatMap((content) => sentences(content));
     const growing = whole.test(now.at(-1)?.text) ? null : now.pop();
     this.growing = Boolean(growing);
-    let begun = false; // the sentence that is growing is there already
+    let begun = false; // the draft has the growing sentence too
     let [shared, next] = passed(this.before.map((s) => s.text), now.map((s) => s.text));
     if (growing) {
-      // A sentence that is there already stays until the new one differs from it.
+      // A sentence of the draft stays until the new one differs from it.
       const same = this.before.findIndex((s, i) => i >= shared && s.text.startsWith(growing.text) && (i <= next || growing.text.length > 20));
       begun = same >= 0;
       this.growing = !begun;
@@ -130,7 +130,7 @@ export class Blocks {
     }
     const left = this.before[next];
     const last = drawn.get(this.html.length - 1);
-    // Half a sentence would run into the earlier text, or push it down: it waits for its end.
+    // An incomplete sentence would run into the earlier text, or push it down, so it waits.
     if (left && this.growing && (left.n || last.lastElementChild?.tagName === "P" && sentences(last).length === 1)) {
       growing.range.deleteContents();
       this.growing = false;
@@ -160,9 +160,9 @@ export class Blocks {
   }
 }
 
-// passed returns how many sentences of a draft another text has passed, as far as it is
-// written: up to the last one of the longest list that both have in order, and with those
-// that the sentences after it replace. A sentence also counts, for less, as one that shares
+// passed returns how many sentences of a draft a growing text has passed: up to the last
+// sentence of the longest list that both have in order, plus those that the sentences
+// after it replace. A sentence also counts, for less, as one that shares
 // most of its words.
 function passed(before, now) {
   const words = before.map(wordsOf);
@@ -177,19 +177,19 @@ function passed(before, now) {
   return [shared, Math.min(shared + after, before.length)];
 }
 
-// whole is the end of a sentence.
+// whole matches the end of a sentence.
 const whole = /[.!?…。！？؟]["'”’»)\]]*$/u;
 
 const wordsOf = (text) => new Set(text.toLowerCase().match(/[\p{L}\p{N}]+/gu));
 
-// likeness is the share of words that two sentences have in common, less than 1; 0 if it is not most of them.
+// likeness returns 0.9 of the share of words that two sentences have in common, or 0 if it is at most half.
 function likeness(a, b) {
   const share = a.intersection(b).size / Math.max(a.size, b.size, 1);
   return share > 0.5 ? 0.9 * share : 0;
 }
 
-// under returns the citations of a number in the text: of those with its number, the
-// ones whose sentence contains it or is nearest.
+// under returns the citations of a number in the text: those with this number whose
+// sentence contains it or is nearest.
 export function under(citations, link) {
   const number = Number(link.dataset.number);
   const at = Number(link.dataset.at);

@@ -57,8 +57,8 @@ export class Board {
       el("span", { class: "path" }, documentName(cited.document)), el("ul", { class: "quotes" })), after || null);
   }
 
-  // quote moves a passage up to its source, with the quoted words marked in it. Those that
-  // the answer itself has are shortened to their ends.
+  // quote moves a passage up to its source, with the quoted words marked in it. Quotes that
+  // the answer itself contains are shortened to their ends.
   quote(c, cited) {
     const list = this.sources.querySelector(`[data-number="${Number(c.number)}"] .quotes`);
     if (!list || !c.quote) return;
@@ -82,8 +82,8 @@ export class Board {
     this.#count();
   }
 
-  // showStates says which sources of an old answer have changed since its date, and
-  // reports whether quoted words are no longer there.
+  // showStates shows which sources of an old answer have changed since its date, and
+  // reports whether quoted words were deleted.
   showStates(sources, date) {
     const day = new Date(date).toLocaleDateString(locale, { day: "numeric", month: "long", year: "numeric" });
     const words = { moved: t("The quoted text has moved since {day}.", { day }), changed: t("The quoted text has changed since {day}.", { day }), gone: t("The quoted text has been removed since {day}.", { day }) };
@@ -101,7 +101,7 @@ export class Board {
     this.rest.open = false;
   }
 
-  // end shows what the answer was made from.
+  // end shows the passages and drafts that led to the answer.
   end(answer, drafts) {
     const whole = [...drafts].filter(([step]) => answer.drafts?.some((d) => d.step === step)); // the last one is the answer
     const looked = [...this.reasons.values()];
@@ -117,7 +117,7 @@ export class Board {
     const again = looked.filter((j) => j.wider).length;
     this.summary.textContent = looked.length
       ? [t("Checked {n} passages", { n: answer.usage?.looked ?? looked.length }), again ? t("again at {n}", { n: again }) : "",
-        t("used {n}", { n: cited.size }), // the others, also those that the model read, stay below
+        t("used {n}", { n: cited.size }), // the other ones stay below, even if the model read them
         dropped.length ? t("left out {n} statements", { n: dropped.length }) : ""].filter(Boolean).join(t(", "))
       : t("Earlier drafts");
     this.rest.hidden = !looked.length && !more.length;
@@ -154,7 +154,7 @@ export class Board {
     this.summary.textContent = this.reasons.size ? t("Checked {done} of {total}", { done: this.reasons.size, total: all }) : t("Found {n} passages", { n: all });
   }
 
-  // #unsaid takes the middle out of marked words that the answer itself has.
+  // #unsaid removes the middle of marked words that the answer itself contains.
   #unsaid(mark) {
     const words = mark.textContent;
     if (words.length > 60 && plain(this.view.text).includes(plain(words))) {
@@ -163,14 +163,14 @@ export class Board {
     return mark;
   }
 
-  // #inContext returns the quoted words of a passage, marked, with those around them.
+  // #inContext returns the quoted words of a passage, marked, with the words around them.
   #inContext(p, quotes) {
     const marks = quotes.map(({ start, end }) => ({ start: start - p.start, end: end - p.start }));
     return marked({ text: p.text, marks }).map((part, i) => (i % 2 ? this.opener("quote", quotes[(i - 1) / 2], this.#unsaid(part)) : around(part, i > 0, i < 2 * marks.length)));
   }
 }
 
-// plain returns a text without what Markdown and lines add to it.
+// plain returns a text without Markdown and line breaks.
 const plain = (text) => text.replace(/\[\d+\]|[^\p{L}\p{N}]+/gu, " ").trim();
 
 // around shortens a text that follows a quote, leads to one, or both.
@@ -189,9 +189,9 @@ function withoutMiddle(text, before, after) {
   return start + (apart ? " …\n… " : " … ") + end;
 }
 
-// reason returns why a passage was kept or skipped. The server says in English which
-// words of the question it covers; a model's own words are shown as they are, but not
-// why it could not be asked.
+// reason returns why a passage was kept or skipped. The server reports in English which
+// words of the question it covers. A model's own words are shown unchanged, but not why
+// the model could not be asked.
 function reason({ reason: words, verdict } = {}) {
   if (verdict === "error") return "";
   const [, verb, first, lacks] = /^(covers|does not mention|close to the question, without) (.+?)(?:, not (.+))?$/.exec(words) || [];

@@ -25,12 +25,12 @@ export class Collections {
     });
   }
 
-  // value is the chosen collection; empty for all.
+  // value returns the chosen collection, or "" for all.
   get value() {
     return this.list.value;
   }
 
-  // load lists the collections, of which some may be new, and chooses the one of the last time.
+  // load lists the collections, some of which may be new, and selects the last chosen one.
   async load() {
     const { collections } = await get(new URL("api/collections", base));
     for (const c of collections) for (const r of c.roots) if (r.uploads && r.root !== "uploads") shelves.set(r.root, c.collection);
@@ -41,8 +41,8 @@ export class Collections {
     this.#fit();
   }
 
-  // showFor hides what is for an empty conversation in a started one, and all of it
-  // where single documents are picked.
+  // showFor hides the controls for an empty conversation in a started one, and all controls
+  // if single documents are picked.
   showFor(asked, picked) {
     Object.assign(this, { asked, picked });
     this.#fit();

@@ -47,7 +47,7 @@ export class Conversation {
     const sent = { ...body, question };
     const past = alone ? [] : this.#past(view);
     if (past.length) sent.history = past;
-    // Where keys are in use, the server has the conversation too.
+    // With keys, the server has the conversation too.
     if ("keyed" in this.turns.dataset) Object.assign(sent, { conversation: this.id, history: past });
     this.#save();
     await this.#follow(view, mine, async () => {
@@ -63,7 +63,7 @@ export class Conversation {
     this.#showWriter(view.answer);
   }
 
-  // #showWriter says that answers are quoted after the model failed, until it writes one.
+  // #showWriter shows that answers are quoted after the model failed, until it writes one.
   #showWriter({ fallback, answered, usage } = {}) {
     const line = byId("writer");
     const { model } = line.dataset;
@@ -85,8 +85,8 @@ export class Conversation {
     view.actions.insertBefore(el("button", { type: "button", class: "plain", onclick: () => view.again({ compare: true }) }, t("Regenerate and compare")), view.actions.querySelector(".ratings"));
   }
 
-  // replay shows recorded answers, or ones that are being written. Where the server has
-  // the reader's conversation with the first, it shows that.
+  // replay shows recorded answers, or answers that are being written. If the server has the
+  // reader's conversation with the first one, it shows that.
   async replay(runs) {
     this.clear();
     const mine = (this.asking = new AbortController());

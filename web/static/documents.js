@@ -14,7 +14,7 @@ const uploadRoots = new Set(["uploads"]);
 const status = byId("status");
 const mayChange = Boolean(byId("upload"));
 let all = null; // every document, once loaded
-let unread = new Map(); // id -> what the last sync says of it
+let unread = new Map(); // id -> trouble in the last sync
 let equal = new Map(); // digest -> documents with this content
 let shown = []; // documents that match, in order
 const selected = new Set(); // ids
@@ -88,7 +88,7 @@ function draw() {
   if (wanted.length) say(t("{n} documents", { n: found.length }));
 }
 
-// compare orders two documents by the chosen column. Those that have nothing in it come last.
+// compare orders two documents by the chosen column, with empty values last.
 function compare(a, b) {
   const key = (d) => (order.by === "date" ? dateOf(d).date : order.by === "state" ? state(d).words : order.by === "pages" ? d.pages || "" : d[order.by]) ?? "";
   const [x, y] = [key(a), key(b)];
@@ -96,7 +96,7 @@ function compare(a, b) {
   return (typeof x === "number" ? x - y : String(x).localeCompare(y, locale, { numeric: true })) * (order.down ? -1 : 1);
 }
 
-// dateOf returns the day of a document: its own, or else that of its file, and which.
+// dateOf returns the date of a document, or else that of its file, and which of the two.
 function dateOf({ root, meta = {} }) {
   const own = [meta.date, meta.updated, meta.created, meta.modified].find((value) => /^\d{4}/.test(value));
   const date = (own || meta.file_modified || "").slice(0, 10);
@@ -256,7 +256,7 @@ async function narrow() {
   if (all) draw();
 }
 words.addEventListener("input", narrow);
-// Files are added to the collection that is named, which may be new, else to the one that is chosen.
+// Files are added to the named collection, which may be new, otherwise to the chosen one.
 const named = byId("into");
 const into = () => (named ? named.value.trim() : collection.value);
 function showInto() {

@@ -14,7 +14,7 @@ export function el(name, attributes = {}, ...children) {
   return e;
 }
 
-// writer says which model writes the answers, or that they are quoted.
+// writer returns a sentence about the model that writes the answers, or says that they are quoted.
 export function writer(model, failing) {
   if (!model) return t("No model: sentences are quoted");
   return failing ? t("Answers are quoted until {model} replies again", { model }) : t("{model} writes the answers", { model });
@@ -24,8 +24,8 @@ export const byId = (id) => document.getElementById(id);
 
 export const maySet = Boolean(byId("settings-button") || byId("settings-link"));
 
-// What a reader sees of a failure of the model: what happened, and what to do. What only who may choose
-// settings can do is said to them.
+// The texts for a failure of the model: what happened, and what to do. Steps that need the right to change
+// settings are shown only to readers who have it.
 const failed = [t("The model failed"), t("Ask again in a moment.")];
 const unusable = [t("The model can't be used"), t("Whoever runs this server can choose another one.")];
 const reasons = {
@@ -41,14 +41,14 @@ const reasons = {
 };
 const errors = { down: "unreachable", quota: "rejected", auth: "rejected", not_found: "rejected", context_length: "window", server: "failed", cut: "failed", bad_reply: "failed" };
 
-// fallback says why the model gave no answer, whether documents are quoted instead, and what to do.
+// fallback returns why the model gave no answer, whether documents are quoted instead, and what to do.
 export function fallback(reason, quoted = true) {
   const [what, next] = reasons[reason.replace("model_", "")] || failed;
   if (!quoted) return t("{what}, and nothing in your documents can be quoted instead. {next}", { what, next });
   return t("{what}, so your documents are quoted instead. {next}", { what, next });
 }
 
-// refusal says the same where nothing is shown instead; undefined for an error that is not the model's.
+// refusal returns the same if nothing is shown instead, or undefined for an error that is not the model's.
 export function refusal(code) {
   const [, kind] = code?.split("model_") || [];
   const [what, next] = reasons[errors[kind] || kind] || [];
@@ -65,7 +65,7 @@ export function brokenOff(reason) {
 // flagged returns the parts of a sentence. Its flags are code, which does not break at a line's end.
 export const flagged = (words) => words.split(/(--[a-z][a-z-]*)/).map((part, i) => i % 2 ? el("code", {}, part) : part);
 
-// base is the address of the server, with the path of a proxy.
+// base is the address of the server, including a proxy's path.
 export const base = new URL("../", import.meta.url);
 
 // documentURL returns the address of a place in the viewer. link is the server's
@@ -96,12 +96,12 @@ export function place({ page, heading, title }) {
   return [page ? t("page {page}", { page: String(page) }) : "", apart(path.join(" › "))].filter(Boolean).join(" · ");
 }
 
-// apart keeps words of a document from changing the order of those around them, where
-// the page reads from right to left.
+// apart keeps words of a document from changing the order of the words around them on a
+// page that reads from right to left.
 const apart = (words) => words && document.documentElement.dir === "rtl" ? `\u2068${words}\u2069` : words;
 
-// visibleName returns the name of a file with escapes for characters that are not
-// seen or change the reading direction.
+// visibleName returns the name of a file with escapes for characters that are invisible
+// or change the reading direction.
 export function visibleName(name) {
   return name.replace(/[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }

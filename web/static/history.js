@@ -1,5 +1,5 @@
 // The conversations of this browser, newest first, stored only in this browser
-// and limited in number and size. Where keys are in use, those of each are apart.
+// and limited in number and size. Each key has its own.
 
 const { caller } = document.getElementById("turns").dataset;
 const key = caller ? `ibid.history.${caller}` : "ibid.history";
@@ -31,7 +31,7 @@ export const forget = (id) => store(list().filter((c) => c.id !== id));
 
 export const clear = () => store([]);
 
-// store drops the oldest until the rest fits.
+// store drops the oldest conversations until the other ones fit.
 function store(conversations) {
   for (const kept = [...conversations]; ; kept.pop()) {
     const text = JSON.stringify(kept);

@@ -8,7 +8,7 @@ import { showInto, upload } from "./upload.js";
 import { parts, t } from "./words.js";
 
 const most = 8; // documents shown to tick
-const mostSuggesting = 20; // ticked documents that questions are taken from
+const mostSuggesting = 20; // ticked documents whose questions are suggested
 
 export class Library {
   // ask asks a suggested question; say announces a status; reachable(yes) is called when that changes.
@@ -48,7 +48,7 @@ export class Library {
     this.#showPicked();
   }
 
-  // scope returns what a question is restricted to.
+  // scope returns the documents and collections to which a question is restricted.
   get scope() {
     if (this.picked.size) return { filter: { documents: [...this.picked.keys()] } };
     return this.collections.value ? { collection: this.collections.value } : {};

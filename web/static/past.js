@@ -50,7 +50,7 @@ export class Past {
     if (n) this.status.textContent = t("Answers whose sources have changed: {n}", { n });
   }
 
-  // #drawOthers adds the conversations that are on the server alone, and the names it has of the others.
+  // #drawOthers adds the conversations that are only on the server, and the server's names for the other ones.
   async #drawOthers() {
     try {
       const here = new Set(this.entries.map(([c]) => c.id));
@@ -66,8 +66,8 @@ export class Past {
     }
   }
 
-  // #loadAll loads what is on the server alone, and reports whether there was any; null
-  // if it failed.
+  // #loadAll loads the conversations that are only on the server, and reports whether there
+  // were any, or null if that failed.
   async #loadAll() {
     try {
       let any = false;
@@ -189,7 +189,7 @@ function matches({ name, turns = [], runs = [] }, words) {
 
 const said = ({ events }) => events.filter((e) => e.kind === "text" || e.kind === "unanswered").map((e) => e.data.text);
 
-// load adds the records of a conversation that is on the server alone, and reports
+// load adds the records of a conversation that is only on the server, and reports
 // whether they were missing.
 async function load(conversation) {
   if (conversation.turns || conversation.runs) return false;

@@ -3,7 +3,7 @@
 import { sentence } from "./stream.js";
 import { t } from "./words.js";
 
-// The first that fits counts. A reason that says itself what to do needs none; nor does a file that is left out on purpose.
+// The first match counts. A reason that says what to do needs no remedy; nor does a file that is omitted on purpose.
 const remedies = [
   [/: (save|split|rename|give|unpack|ingest|put|remove|write) |; open it|install |ibid (doctor|setup)|only files|only the programs|lock file|minified|generated/, ""],
   [/files are not read|binary file|not supported|in a text|none of its lines/, t("Save it as PDF, Word, HTML or text, and add that file.")],

@@ -6,7 +6,7 @@ import { t } from "./words.js";
 
 const address = (path) => new URL(`api/settings${path}`, base);
 const languages = ["Arabic", "Chinese", "English", "French", "German", "Italian", "Japanese", "Portuguese", "Spanish"];
-const mostModels = 6; // of a server that have a button
+const mostModels = 6; // buttons for the models of a server
 
 let settings; // as the server last sent them
 let timer;
@@ -46,7 +46,7 @@ function draw() {
   fitKey();
 }
 
-// field is a labelled input with a note, disabled where a flag or a variable fixes it.
+// field returns a labelled input with a note, disabled if a flag or a variable sets it.
 function field(name, label, input, note) {
   const fixed = settings.fixed[name];
   input.id = `set-${name}`;
@@ -88,7 +88,7 @@ function outside() {
   }
 }
 
-// fitKey fits the key and the code to the endpoint: a key is for one endpoint alone.
+// fitKey fits the key and the code to the endpoint, since a key belongs to one endpoint.
 function fitKey() {
   const key = byId("set-key");
   const note = byId("set-key-note");
@@ -110,7 +110,7 @@ function answers() {
     field("confidence", t("Confidence"), el("input", { type: "number", min: "0", max: "1", step: "0.05", value: String(settings.confidence) }), t("From 0 to 1: below it, sentences are not shown as an answer but as the closest passages.")));
 }
 
-// changed returns what differs from the server's settings.
+// changed returns the settings that differ from the server's.
 function changed() {
   const body = {};
   for (const name of ["base_url", "model", "language", "style"]) {
@@ -143,7 +143,7 @@ async function put(body) {
   }
 }
 
-// fail shows what the server refuses, at the field that it names.
+// fail shows the server's refusal at the field that it names.
 function fail(err, status) {
   status.replaceChildren(trouble(err));
   if (err.field) byId(`set-${err.field}`)?.focus();

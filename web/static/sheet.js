@@ -49,7 +49,7 @@ export function sheets(pictures, failed) {
         sheet.classList.add("drawing");
       }
       const fail = () => {
-        if (!sheet.contains(image)) return; // it was told before
+        if (!sheet.contains(image)) return; // already reported
         sheet.classList.remove("drawing");
         status.textContent = "";
         failed(image);

@@ -4,9 +4,9 @@ import { base, byId, el } from "./dom.js";
 import { get, post, Trouble } from "./stream.js";
 import { t } from "./words.js";
 
-const pause = 1000; // milliseconds between looks at the server
+const pause = 1000; // milliseconds between requests
 
-// notice says in the reader's language what was left out of a site.
+// notice returns, in the reader's language, what was left out of a site.
 function notice({ code, n, address, detail }) {
   switch (code) {
     case "disallowed": return t("Left out because of robots.txt: {n}", { n });
@@ -57,7 +57,7 @@ export function sites(section, { say, refresh, into }) {
     }
   }
 
-  // look asks how far the sites have been read, until they are.
+  // look requests the progress of the sites until all are read.
   async function look() {
     let states = [];
     try {
