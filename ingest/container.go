@@ -182,7 +182,7 @@ func (s *folderSync) openContainer(ctx context.Context, f file) (files []file, b
 		f.err = &SkipError{Reason: "an archive without files"}
 		files = append(files, f)
 	case err != nil && holder:
-		files[0].partial = "the files in it are not read: " + err.Error()
+		files[0].partial = "the files in it could not be read: " + err.Error()
 		broken = append(broken, f.path)
 	case err != nil:
 		f.err = fmt.Errorf("%w; its stored documents are kept", err)
@@ -259,7 +259,7 @@ func (s *folderSync) unpack(ctx context.Context, c *container) error {
 		return fmt.Errorf("reading its archive: %w", err)
 	}
 	if digestOf(data) != c.digest {
-		return errors.New("its archive changed meanwhile: ingest the folder again")
+		return errors.New("its archive changed while it was being read: ingest the folder again")
 	}
 	reply, err := s.reader.askContainer(ctx, c.file.path, data, paths)
 	if err != nil {
@@ -267,7 +267,7 @@ func (s *folderSync) unpack(ctx context.Context, c *container) error {
 	}
 	for _, section := range reply.Sections {
 		if section.Start < 0 || section.End < section.Start || section.End > len(reply.text) {
-			return errors.New("the reader of its archive gave no valid reply")
+			return errors.New("the reader of its archive sent an invalid reply")
 		}
 		c.content[c.file.path+"/"+section.Anchor] = []byte(reply.text[section.Start:section.End])
 	}

@@ -85,7 +85,7 @@ func TestArchiveThatChanges(t *testing.T) {
 	fsys := changing{fstest.MapFS{"a.zip": zipped(t, "a.md", "One.")}, zipped(t, "a.md", "Two."), new(int)}
 	got, err := syncAll(t, &Syncer{Sink: newMemory()}, fsys)
 	must(t, err)
-	wantLines(t, got, "failed a.zip/a.md: its archive changed meanwhile: ingest the folder again")
+	wantLines(t, got, "failed a.zip/a.md: its archive changed while it was being read: ingest the folder again")
 }
 
 type changing struct {

@@ -83,7 +83,7 @@ func TestPDFErrors(t *testing.T) {
 		{"not a PDF at all", "", false},
 		{"%PDF-1.7\n" + strings.Repeat("x", 500), "", false},
 		{string(blank), "empty: nothing is on its pages", true},
-		{string(soup), "no readable text, scanned or garbled by its fonts: install", true},
+		{string(soup), "no readable text (scanned, or garbled by its fonts): install", true},
 	} {
 		_, err := new(Reader).Read(t.Context(), "a.pdf", []byte(tt.data))
 		var skip *SkipError
@@ -267,7 +267,7 @@ func TestReadScans(t *testing.T) {
 	must(t, err)
 	var skip *SkipError
 	if _, err := new(Reader).Read(t.Context(), "scan.pdf", data); !errors.As(err, &skip) ||
-		skip.Reason != "no readable text, scanned or garbled by its fonts: install tesseract to read it" {
+		skip.Reason != "no readable text (scanned, or garbled by its fonts): install tesseract to read it" {
 		t.Errorf("without tesseract: err = %v", err)
 	}
 	// A scan among pages with text, and a blank one.
@@ -275,7 +275,7 @@ func TestReadScans(t *testing.T) {
 	alone := new(Reader)
 	doc, err := alone.Read(t.Context(), "mixed.pdf", mixed)
 	must(t, err)
-	if doc.Partial != "page 4 of 4: no readable text, scanned or garbled by its fonts: install tesseract to read it" ||
+	if doc.Partial != "page 4 of 4: no readable text (scanned, or garbled by its fonts): install tesseract to read it" ||
 		doc.Meta[ReaderKey] != readerName()+withoutOCR {
 		t.Errorf("without tesseract: Partial = %q, reader %q", doc.Partial, doc.Meta[ReaderKey])
 	}

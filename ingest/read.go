@@ -114,11 +114,11 @@ func (r *Reader) read(ctx context.Context, name string, data []byte, isolated bo
 	if kind := binaryKind(data); kind != "" && !f.binary {
 		switch {
 		case ending != "":
-			return nil, fmt.Errorf("it is %s named %s: give it its own ending", kind, ending)
+			return nil, fmt.Errorf("it is %s, but its name ends with %s: give it the right extension", kind, ending)
 		case kind == aProgram:
 			return nil, &SkipError{Reason: kind}
 		}
-		return nil, fmt.Errorf("it is %s, and its name has no ending: save it as a file with the ending of its format", kind)
+		return nil, fmt.Errorf("it is %s, and its name has no extension: add the extension of its format", kind)
 	}
 	if f.readOutside != nil {
 		err = f.readOutside(r, ctx, doc, data)

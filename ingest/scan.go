@@ -28,7 +28,7 @@ const (
 )
 
 // errNoOCR is the reason why a scan is not read.
-var errNoOCR = &SkipError{Reason: "no readable text, scanned or garbled by its fonts: install tesseract to read it"}
+var errNoOCR = &SkipError{Reason: "no readable text (scanned, or garbled by its fonts): install tesseract to read it"}
 
 // checkOCR returns the reason why scans are not read, or nil.
 func (p pdfPlan) checkOCR() error {
@@ -36,7 +36,8 @@ func (p pdfPlan) checkOCR() error {
 		return errNoOCR
 	}
 	if p.from == "" {
-		return &SkipError{Reason: "no readable text, PDFium is needed in addition to tesseract to read scans: 'ibid doctor' says how to get it"}
+		return &SkipError{Reason: "no readable text (scanned, or garbled by its fonts): tesseract needs PDFium to read it; " +
+			"'ibid doctor' says how to install PDFium"}
 	}
 	return nil
 }

@@ -76,9 +76,9 @@ const DefaultMaxUploads = 4 << 30
 // [*UnreadableError].
 var (
 	ErrUploadPath  = errors.New("the path of the file cannot be used")
-	ErrUploadName  = errors.New("the name of the file cannot be used: give it letters or digits, and the ending of its format")
+	ErrUploadName  = errors.New("the name of the file cannot be used: give it letters or digits, and the extension of its format")
 	ErrUploadSize  = errors.New("the file is too large")
-	ErrUploadSpace = errors.New("the space for uploads is full: delete some")
+	ErrUploadSpace = errors.New("the space for uploads is full: delete some uploads")
 	ErrCollection  = errors.New("a collection with uploads cannot have this name: use letters, digits, '-' and '_', and no name that " +
 		"differs from another only in upper and lower case")
 )
@@ -606,14 +606,14 @@ func uploadName(name string) (string, error) {
 	for i, part := range parts {
 		folder := i < len(parts)-1
 		if folder && (part == "" || part[0] == '.') {
-			return "", fmt.Errorf("%w: %.200q is hidden, or no name of a folder", ErrUploadPath, part)
+			return "", fmt.Errorf("%w: %.200q is hidden, or is not a valid folder name", ErrUploadPath, part)
 		}
 		clean, err := cleanName(part)
 		if err != nil {
 			return "", err
 		}
 		if folder && isContainer(clean) {
-			return "", fmt.Errorf("%w: the folder %.200q is named like a file that holds others: rename it", ErrUploadPath, clean)
+			return "", fmt.Errorf("%w: the folder %.200q is named like an archive: rename it", ErrUploadPath, clean)
 		}
 		parts[i] = clean
 	}

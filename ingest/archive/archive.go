@@ -195,7 +195,7 @@ func (w *walker) walk(name string, data []byte, at place) error {
 	case kind == aTar:
 		return w.tar(in, at)
 	case !compressed:
-		return errors.New("it cannot be unpacked: it is not compressed as its name says")
+		return errors.New("it cannot be unpacked: its compression does not match its name")
 	}
 	if err := w.countEntry(); err != nil {
 		return err
@@ -324,7 +324,7 @@ func (w *walker) visitTooDeep(e Entry) error {
 }
 
 func (w *walker) deepReason() string {
-	return fmt.Sprintf("in other archives or mails, more than %d deep: unpack it", w.limits.Depth)
+	return fmt.Sprintf("nested more than %d deep in archives or mails: unpack it", w.limits.Depth)
 }
 
 // cleanName returns the path of an entry relative to the archive, without drives, roots and

@@ -116,7 +116,7 @@ func TestNames(t *testing.T) {
 	want := []string{
 		"a.md 5", "etc/passwd 1", "up.md 1", "docs/b.md 1", "x/y/z.md 1",
 		"link.md 0 skip: a symbolic link",
-		"hard.md 0 skip: a second name of a file in the archive, which is read by its first name",
+		"hard.md 0 skip: a hard link to a file in the archive, which is read under its first name",
 		"pipe.md 0 skip: a device, pipe or socket, not a file", "p.png 7",
 		strings.Repeat("long/", 40) + "… 2 failed: its name is longer than 1024 bytes",
 	}
@@ -237,12 +237,12 @@ func TestLimits(t *testing.T) {
 				text: string(random)}),
 			"error: it unpacks to more than 4 MB"},
 		{"large.tar", tarred(t, packed{name: "a.md", text: strings.Repeat(string(random), 3) + "x"}), "a.md 3145729"},
-		{"nested.zip", nested, "a.zip/a.zip/a.zip 282 failed: in other archives or mails, more than 3 deep: unpack it"},
+		{"nested.zip", nested, "a.zip/a.zip/a.zip 282 failed: nested more than 3 deep in archives or mails: unpack it"},
 		{"held.zip", zipped(t, packed{name: "a.zip", text: string(zipped(t, packed{name: "a.zip",
 			text: string(zipped(t, packed{name: "a.lines", text: "b.md One.\nc.md Two."}))}))}),
-			"a.zip/a.zip/a.lines 19\na.zip/a.zip/a.lines/b.md 0 failed: in other archives or mails, more than 3 deep: unpack it; and 1 more"},
+			"a.zip/a.zip/a.lines 19\na.zip/a.zip/a.lines/b.md 0 failed: nested more than 3 deep in archives or mails: unpack it; and 1 more"},
 		{"two.zip", zipped(t, packed{name: "a.zip", text: string(nested)}, packed{name: "b.zip", text: string(nested)}),
-			"a.zip/a.zip/a.zip 365 failed: in other archives or mails, more than 3 deep: unpack it; and 1 more"},
+			"a.zip/a.zip/a.zip 365 failed: nested more than 3 deep in archives or mails: unpack it; and 1 more"},
 	} {
 		if got := strings.Join(look(tt.name, tt.data, limits), "\n"); got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)

@@ -155,7 +155,7 @@ func (w *walker) tar(in io.Reader, at place) error {
 			continue
 		case tar.TypeReg, tar.TypeGNUSparse:
 		case tar.TypeLink:
-			problem.Skip = "a second name of a file in the archive, which is read by its first name"
+			problem.Skip = "a hard link to a file in the archive, which is read under its first name"
 		default:
 			problem.Skip = specialKind(h.FileInfo().Mode())
 		}

@@ -146,7 +146,7 @@ type process struct {
 }
 
 var (
-	errIdleEnd = errors.New("the child ended before it got the request")
+	errIdleEnd = errors.New("the child process ended before it received the request")
 	errNoReply = errors.New("no reply")
 	errKilled  = errors.New("the system killed the process that read it")
 	errTimeUp  = fmt.Errorf("reading it took more than %d s of processor time", Seconds)

@@ -76,7 +76,7 @@ func Calendar(doc *Document, src string) error {
 	}
 	flush()
 	if !found {
-		return errors.New("it is neither a calendar nor a contact: no line begins one")
+		return errors.New("it is neither a calendar nor a contact: it has no BEGIN line")
 	}
 	b.moveTo(doc)
 	if len(files) > 0 {

@@ -23,7 +23,7 @@ func whyUnwritten(src string) string {
 		lines++
 	}
 	if longest > maxCodeLine && len(src)/lines > 200 {
-		return "minified code: no person reads it"
+		return "minified code, not meant to be read"
 	}
 	return ""
 }

@@ -12,8 +12,8 @@ import (
 // indented text, as in manuals.
 func Text(doc *Document, src string) error {
 	if manualSource.MatchString(src) {
-		return errors.New("it is the source of a manual page, with the commands of troff: print it to a text " +
-			"('man -P cat ./FILE > FILE.txt') and read that")
+		return errors.New("it is the troff source of a manual page: convert it to text " +
+			"('man -P cat ./FILE > FILE.txt') and ingest the result")
 	}
 	whole := Clean(withoutLeaders(src))
 	doc.Text = strings.TrimLeft(whole, "\n")

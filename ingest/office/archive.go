@@ -79,7 +79,7 @@ func (a *archive) open(name string) (io.ReadCloser, error) {
 		return nil, errNoPart
 	}
 	if a.exceeded == nil && p.size > maxOut-a.unpacked {
-		a.exceeded = &limitError{fmt.Sprintf("%s in it unpacks to %d MB, over the limit of %d MB: split it, unless it is a bomb", name,
+		a.exceeded = &limitError{fmt.Sprintf("%s in it unpacks to %d MB, more than the limit of %d MB: split it", name,
 			p.size>>20, int64(maxOut)>>20)}
 	}
 	if a.exceeded != nil {
@@ -119,11 +119,11 @@ func (c *counted) Read(p []byte) (int, error) {
 	c.hash.Write(p[:n])
 	switch {
 	case c.out > c.size:
-		c.a.exceeded = &limitError{fmt.Sprintf("%s in it is larger than the archive says: it is damaged, or a bomb", c.name)}
+		c.a.exceeded = &limitError{fmt.Sprintf("%s in it is larger than the archive says: it is damaged, or a zip bomb", c.name)}
 	case c.a.unpacked > maxOut:
 		c.a.exceeded = &limitError{fmt.Sprintf("it unpacks to more than %d MB", int64(maxOut)>>20)}
 	case c.out > minRatio && c.out > maxRatio*(int64(len(c.packed))-int64(c.in.Len())):
-		c.a.exceeded = &limitError{fmt.Sprintf("%s in it unpacks to over %d times its size: a bomb", c.name, maxRatio)}
+		c.a.exceeded = &limitError{fmt.Sprintf("%s in it unpacks to over %d times its size, like a zip bomb", c.name, maxRatio)}
 	}
 	if c.a.exceeded != nil {
 		return 0, c.a.exceeded

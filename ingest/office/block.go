@@ -84,7 +84,7 @@ func (f *file) spendBytes(n int) bool {
 	case f.textBytes > maxText:
 		f.exceeded = &limitError{fmt.Sprintf("it has more than %d MB of text: split it", maxText>>20)}
 	case f.textBytes > freeText && f.textBytes > maxRatio*f.size:
-		f.exceeded = &limitError{fmt.Sprintf("its text is over %d times its size, by repetition: a bomb", maxRatio)}
+		f.exceeded = &limitError{fmt.Sprintf("its text is over %d times its size because of repetition, like a zip bomb", maxRatio)}
 	}
 	return f.exceeded == nil
 }

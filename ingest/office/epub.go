@@ -63,7 +63,7 @@ func (f *file) checkRights() error {
 		}
 	})
 	if missing := errors.Is(err, errNoPart); encrypted || err != nil && !missing || missing && f.has("META-INF/license.lcpl") {
-		return errors.New("it is protected by rights management (DRM): only the programs its seller names can read it")
+		return errors.New("it is protected by rights management (DRM): only programs that its seller permits can read it")
 	}
 	return nil
 }

@@ -88,8 +88,8 @@ func (f *file) countUnreadAt(what, name string) {
 const (
 	unseen    = "hidden text is left out"
 	deletions = "deletions of tracked changes are left out"
-	rubies    = "texts above others (ruby) are left out"
-	signs     = "signs of symbol fonts are left out"
+	rubies    = "ruby annotations are left out"
+	signs     = "characters of symbol fonts are left out"
 	fields    = "values of form fields are not read"
 	charts    = "charts are not read"
 	objects   = "embedded objects are not read"
@@ -238,7 +238,7 @@ func (f *file) compound(data []byte) error {
 	case root.Has("PowerPoint Document"):
 		return f.oldSlides(root)
 	}
-	return &OldError{"it is in a format of office programs before 97, which is not supported: save it as .docx, .xlsx or .pptx"}
+	return &OldError{"it is in a format older than Office 97, which is not supported: save it as .docx, .xlsx or .pptx"}
 }
 
 // mainPart returns the part of an Office Open XML package that holds the document.

@@ -66,7 +66,7 @@ func (f *file) oldWord(root compound.Folder) error {
 	}
 	head := cursor{data: d.main}
 	if head.number(2) != 0xa5ec {
-		return &OldError{"it is in the format of Word before 97, which is not supported: save it as .docx"}
+		return &OldError{"it is in a format older than Word 97, which is not supported: save it as .docx"}
 	}
 	head.at = fibFlags
 	flags := head.number(2)

@@ -98,7 +98,7 @@ func (page drawnPage) dropUndecoded(rebuilt bool) drawnPage {
 var errNoFonts = errors.New("it is damaged or cut off, and the fonts of its text are missing")
 
 // errLate is the error of a page after the deadline.
-var errLate = errors.New("reading it takes too long: split it to have the pages from here on read")
+var errLate = errors.New("reading it takes too long: split it to read the remaining pages")
 
 // leastPicture is the smallest area, in square points, of a picture that may contain the text of a
 // page: two inches by two.

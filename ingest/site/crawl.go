@@ -324,7 +324,7 @@ func (c *crawl) allows(u *url.URL) bool {
 // checkHost returns the reason why an address is not part of the site, or nil.
 func (c *crawl) checkHost(u *url.URL) error {
 	if u.Host != c.scope.Host {
-		return errors.New("it leads to another site")
+		return errors.New("it redirects to another site")
 	}
 	return nil
 }

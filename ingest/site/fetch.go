@@ -221,7 +221,7 @@ func (f *Fetcher) sendOnce(ctx context.Context, r request) (*response, error) {
 		return reply, nil
 	}
 	if reply.body, err = io.ReadAll(io.LimitReader(got.Body, r.limit+1)); err != nil {
-		return nil, fmt.Errorf("the reply broke off: %w", err)
+		return nil, fmt.Errorf("the reply ended early: %w", err)
 	}
 	if int64(len(reply.body)) > r.limit {
 		return nil, fmt.Errorf("the page is %w: it has more than %d MB", errTooLarge, r.limit>>20)

@@ -29,14 +29,14 @@ func parse(address string, silence time.Duration) (config *pgxpool.Config, schem
 	const form = "write it as postgres://USER:PASSWORD@HOST:5432/DATABASE"
 	u, err := url.Parse(address)
 	if err != nil {
-		return nil, "", errors.New("the address cannot be read: " + form)
+		return nil, "", errors.New("the address cannot be parsed: " + form)
 	}
 	q := u.Query()
 	// A special character in a password ends the host early; the rest of the
 	// password is then read as a database or parameter.
 	if u.Fragment != "" || strings.Contains(u.EscapedPath(), "@") ||
 		slices.ContainsFunc(slices.Collect(maps.Keys(q)), func(name string) bool { return strings.Contains(name, "@") }) {
-		return nil, "", errors.New("the address cannot be read: write the characters / ? # @ of a password as %2F %3F %23 %40: " + form)
+		return nil, "", errors.New("the address cannot be parsed: write the characters / ? # @ of a password as %2F %3F %23 %40: " + form)
 	}
 	schema = defaultSchema
 	if q.Has("search_path") {
@@ -57,7 +57,7 @@ func parse(address string, silence time.Duration) (config *pgxpool.Config, schem
 		if password, set := u.User.Password(); set && password != "" {
 			text = strings.ReplaceAll(text, password, "xxxxx")
 		}
-		return nil, "", fmt.Errorf("the address cannot be read: %s: %s", text, form)
+		return nil, "", fmt.Errorf("the address cannot be parsed: %s: %s", text, form)
 	}
 	if !q.Has("pool_max_conns") {
 		config.MaxConns = defaultConnections

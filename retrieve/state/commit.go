@@ -97,6 +97,7 @@ func (s *Store) resolveCommit(ctx context.Context, err error) error {
 	case errors.Is(asking, errAborted):
 		return &failure{message: s.place + ": the connection broke before the change was made", unavailable: true, err: u.err}
 	}
-	return fmt.Errorf("it is not known whether the change was made: the connection to %s broke meanwhile, and then it stayed unreachable: "+
-		"check the result when it is back", s.place)
+	return fmt.Errorf("it is unknown whether the change was made: the connection to %s broke during the commit, "+
+		"and the server is still unreachable: "+
+		"check the result once it is reachable", s.place)
 }

@@ -460,7 +460,7 @@ func TestDamagedRows(t *testing.T) {
 				t.Errorf("Verify = %+v, %v; want damage", r, err)
 			}
 			if err := read(s); (err == nil) != c.works || err != nil && (strings.Contains(err.Error(), "sql:") ||
-				!strings.Contains(err.Error(), "start it again to have it repaired")) {
+				!strings.Contains(err.Error(), "restart ibid to repair it")) {
 				t.Errorf("reading damaged rows: err = %v", err)
 			}
 			must(t, s.Close())

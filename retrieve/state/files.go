@@ -108,7 +108,8 @@ func refuseNetwork(dir string) error {
 		return err
 	}
 	if kind := kindOf(string(mounts), dir); slices.Contains(networkKinds, kind) {
-		return fmt.Errorf("it is on a network file system (%s), where its locks do not hold: choose a local directory with --data", kind)
+		return fmt.Errorf("it is on a network file system (%s), which does not support the locks that a library needs: "+
+			"choose a local directory with --data", kind)
 	}
 	return nil
 }

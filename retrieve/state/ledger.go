@@ -108,7 +108,7 @@ func (l ledger) Job(ctx context.Context, id string) (j retrieve.Job, err error) 
 		row := t.row(`SELECT `+specColumns+`, sum FROM ibid.specs WHERE job = ?`, id)
 		err := notFoundError(scanChecked(row, &j.ID, &j.Kind, &started, &j.Secret, &j.Spec))
 		if errors.Is(err, errRow) {
-			err = fmt.Errorf("it is damaged, start it again: %w", err)
+			err = fmt.Errorf("it is damaged: start it again: %w", err)
 		}
 		check(err)
 		j.Started = time.UnixMicro(started)

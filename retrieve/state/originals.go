@@ -86,7 +86,7 @@ func (o *Originals) Settle(ctx context.Context, id string, keep bool) error {
 		}
 		t.exec(`DELETE FROM ibid.originals WHERE key = ? AND part >= 0`, key)
 		if t.exec(`UPDATE ibid.originals SET part = -1 - part WHERE key = ?`, key) == 0 {
-			check(errors.New("another server has taken it meanwhile: send it again"))
+			check(errors.New("another server has replaced it in the meantime: send it again"))
 		}
 	}, "storing the file of %s", id)
 }

@@ -165,7 +165,7 @@ func (s *Store) classifyPostgres(err error) *failure {
 			return &failure{message: s.place + what}
 		}
 		if isUnreachable(err) {
-			return &failure{message: s.place + " is unreachable: check that the server runs and can be reached from here", unavailable: true}
+			return &failure{message: s.place + " is unreachable: check that the server runs and is reachable from here", unavailable: true}
 		}
 		if errors.Is(err, sql.ErrConnDone) || errors.Is(err, sql.ErrTxDone) {
 			return &failure{message: s.place + ": the connection was closed", unavailable: true}

@@ -31,7 +31,7 @@ func (s *Store) requestRepair(f *failure) *failure {
 	if !f.damaged || !s.started || s.readOnly {
 		return f
 	}
-	f.message += ": close ibid and start it again to have it repaired"
+	f.message += ": restart ibid to repair it"
 	if err := s.writeMarker(""); err != nil {
 		f.message += fmt.Sprintf(" (%v)", err)
 	}
@@ -107,7 +107,7 @@ func (s *Store) repair(ctx context.Context, cause error) error {
 	}
 	if err := disk.Lock(s.lock, true); err != nil {
 		return errors.Join(cause, fmt.Errorf("the database is damaged and other processes use it: "+
-			"stop them, and start again to have it repaired: %w", err))
+			"stop them, and restart ibid to repair it: %w", err))
 	}
 	unfinished, err := fs.Glob(os.DirFS(s.dir), FileName+".*.new*") // by interrupted repairs
 	for _, name := range unfinished {
@@ -248,7 +248,7 @@ func (t *table) orderValues(number int64, values []any) []any {
 
 // rebuilt is the reason given for losses that include the documents' names.
 const rebuilt = "the database was damaged and has been rebuilt from its undamaged rows: " +
-	"ingest the folders again, because more documents may be lost, whose names are lost too"
+	"ingest the folders again, because other documents may be lost, and their names with them"
 
 // repairRows makes the salvaged rows consistent and returns the lost documents. The library gets a
 // new name, so that searchers do not continue from their old revisions.

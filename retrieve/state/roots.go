@@ -146,7 +146,7 @@ func (s *Store) RenameCollection(ctx context.Context, from, to string) error {
 // TakeFromKeys removes a deleted collection from its keys, and revokes keys for it alone. Otherwise
 // they would give access to a later collection with its name.
 func (s *Store) TakeFromKeys(ctx context.Context, collection string) error {
-	return within(ctx, s.update, func(t *tx) { t.renameInKeys(collection, "") }, "taking the collection %s from the keys", collection)
+	return within(ctx, s.update, func(t *tx) { t.renameInKeys(collection, "") }, "removing the collection %s from the keys", collection)
 }
 
 // renameInKeys replaces a collection of keys by another, or removes it if to is "".

@@ -197,7 +197,7 @@ func (s *Store) start(ctx context.Context) error {
 		// With this header SQLite would overwrite pages of tables, which it takes for its own list of
 		// pages.
 		if value[int](t, `PRAGMA auto_vacuum`) != 0 {
-			check(fmt.Errorf("%w: the header of %s says that it vacuums by itself", ErrDamaged, s.place))
+			check(fmt.Errorf("%w: the header of %s says that auto_vacuum is on", ErrDamaged, s.place))
 		}
 		t.spaces() // fails if the settings are lost
 	})
@@ -214,7 +214,7 @@ func (s *Store) checkPlace() error {
 	if err == nil && os.SameFile(info, *opened) || err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return &failure{message: s.place + " has been removed or replaced since it was opened: put it back, or stop ibid and start it again"}
+	return &failure{message: s.place + " has been removed or replaced since it was opened: restore it, or restart ibid"}
 }
 
 // checkFilled reports a file without a page as damaged. SQLite would treat it as a new database and
@@ -379,7 +379,7 @@ func (s *Store) classifySQLite(err error) *failure {
 		return &failure{message: s.place + " cannot be opened or written: check that it exists, its permissions and those of its folder"}
 	case sqlite3.SQLITE_IOERR:
 		if own.Code() == sqlite3.SQLITE_IOERR_SHORT_READ {
-			return damaged(s.place + " ends too early")
+			return damaged(s.place + " is truncated")
 		}
 		// If there is no space for the file ibid.db-shm, the error does not say so.
 		if free, err := disk.Free(filepath.Dir(s.place)); err == nil && free < 32<<10 {
@@ -393,7 +393,7 @@ func (s *Store) classifySQLite(err error) *failure {
 			table, _, _ = strings.Cut(table, " ")
 			return damaged(fmt.Sprintf("%s has no table %s", s.place, table))
 		}
-		return &failure{message: fmt.Sprintf("%v: the tables of %s are not as they were laid out", ErrDamaged, s.place), damaged: true}
+		return &failure{message: fmt.Sprintf("%v: the tables of %s do not have the expected layout", ErrDamaged, s.place), damaged: true}
 	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_RANGE:
 		return damaged("the pages of " + s.place + " contradict one another")
 	}

@@ -110,7 +110,7 @@ func (s *Store) CheckRoom() error {
 	if !s.full {
 		return nil
 	}
-	return &failure{full: true, message: "the disk of " + s.place + " was full when it was opened: free space on it and start ibid again"}
+	return &failure{full: true, message: "the disk of " + s.place + " was full when it was opened: free space on it and restart ibid"}
 }
 
 // Close closes the store. When the last process closes a data directory, all data is in the

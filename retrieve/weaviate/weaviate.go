@@ -246,7 +246,7 @@ func (x *Index) Apply(ctx context.Context, changes []retrieve.Change) error {
 		return err
 	}
 	if last != nil && m.Revision < last.Revision {
-		return fmt.Errorf("the collection %s was emptied meanwhile", x.collection)
+		return fmt.Errorf("the collection %s was emptied in the meantime", x.collection)
 	}
 	for len(changes) > 0 && changes[0].Revision <= m.Revision {
 		changes = changes[1:]
@@ -447,7 +447,7 @@ func (x *Index) checkReplicas(ctx context.Context, node string, replicas int) er
 		seen += len(n.Shards)
 	}
 	if seen < replicas {
-		return fmt.Errorf("it sees %d of %d replicas of the shards", seen, replicas)
+		return fmt.Errorf("only %d of %d replicas of the shards are visible", seen, replicas)
 	}
 	return nil
 }
