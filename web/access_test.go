@@ -77,7 +77,7 @@ func TestModelServerHidden(t *testing.T) {
 	for kind, what := range map[openai.Kind]string{openai.Down: "cannot reach the model server",
 		openai.RateLimited: "too many requests to m", openai.Filtered: "the content filter of m",
 		openai.ContextLength: "longer than the context window of m",
-		openai.Unauthorized:  "the key was not accepted for m", openai.NotFound: "there is no m"} {
+		openai.Unauthorized:  "the key was rejected for m", openai.NotFound: "there is no m"} {
 		says[string(kind)] = what
 		answers[string(kind)] = []any{&openai.Error{Kind: kind, Server: "http://10.1.2.3:11434/v1", Model: "m", Detail: "refused by 10.1.2.3"}}
 	}
@@ -85,10 +85,10 @@ func TestModelServerHidden(t *testing.T) {
 	answers["hurried"] = []any{&openai.Error{Kind: openai.RateLimited, Server: "http://10.1.2.3:11434/v1", Model: "m",
 		Detail: "refused by 10.1.2.3", RetryAfter: 2 * time.Second}}
 	remedies := map[string][2]string{ // for readers, and for callers that may see the settings
-		"down":           {"server: tell whoever runs this server", "is it running"},
+		"down":           {"server: tell whoever runs this server", "check that it is running"},
 		"rate_limit":     {"to m: ask again in a minute", "raise the limit of the account"},
 		"hurried":        {"to m: ask again in 2s", "wait 2s"},
-		"content_filter": {"refused: ask in other words", "use another model"},
+		"content_filter": {"rejected the prompt: ask in other words", "use another model"},
 		"context_length": {"of m: tell whoever runs this server: its model reads too little", "set --context-tokens"},
 	}
 	k := newKeyed(t, func(o *Options) { o.Asker = answers })

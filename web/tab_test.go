@@ -216,7 +216,7 @@ func (s *scene) script(lib shelf) script {
 		"breaks": slices.Concat(begin, []any{answer.Text{Text: "Nobody sails alone before the end of April.[1] After that it "}, errBroken}),
 		"cut": slices.Concat(begin, []any{answer.Text{Text: "Nobody sails alone before the end of April.[1] After that it "},
 			answer.Incomplete{
-				Reason: "asking the model (answer): the reply of m at http://10.1.2.3:8000/v1 broke off before its end: ask again"}, usage}),
+				Reason: "asking the model (answer): the reply of m at http://10.1.2.3:8000/v1 ended early: ask again"}, usage}),
 		"falls back": {answer.Retrieved{Passages: []retrieve.Passage{fee}},
 			answer.Warning{Message: "the question was searched for unchanged: m at http://10.1.2.3:8000/v1 failed"},
 			answer.Judged{Passage: fee.ID, Document: fee.Document, Decision: answer.Errored,

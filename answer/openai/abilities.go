@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// Abilities are what a server and its model were found to be capable of. The zero
-// Abilities have everything requested.
+// Abilities are the optional features that a server and its model support, as far as
+// replies have shown. With the zero value every feature is requested.
 type Abilities struct {
-	// Since is when the first of them was found out. They are forgotten after
-	// [abilitiesLast], since the server may have been replaced.
+	// Since is the time of the first finding. Findings expire after [abilitiesLast],
+	// because the server may have been replaced.
 	Since time.Time
 
-	// Parts of a request that the server has refused are left out.
+	// The server has rejected these parts of a request, so requests omit them.
 	NoUsage, NoTemperature, NoOdds, NoFormat bool
 	NewMaxTokens                             bool
-	// Odds is how many more verdicts came with the chances of yes and no than without,
-	// up to mostOdds.
+	// Odds is the number of verdicts that came with the probabilities of yes and no,
+	// minus the number that came without them, at most mostOdds.
 	Odds int
-	// Thinks says that replies of the model have thoughts. Servers count them
-	// against the requested length, so no length is requested any more.
+	// Thinks says that the model's replies contain reasoning. Servers count it
+	// against the requested length, so no length is requested.
 	Thinks bool
 }
 
@@ -30,23 +30,23 @@ const (
 	mostOdds      = 8
 )
 
-// abilities are those of the server of a client.
+// abilities holds the abilities of a client's server.
 type abilities struct {
 	mu       sync.Mutex
 	known    Abilities
-	reported Abilities       // what learned has got
+	reported Abilities       // last value passed to hook
 	hook     func(Abilities) // nil for none
 }
 
-// Remember begins with the abilities that were found out before. After a reply that
-// showed others, learned gets them.
+// Remember sets the abilities that were detected earlier. When a reply changes them,
+// learned is called with the new abilities.
 func (c *abilities) Remember(a Abilities, learned func(Abilities)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.known, c.reported, c.hook = a, a.withoutOdds(), learned
 }
 
-// Abilities returns what has been found out.
+// Abilities returns the abilities detected so far.
 func (c *abilities) Abilities() Abilities {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -56,13 +56,13 @@ func (c *abilities) Abilities() Abilities {
 	return c.known.withoutOdds()
 }
 
-// withoutOdds leaves out what changes with each verdict.
+// withoutOdds reduces Odds to its sign, since its value changes with each verdict.
 func (a Abilities) withoutOdds() Abilities {
 	a.Odds = max(-1, min(a.Odds, 1))
 	return a
 }
 
-// changeAbilities changes the abilities.
+// changeAbilities calls change with the abilities, and sets Since at the first change.
 func (c *abilities) changeAbilities(change func(*Abilities)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -72,7 +72,7 @@ func (c *abilities) changeAbilities(change func(*Abilities)) {
 	}
 }
 
-// reportAbilities passes on the abilities if they are new.
+// reportAbilities calls the hook if the abilities have changed.
 func (c *abilities) reportAbilities() {
 	c.mu.Lock()
 	now := c.known.withoutOdds()
@@ -87,9 +87,10 @@ func (c *abilities) reportAbilities() {
 	}
 }
 
-// learnOdds records whether a verdict came with the chances of yes and no. They are
-// no longer asked for where more came without: the server does not tell them, or the
-// model begins with other words, and a restricted reply says more.
+// learnOdds records whether a verdict came with the probabilities of yes and no. They
+// are no longer requested once more verdicts came without them: the server does not
+// report them, or the model begins its replies with other words, so that a reply
+// restricted by a schema is more informative.
 func (c *abilities) learnOdds(req chatRequest, r *reply) {
 	if !req.LogProbs || r.text.Len() == 0 {
 		return
@@ -103,9 +104,9 @@ func (c *abilities) learnOdds(req chatRequest, r *reply) {
 	})
 }
 
-// adaptRequest records that the server refuses an optional part of the request. Where the error
-// names none, what a verdict has more than an answer is left out, and asked for again by
-// later calls if that was not it.
+// adaptRequest records that the server rejects an optional part of the request. If the error
+// names no part, the parts that only verdicts have are omitted. Later calls request them again
+// if omitting them did not help.
 func (c *abilities) adaptRequest(req chatRequest, r *reply, e *Error) *Error {
 	if e.Kind != Rejected {
 		return e

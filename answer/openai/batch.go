@@ -9,16 +9,16 @@ import (
 	"ibid/ingest"
 )
 
-// A batcher makes few requests for the texts of many calls: it fills batches
-// with waiting texts, runs some of them at a time, and delays all of them when
-// the server asks one to wait.
+// A batcher combines the texts of many calls in few requests. It fills batches with
+// waiting texts, sends a limited number of requests at a time, and delays all of them
+// when the server asks one to wait.
 type batcher struct {
 	e *Embedder
 
 	mu      sync.Mutex
 	waiting []batchItem
 	running int       // requests
-	resume  time.Time // no request starts before
+	resume  time.Time // no request starts before this time
 }
 
 // mostWaits is how often a request is repeated, in addition to Options.Retries, when the
@@ -28,7 +28,7 @@ const mostWaits = 10
 // A batchCall is a call of Embed that waits for its rows.
 type batchCall struct {
 	rows    [][]float32
-	missing int // rows; 0 too when the call has ended otherwise
+	missing int // rows; also 0 after the call has failed or was canceled
 	err     error
 	done    chan struct{} // closed when it has its rows or its error
 }
@@ -41,8 +41,8 @@ type batchItem struct {
 	alone         bool // must not share a request with texts of other calls
 }
 
-// embed returns the rows of the texts. A request that runs for a call that was stopped
-// ends by itself.
+// embed returns the vectors of the texts. If ctx ends, a request in progress is not
+// canceled, since it may contain texts of other calls.
 func (b *batcher) embed(ctx context.Context, texts []string) ([][]float32, error) {
 	c := &batchCall{rows: make([][]float32, len(texts)), missing: len(texts), done: make(chan struct{})}
 	if len(texts) == 0 {
@@ -54,7 +54,7 @@ func (b *batcher) embed(ctx context.Context, texts []string) ([][]float32, error
 	}
 	b.mu.Lock()
 	if len(items) == 1 {
-		b.waiting = slices.Insert(b.waiting, 0, items...) // a question, which a person waits for
+		b.waiting = slices.Insert(b.waiting, 0, items...) // a question, whose user is waiting
 	} else {
 		b.waiting = append(b.waiting, items...)
 	}
@@ -116,7 +116,7 @@ func (b *batcher) request(items []batchItem) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.running--
-	// Where one call's text is at fault, each gets a request of its own.
+	// If the text of one call caused the error, each call is sent in a separate request.
 	shared := slices.ContainsFunc(items, func(i batchItem) bool { return i.batchCall != items[0].batchCall })
 	fault := err != nil && shared && (err.Kind == Rejected || err.Kind == ContextLength || err.Kind == Filtered)
 	for i, item := range slices.Backward(items) {
@@ -155,16 +155,16 @@ func (b *batcher) waitTurn(ctx context.Context) *Error {
 	return nil
 }
 
-// delayAll has all requests wait as long as the server asks one to, and reports
-// whether that one may be repeated: it was refused only for its rate, and there
-// is time.
+// delayAll delays all requests by the time that the server asked one of them to wait.
+// It reports whether that request may be repeated: it was rejected only for its rate,
+// and its deadline allows the wait.
 func (b *batcher) delayAll(ctx context.Context, failed *Error) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	until := time.Now().Add(failed.RetryAfter)
 	deadline, bounded := ctx.Deadline()
 	if bounded && !deadline.After(until) {
-		return false // this request is given up, so others need not wait
+		return false // this request fails, so others need not wait
 	}
 	if until.After(b.resume) {
 		b.resume = until

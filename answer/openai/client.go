@@ -132,7 +132,7 @@ type chatRequest struct {
 	Temperature *float64 `json:"temperature,omitempty"`
 }
 
-// newRequest is the request for a prompt.
+// newRequest returns the request for a prompt.
 func (c *Client) newRequest(p answer.Prompt) chatRequest {
 	var req chatRequest
 	can := c.Abilities()
@@ -163,21 +163,21 @@ func (c *Client) newRequest(p answer.Prompt) chatRequest {
 		if can.NewMaxTokens {
 			req.MaxCompletionTokens = p.MaxTokens
 		} else {
-			//lint:ignore SA1019 most servers but OpenAI's know only the old name
+			//lint:ignore SA1019 most servers other than OpenAI's support only the old name
 			req.MaxTokens = p.MaxTokens
 		}
 	}
 	return req
 }
 
-// replyLimit is the longest reply that a request allows; 0 for any.
+// replyLimit returns the maximum length of the reply in tokens, or 0 for no limit.
 func replyLimit(req chatRequest) int {
 	//lint:ignore SA1019 see newRequest
 	return max(req.MaxTokens, req.MaxCompletionTokens)
 }
 
-// liftLimit has a request repeated without a length, because the model used all of
-// it to think, visibly or not. The cost of those thoughts is kept.
+// liftLimit returns an error that repeats the request without a length limit, because
+// the model used the whole length for reasoning. The tokens of the reasoning are counted.
 func (c *Client) liftLimit(r *reply, p answer.Prompt) *Error {
 	c.changeAbilities(func(a *Abilities) { a.Thinks = true })
 	_, thought := r.splitter.endText()
@@ -185,7 +185,7 @@ func (c *Client) liftLimit(r *reply, p answer.Prompt) *Error {
 	lost := r.tokens(p)
 	lost.Reasoning = max(lost.Reasoning, lost.Completion)
 	*r = reply{yield: r.yield, requests: r.requests, lostTokens: lost}
-	e := c.newError(BadReply, nil, "all of its length went into thoughts")
+	e := c.newError(BadReply, nil, "the model used the whole length for reasoning")
 	e.adapted = true
 	return e
 }
@@ -241,7 +241,7 @@ func (p *parts) UnmarshalJSON(data []byte) error {
 func (c *Client) readChunk(raw []byte, r *reply) *Error {
 	var ch chunk
 	if err := json.Unmarshal(raw, &ch); err != nil {
-		return c.newError(BadReply, nil, "an event of it does not have the form of the API")
+		return c.newError(BadReply, nil, "one of its events does not conform to the API")
 	}
 	if u := ch.Usage; u != nil && u.PromptTokens > 0 && u.CompletionTokens >= 0 {
 		r.usage = u
@@ -278,7 +278,7 @@ func (c *Client) readChunk(raw []byte, r *reply) *Error {
 		if choice.Finish != "" && r.finish == "" {
 			finish, ok := finishReason(choice.Finish)
 			if !ok {
-				return c.newError(Cut, io.ErrUnexpectedEOF, "its finish reason is not one of a whole reply")
+				return c.newError(Cut, io.ErrUnexpectedEOF, "its finish reason is unknown")
 			}
 			r.finish = finish
 		}
@@ -289,8 +289,8 @@ func (c *Client) readChunk(raw []byte, r *reply) *Error {
 // filtered is the finish reason of a reply that a content filter has ended.
 const filtered = "content_filter"
 
-// finishReason translates the reasons of several servers to those of the API. An
-// unknown reason does not end a whole reply.
+// finishReason converts the finish reasons of several servers to the values of the API.
+// It reports false for an unknown reason, which means that the reply is incomplete.
 func finishReason(reason string) (string, bool) {
 	switch strings.ToLower(reason) {
 	case "stop", "eos", "eos_token", "stop_sequence", "end_turn":
@@ -306,16 +306,16 @@ func finishReason(reason string) (string, bool) {
 // A reply is the reply to a prompt so far.
 type reply struct {
 	yield         func(answer.Piece, error) bool
-	stopped       bool // the consumer left the range
-	begun         bool // the first token has come
-	promptRead    bool // the server has read the prompt: it began to reply, or was waited for
+	stopped       bool // the consumer ended the iteration
+	begun         bool // the first token has arrived
+	promptRead    bool // the server has read the prompt: it began to reply, or the wait timed out
 	finish        string
 	usage         *openai.Usage
 	requests      int
-	simplified    bool          // what a verdict has more was left out for an error that does not name it
+	simplified    bool          // the parts that only verdicts have were omitted after an error that named no part
 	size          int           // bytes of text and thoughts
-	yes           float64       // that of a yes, before the first word of a verdict
-	lostTokens    answer.Tokens // of a request that gave only thoughts
+	yes           float64       // probability of yes as the first word of a verdict
+	lostTokens    answer.Tokens // of a request whose reply had only reasoning
 	splitter      thoughtSplitter
 	text          strings.Builder
 	thoughts      strings.Builder
@@ -348,7 +348,7 @@ func (r *reply) emitText(text string) bool {
 	return !r.stopped
 }
 
-// isStarved reports whether the reply reached its length before its first word.
+// isStarved reports whether the reply reached its length limit before its first word.
 func (r *reply) isStarved() bool { return r.finish == "length" && r.text.Len() == 0 }
 
 // emitEnd yields the last piece.
@@ -369,8 +369,8 @@ func (r *reply) thinking() int {
 	return r.thoughtTokens
 }
 
-// tokens is the server's count, or Ibid's if it sent none. Completion includes
-// Reasoning.
+// tokens returns the server's count of tokens, or Ibid's own if the server sent none.
+// Completion includes Reasoning.
 func (r *reply) tokens(p answer.Prompt) answer.Tokens {
 	t := answer.Tokens{Requests: r.requests}
 	if r.requests == 0 {

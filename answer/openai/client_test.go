@@ -534,13 +534,13 @@ func TestNoConnection(t *testing.T) {
 		requests  int
 		says      string
 	}{
-		{"refused", refused, nil, 2, "connection refused; is it running"},
+		{"refused", refused, nil, 2, "connection refused; check that it is running"},
 		{"unknown authority", secure.URL, nil, 1, "certificate"},
 		{"https to a server without", strings.Replace(plain, "http:", "https:", 1), nil, 1, "does not speak https"},
 		{"no such host", "http://model.invalid", dial(&net.DNSError{Err: "no such host", Name: "model.invalid", IsNotFound: true}), 1,
-			"no host of that name"},
+			"there is no host with this name"},
 		{"name server down", "http://model.invalid", dial(&net.DNSError{Err: "server misbehaving", Name: "model.invalid", IsTemporary: true}), 2,
-			"cannot be looked up"},
+			"cannot be resolved"},
 		{"dial timeout", "http://model.invalid", dial(context.DeadlineExceeded), 2, "connection failed"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -20,8 +20,8 @@ type Embedder struct {
 // characters, one a line.
 const maxVector = 160 << 10
 
-// NewEmbedder makes an embedder. It requests one vector, to learn or to check
-// the number of dimensions.
+// NewEmbedder creates an embedder. It requests one vector, to detect the number of
+// dimensions.
 func NewEmbedder(ctx context.Context, o Options) (*Embedder, error) {
 	u, err := newUpstream(o)
 	if err != nil {
@@ -56,7 +56,7 @@ func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, erro
 	return e.batches.embed(ctx, texts)
 }
 
-// attempt makes one request.
+// attempt sends one request.
 func (e *Embedder) attempt(ctx context.Context, texts []string) ([][]float32, *Error) {
 	input := make([]string, len(texts))
 	for i, text := range texts {
@@ -75,7 +75,7 @@ func (e *Embedder) attempt(ctx context.Context, texts []string) ([][]float32, *E
 	return e.checkVectors(reply.Data, len(texts))
 }
 
-// checkVectors puts the vectors in the order of the texts, at unit length.
+// checkVectors returns the vectors in the order of the texts, scaled to unit length.
 func (e *Embedder) checkVectors(data []openai.Embedding, texts int) ([][]float32, *Error) {
 	bad := func(format string, args ...any) ([][]float32, *Error) {
 		return nil, e.newError(BadReply, nil, fmt.Sprintf(format, args...))
@@ -91,11 +91,11 @@ func (e *Embedder) checkVectors(data []openai.Embedding, texts int) ([][]float32
 		}
 		switch {
 		case d.Index < 0 || d.Index >= texts || rows[d.Index] != nil:
-			return bad("the index of a vector is not that of a text, or comes twice")
+			return bad("the index of a vector is out of range or repeated")
 		case len(d.Embedding) == 0:
 			return bad("a vector is missing")
 		case len(d.Embedding) != dimensions:
-			return bad("a vector has %d dimensions in place of %d", len(d.Embedding), dimensions)
+			return bad("a vector has %d dimensions instead of %d", len(d.Embedding), dimensions)
 		case !normalize(d.Embedding):
 			return bad("a vector is zero or not finite")
 		}
@@ -104,7 +104,8 @@ func (e *Embedder) checkVectors(data []openai.Embedding, texts int) ([][]float32
 	return rows, nil
 }
 
-// normalize scales the vector to unit length; false when it has no direction.
+// normalize scales the vector to unit length. It returns false if the vector is zero or
+// not finite.
 func normalize(v []float32) bool {
 	var sum float64
 	for _, c := range v {

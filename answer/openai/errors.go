@@ -94,31 +94,32 @@ var words = map[Kind]struct {
 	what, next, remedy, fallback string
 	unusable                     bool
 }{
-	Down:         {"cannot reach the model server at %s", "is it running, and is the address right?", tell, "model_unreachable", true},
+	Down: {"cannot reach the model server at %s", "check that it is running and that the address is right",
+		tell, "model_unreachable", true},
 	TimedOut:     {"no answer in time from %s", "allow more time, or use a faster model", "ask again in a moment", "model_timeout", false},
 	Canceled:     {"the call to %s was stopped", "", "", "", false},
 	RateLimited:  {"too many requests to %s", "wait, or raise the limit of the account", "ask again in a minute", "", false},
 	OutOfQuota:   {"the account has no quota left for %s", "check its plan and billing", tell, "model_rejected", true},
-	Unauthorized: {"the key was not accepted for %s", "check the API key", tell, "model_rejected", true},
-	NotFound: {"there is no %s", "check the model's name, and that the address ends as the server wants it (often in /v1)",
+	Unauthorized: {"the key was rejected for %s", "check the API key", tell, "model_rejected", true},
+	NotFound: {"there is no %s", "check the model's name, and that the address has the path of the API (often /v1)",
 		tell, "model_rejected", true},
 	ContextLength: {"the prompt is longer than the context window of %s",
-		"set --context-tokens to the window that the server really has, lower --top-k, or give the server a larger window",
+		"set --context-tokens to the server's actual window, lower --top-k, or give the server a larger window",
 		tell + ": its model reads too little", "model_window", false},
-	Filtered: {"the content filter of %s refused", "word the question otherwise, or use another model", "ask in other words", "", false},
-	Rejected: {"the request was not accepted by %s", "check that the server speaks the OpenAI API and knows this model",
+	Filtered: {"the content filter of %s rejected the prompt", "reword the question, or use another model", "ask in other words", "", false},
+	Rejected: {"the request was rejected by %s", "check that the server speaks the OpenAI API and knows this model",
 		tell, "model_rejected", false},
-	ServerFailed: {"%s failed", "look into the log of the model's server", "ask again in a moment", "model_failed", false},
-	Cut: {"the reply of %s broke off before its end", "look into the log of the model's server", "ask again in a moment",
+	ServerFailed: {"%s failed", "check the log of the model's server", "ask again in a moment", "model_failed", false},
+	Cut: {"the reply of %s ended early", "check the log of the model's server", "ask again in a moment",
 		"model_failed", false},
-	BadReply: {"the reply of %s is not one of the OpenAI API", "check the address (it often ends in /v1)", tell, "model_failed", false},
+	BadReply: {"the reply of %s does not conform to the OpenAI API", "check the address (it often ends in /v1)", tell, "model_failed", false},
 }
 
-// tell is what a reader does where only the operator can act.
+// tell is the remedy for errors that only the operator can correct.
 const tell = "tell whoever runs this server"
 
-// Remedy is what somebody who only asks can do; empty where nothing is to be done. It
-// has no words of the server.
+// Remedy returns what the person who asked can do, or "" if nothing can be done. It
+// does not quote the server.
 func (e *Error) Remedy() string {
 	if e.RetryAfter > 0 && e.Kind == RateLimited {
 		return "ask again in " + e.RetryAfter.Round(time.Second).String()
@@ -126,9 +127,9 @@ func (e *Error) Remedy() string {
 	return words[e.Kind].remedy
 }
 
-// RetryIn is how long to wait before the same call may succeed; less than 0 for
-// longer than a call may take, 0 where waiting does not help. Package answer
-// waits as long before it repeats a call.
+// RetryIn returns how long to wait before the same call may succeed. It is negative if
+// that is longer than a call may take, and 0 if waiting does not help. Package answer
+// waits that long before it repeats a call.
 func (e *Error) RetryIn() time.Duration { return e.retryDelay }
 
 // Unusable reports whether no call to this server can succeed until somebody
@@ -136,13 +137,13 @@ func (e *Error) RetryIn() time.Duration { return e.retryDelay }
 // Package answer makes no further call after such an error.
 func (e *Error) Unusable() bool { return words[e.Kind].unusable }
 
-// Fallback names, for programs, why this model gives no answer for now, where an
-// answer without a model is better than none; empty where the client should try
-// again later or ask otherwise. Package answer quotes sentences then.
+// Fallback returns a code for why the model gives no answer, if an answer without a
+// model is better than none: package answer then quotes sentences. It is "" if the
+// client should try again later or reword the question.
 func (e *Error) Fallback() string { return words[e.Kind].fallback }
 
-// Limit says which time limit of the client passed, and how to change it; empty
-// when none did.
+// Limit returns the client's time limit that passed and the flag that changes it, or
+// "" if none passed.
 func (e *Error) Limit() string {
 	if e.limit == nil {
 		return ""
@@ -222,14 +223,14 @@ func (u *upstream) transportError(ctx context.Context, err error) *Error {
 		detail    string
 		transient bool
 	}{
-		{errors.As(err, &dns) && dns.IsNotFound, "no host of that name", false},
-		{dns != nil, "its name cannot be looked up", true},
+		{errors.As(err, &dns) && dns.IsNotFound, "there is no host with this name", false},
+		{dns != nil, "its name cannot be resolved", true},
 		{errors.As(err, &cert), "its certificate is not valid", false},
 		{errors.Is(err, http.ErrSchemeMismatch) || errors.As(err, &record), "it does not speak https", false},
-		{errors.As(err, &alert), "no secure connection", false},
+		{errors.As(err, &alert), "the TLS handshake failed", false},
 		{errors.Is(err, syscall.ECONNREFUSED), "connection refused", true},
 		{errors.As(err, &op) && op.Op == "dial", "the connection failed", true},
-		{errors.As(err, &timeout) && timeout.Timeout(), "the connection was not made in time", true},
+		{errors.As(err, &timeout) && timeout.Timeout(), "the connection timed out", true},
 	} {
 		if down.is {
 			if cert != nil {

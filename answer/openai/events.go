@@ -62,7 +62,7 @@ func (s *events) next() ([]byte, error) {
 	s.ended = true
 	switch err := s.lines.Err(); {
 	case errors.Is(err, bufio.ErrTooLong):
-		return nil, s.newError(BadReply, nil, "a line of it is too long")
+		return nil, s.newError(BadReply, nil, "one of its lines is too long")
 	case err != nil:
 		return nil, s.bodyError(s.ctx, err)
 	}
@@ -84,7 +84,7 @@ func (s *events) begin() ([]byte, error) {
 		case !bytes.Contains([]byte(" \t\r\n\xef\xbb\xbf"), c): // space, or a byte order mark
 			return nil, nil
 		}
-		_, _ = s.in.Discard(1) // it has been peeked at
+		_, _ = s.in.Discard(1) // cannot fail after Peek
 	}
 }
 
@@ -112,7 +112,7 @@ func (s *events) readLine(line []byte) ([]byte, error) {
 	case json.Valid(value):
 		return valueOrError(value, s.findError(value))
 	case s.lines.Scan():
-		return nil, s.newError(BadReply, nil, "an event of it is not JSON")
+		return nil, s.newError(BadReply, nil, "one of its events is not JSON")
 	case s.lines.Err() == nil:
 		return nil, s.cutError()
 	}

@@ -30,7 +30,7 @@ import (
 	"unicode"
 )
 
-// Options say which server to ask, and how patiently.
+// Options configure the server, the model, the time limits and the retries.
 type Options struct {
 	// BaseURL is the address of the API, "http://localhost:11434/v1" for one.
 	BaseURL string
@@ -46,8 +46,8 @@ type Options struct {
 	Idle time.Duration
 	// Total bounds a call with all its retries; 0 means [DefaultTotal].
 	Total time.Duration
-	// Retries is how often a request is repeated; 0 means [DefaultRetries],
-	// less than 0 never. Those of a judge never are.
+	// Retries is how often a request is repeated; 0 means [DefaultRetries], a negative
+	// number never. Requests of a judge are never repeated.
 	Retries int
 
 	// BatchTexts and BatchTokens bound one request; 0 means [DefaultBatchTexts] and
@@ -108,9 +108,9 @@ func newUpstream(o Options) (*upstream, error) {
 	case u.RawQuery != "" || u.Fragment != "":
 		return nil, errors.New("the address of the model server must end with its path, such as /v1, without ? or #")
 	case o.Model == "":
-		return nil, fmt.Errorf("no model is named for the server at %s", u.Redacted())
+		return nil, fmt.Errorf("no model is selected for the server at %s", u.Redacted())
 	case strings.ContainsFunc(o.Key, unicode.IsControl):
-		return nil, errors.New("the key of the model server holds control characters: it must be one line")
+		return nil, errors.New("the key of the model server contains control characters: it must be one line")
 	}
 	set := func(d *time.Duration, to time.Duration) {
 		if *d <= 0 {

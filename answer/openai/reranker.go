@@ -83,7 +83,7 @@ func (r *Reranker) checkResults(results []score, texts int) ([]float64, *Error) 
 	for _, result := range results {
 		switch i := result.Index; {
 		case i == nil || *i < 0 || *i >= texts || seen[*i]:
-			return bad("the index of a score is not that of a text, or comes twice")
+			return bad("the index of a score is out of range or repeated")
 		case result.Score == nil || math.IsNaN(*result.Score) || math.IsInf(*result.Score, 0):
 			return bad("a score is missing or not finite")
 		}

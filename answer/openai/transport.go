@@ -84,7 +84,7 @@ func (r *request) requestObject(ctx context.Context, path, what string, body any
 	defer resp.Body.Close()
 	object, failed := r.readObject(ctx, resp.Body, most)
 	if failed == nil && json.Unmarshal(object, reply) != nil {
-		failed = r.newError(BadReply, nil, "it does not have the form of the API")
+		failed = r.newError(BadReply, nil, "it does not conform to the API")
 	}
 	return failed
 }

@@ -8,16 +8,16 @@ import (
 	"github.com/sashabaranov/go-openai"
 )
 
-// topOdds is for how many words in place of a verdict's first the chances are
-// requested: the most that every server allows.
+// topOdds is the number of alternatives to a verdict's first token whose probabilities
+// are requested: the maximum that every server allows.
 const topOdds = 5
 
-// verdictSchema restricts a reply where the server does not tell chances.
+// verdictSchema restricts a reply if the server does not report probabilities.
 var verdictSchema = json.RawMessage(`{"type":"object","properties":{"verdict":{"type":"string","enum":["yes","no"]}},` +
 	`"required":["verdict"],"additionalProperties":false}`)
 
-// yesChance returns the chance of a yes against a no as the first token of a reply; 0
-// unless the two are likelier than all else.
+// yesChance returns the probability of yes against no as the first token of a reply. It
+// returns 0 unless the two together are more probable than all other tokens.
 func yesChance(tokens []openai.LogProb) float64 {
 	if len(tokens) == 0 {
 		return 0

@@ -53,7 +53,8 @@ func (x *exchange) embed() {
 	}), len(data))
 }
 
-// object sends a reply that is one JSON object with so many parts, or its fault.
+// object sends a reply that is one JSON object, or its fault. parts is the number of
+// vectors or scores in the reply.
 func (x *exchange) object(body string, parts int) {
 	if x.reply.Fault != "" && x.playFault(body) || !x.wait(x.firstTokenDelay()) {
 		return

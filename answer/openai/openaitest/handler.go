@@ -40,8 +40,8 @@ type Handler struct {
 	Embed func(Request) Reply
 	// Rerank makes the reply to a rerank request, in the same way as Embed.
 	Rerank func(Request) Reply
-	// FirstToken passes before the first token of a reply, PerToken before
-	// each further one, unless the reply says otherwise.
+	// FirstToken is the delay before the first token of a reply, PerToken the delay
+	// before each further token, unless the reply overrides them.
 	FirstToken, PerToken time.Duration
 	// Dimensions is the length of the vectors; 0 means 64.
 	Dimensions int
@@ -139,8 +139,8 @@ type Rule struct {
 	Func   func(Request) Reply // in place of Reply when not nil
 }
 
-// Rules makes a script: the first rule that matches applies. Without one, the
-// reply is an error with status 500.
+// Rules returns a script in which the first matching rule applies. If no rule matches,
+// the reply is an error with status 500.
 func Rules(rules ...Rule) func(Request) Reply {
 	var mu sync.Mutex
 	used := make([]int, len(rules))
