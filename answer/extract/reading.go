@@ -47,7 +47,7 @@ type Reading struct {
 	encoder  retrieve.Encoder // nil if no encoder knows the languages
 	foreign  *foreign         // nil if passages are in the question's language
 	partly   bool             // parts of the library have no vectors of the encoder yet
-	// technical is the share of the passages with code or identifiers, lower if there are few passages.
+	// technical is the share of the kept passages with code or identifiers, lower if there are few.
 	technical float64
 }
 
@@ -150,7 +150,7 @@ func (d *Reading) embed(ctx context.Context, passages []retrieve.Passage) ([][]f
 	return vectors[:len(passages)], nil
 }
 
-// readPassages compares each passage with the question, and measures how technical they are.
+// readPassages compares each passage with the question.
 func (d *Reading) readPassages(passages []retrieve.Passage, vectors [][]float32) {
 	for i, p := range passages {
 		about, letter := []string{p.Title, p.Heading}, letterOf(p)
@@ -171,9 +171,6 @@ func (d *Reading) readPassages(passages []retrieve.Passage, vectors [][]float32)
 		}
 		if p.Scores.Coverage > 0 {
 			read.lexical = min(1, read.lexical*d.query.needs.rated(read.all)/p.Scores.Coverage)
-		}
-		if p.Format == "code" || hasCode(p.Text) || indentsCode(p) && strings.Contains(p.Text, "\n    ") {
-			d.technical += 1 / math.Sqrt(float64(len(passages)*max(len(passages), retrieve.DefaultK)))
 		}
 		d.passages[p.ID] = read
 	}
@@ -218,8 +215,12 @@ func CountTerms(passages []retrieve.Passage) retrieve.Stats {
 // sentences splits the passages into sentences and scores each as an answer.
 func (d *Reading) sentences(ctx context.Context, kept []retrieve.Passage) ([][]sentence, error) {
 	all := make([][]sentence, len(kept))
+	d.technical = 0
 	var texts []string
 	for i, p := range kept {
+		if p.Format == "code" || hasCode(p.Text) || indentsCode(p) && strings.Contains(p.Text, "\n    ") {
+			d.technical += 1 / math.Sqrt(float64(len(kept)*max(len(kept), retrieve.DefaultK)))
+		}
 		all[i] = split(d.query, i, p)
 		for _, s := range all[i] {
 			texts = append(texts, plainLine(s.text))

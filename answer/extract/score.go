@@ -77,7 +77,7 @@ var sentenceModel = [sentenceSignals]float64{
 // with and without each encoder.
 var confidenceModel = [1 + sureSignals]float64{-8.18, .246, .258, 1.89, 1.66, 4}
 
-// technicalDoubt is added for documents about programs: most of their passages have the words of
+// technicalDoubt is added for documents about programs: most of their kept passages have the words of
 // a question whether they answer it or not. It was chosen on the sets of TestFitConfidence, and
 // loses .15 of the answers from product documentation.
 const technicalDoubt = -2
