@@ -45,7 +45,7 @@ type Escaper struct {
 	item       bool // it is a list item of a plain text
 	fenced     bool // it closes a fenced block
 	hasUnknown bool // its code, or its fenced block, has an address that is not in the sources
-	piped      bool // it has a code span with "|", where renderers of tables may split it
+	piped      bool // it has a code span with "|", or the end of one: rows of a table would split it
 	cut        bool // the line before was piped
 
 	// The lines before.
@@ -406,10 +406,10 @@ func (e *Escaper) beginCode() bool {
 	switch {
 	case doubtful: // some renderers end the block here
 		e.emit(f.prefix + f.run + "\n")
-		e.fence, e.nested, e.wrapped = fence{}, true, true
+		e.fence, e.nested, e.wrapped, e.cut = fence{}, true, true, f.span
 		return true
 	case closes:
-		e.fence, e.nested, e.wrapped, e.fenced = fence{}, f.prefix != "", false, true
+		e.fence, e.nested, e.wrapped, e.fenced, e.piped = fence{}, f.prefix != "", false, true, f.span
 	}
 	e.begun, e.verbatim = true, true
 	return true
