@@ -110,6 +110,10 @@ func choose(q *query, all [][]sentence) []piece {
 			c.chosen = together(all)
 			break
 		}
+		if rows := c.tied(s); len(c.chosen) == 0 && len(rows) > 1 {
+			c.chosen = rows
+			break
+		}
 		e := expander{q, all[s.passage]}
 		p := apart(c.chosen, e.widen(e.around(s)), s.index)
 		if len(c.chosen) > 0 && !c.follows(p, s) {
@@ -153,6 +157,27 @@ func together(all [][]sentence) (rows []piece) {
 	slices.SortFunc(rows, func(a, b piece) int {
 		return cmp.Compare(all[a.passage][a.start].together, all[b.passage][b.start].together)
 	})
+	return rows
+}
+
+// tied returns the rows of the table of a row that have the same words of the question in their
+// cells, if they have any, and nearly the same score.
+func (c *chooser) tied(row *sentence) (rows []piece) {
+	read := func(s *sentence) (columns, values string) {
+		for _, cell := range cellsOf(s.text) {
+			columns, values = columns+"\n"+cell.name, values+"\n"+cell.value
+		}
+		return columns, strings.Join(c.q.needs.askedOf(termSet(values)), " ")
+	}
+	columns, has := read(row)
+	for _, s := range c.best {
+		if has == "" || !isRow(s.text) || s.about.source != row.about.source || s.score < row.score-rowsWithin || len(rows) == maxRows {
+			continue
+		}
+		if names, also := read(s); names == columns && also == has {
+			rows = append(rows, piece{passage: s.passage, start: s.index, end: s.index + 1})
+		}
+	}
 	return rows
 }
 
