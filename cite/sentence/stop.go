@@ -147,14 +147,15 @@ var (
 // abbreviations hardly ever end a sentence.
 var abbreviations = wordSet(`
 	mr mrs ms mx dr prof rev hon gen col maj capt cmdr lt sgt ste mt messrs gov sen rep pres
-	e.g i.e eg ie cf viz vs v approx ca incl excl esp resp
-	z.b d.h bzw u.a z.t vgl sog ggf evtl inkl hr hrn fr frl fa tel
+	e.g i.e eg ie cf viz vs v approx ca incl excl esp resp pos
+	z.b d.h bzw u.a z.t vgl sog ggf evtl inkl exkl zzgl hr hrn fr frl fa tel
 	p.ex mme mlle tél sra srta dra av avda dott dott.ssa avv sig sig.ra sig.na т.е т.н г ул им напр см`)
 
 // numbered abbreviations continue with a number: "No. 5", "Fig. 3", "Jan. 2", "(b. 1769)".
 var numbered = wordSet(`
 	no nos nr num fig figs eq eqs sec ch chap vol vols pp p pg para art tab ref refs ver ed op abs bd s kap str abb anm ziff
-	jan feb mar apr jun jul aug sep sept oct nov dec рис стр табл гл b c d n fl geb gest núm pág`)
+	jan feb mar apr jun jul aug sep sept oct nov dec рис стр табл гл b c d n fl geb gest núm pág
+	std stk stck mwst hrs qty pcs`)
 
 // surnamed abbreviations end a sentence only if the next word often begins sentences.
 var surnamed = wordSet(`al st jr sr bros dept univ assn`)
