@@ -117,7 +117,8 @@ func TestSeveralRows(t *testing.T) {
 		"tasks.csv": {Data: []byte("Task,Lead,State\nPainting,Mira Lund,running\nDredging,Piet Holm,paused\nFencing,Mira Lund,planned\n")},
 		"crew.csv": {Data: []byte("Name,Role,Mobile,Deputy\nAda Berg,Harbour master,0700 100,Jon Falk\nJon Falk,Pilot,0700 200,Lis Moe\n" +
 			"Lis Moe,Clerk,0700 300,Ada Berg\n")},
-		"ropes.csv": {Data: []byte("Rope,Metres,Price,Supplier\nHemp rope,20,30 €,Tarn Mill\nHemp rope,40,55 €,Tarn Mill\nSteel rope,20,70 €,Brix Works\n")},
+		"ropes.csv": {Data: []byte("Rope,Metres,Price,Supplier\nHemp rope,20,30 €,Tarn Mill\n" +
+			"Hemp rope,40,55 €,Tarn Mill\nSteel rope,20,70 €,Brix Works\n")},
 		"hallen.md": {Data: []byte("# Hallen\n\n| Halle | Tor | Heizung |\n|---|---|---|\n" +
 			"| Nordhalle | 2 | ja |\n| Osthalle | 4 | nein |\n| Westhalle | 3 | ja |\n")},
 	})
