@@ -14,7 +14,7 @@ import (
 // chunks, by slot.
 //
 // It contains no vectors in mapped memory, because chromem-go reads vectors in its own goroutines,
-// where [guard] cannot turn a fault into an error. Vectors of a segment in memory are shared;
+// where [catchDamage] cannot turn a fault into an error. Vectors of a segment in memory are shared;
 // vectors of a file are copied.
 type collection = chromem.Collection
 

@@ -273,7 +273,7 @@ func useDamaged(t *testing.T, data []byte, h *history) {
 		_, _ = x.Stats(t.Context(), Words)
 		x.fault.Store(nil)
 	}
-	_ = guard(func() error {
+	_ = catchDamage(func() error {
 		parts := applyDeletions([]part{{segment: s}}, []deletion{{3, 1000}, {5, 1000}, {8, 1000}})
 		if c := merged(parts); c != nil {
 			_, err = c.segment()

@@ -91,7 +91,7 @@ func Open(dir string, o Options) *Index {
 	x.next = o.Flush
 	x.current.Store(new(snapshot))
 	if err := os.MkdirAll(dir, 0o700); err == nil || disk.IsReadOnly(err) {
-		_ = x.recordFault(guard(x.follow)) // the methods return the error
+		_ = x.recordFault(catchDamage(x.follow)) // the methods return the error
 	} else {
 		x.failed = err // everything remains in memory
 	}
@@ -123,7 +123,7 @@ func (x *Index) read(ctx context.Context, f func(s *snapshot) error) error {
 		return errClosed
 	}
 	defer runtime.KeepAlive(s) // its memory is unmapped once it is unreachable
-	return x.recordFault(guard(func() error { return f(s) }))
+	return x.recordFault(catchDamage(func() error { return f(s) }))
 }
 
 // refresh reads the manifest if another process has replaced it.
@@ -143,7 +143,7 @@ func (x *Index) refresh() error {
 	if x.closed || x.lock != nil {
 		return nil
 	}
-	return x.recordFault(guard(x.follow))
+	return x.recordFault(catchDamage(x.follow))
 }
 
 // follow reads the manifest and adopts its segments, unless it belongs to another index or is older
@@ -166,7 +166,7 @@ func (x *Index) follow() error {
 		}
 		switch {
 		case err == nil:
-			x.adopt(m.position, files)
+			x.setBase(m.position, files)
 			return nil
 		case !errors.Is(err, fs.ErrNotExist):
 			return unreadable(manifestName, err)
@@ -177,9 +177,9 @@ func (x *Index) follow() error {
 	}
 }
 
-// adopt makes files, which contain the changes up to a position, the base of the index, and keeps
+// setBase makes files, which contain the changes up to a position, the base of the index, and keeps
 // later changes in memory. The caller must hold x.mu.
-func (x *Index) adopt(at position, files []part) {
+func (x *Index) setBase(at position, files []part) {
 	recent := slices.DeleteFunc(slices.Clone(x.recent), func(d deletion) bool { return d.revision <= at.Revision })
 	var memory []part
 	for _, p := range x.memory {
@@ -233,7 +233,7 @@ func (x *Index) Apply(ctx context.Context, changes []retrieve.Change) error {
 		err = x.waitForRoom(ctx)
 	}
 	if err == nil {
-		err = x.recordFault(guard(func() error { return x.apply(all) }))
+		err = x.recordFault(catchDamage(func() error { return x.apply(all) }))
 	}
 	return err
 }
@@ -361,7 +361,7 @@ func (x *Index) Close() error {
 	}
 	x.mu.Unlock()
 	if worth {
-		err = guard(func() error { return x.compact(context.Background(), nil) })
+		err = catchDamage(func() error { return x.compact(context.Background(), nil) })
 	}
 	if err != nil && x.options.Unwritten != nil {
 		x.options.Unwritten(fmt.Errorf("writing the search index in %s: %w", x.dir, err))

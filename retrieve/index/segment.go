@@ -133,7 +133,7 @@ func newSegment(file string, data []byte) (*segment, error) {
 }
 
 // view returns n bytes of a section, from the offset start. If they are outside the section, or in
-// a block whose checksum is wrong, it panics with a *damage, which [guard] returns as an error.
+// a block whose checksum is wrong, it panics with a *damage, which [catchDamage] returns as an error.
 func (s *segment) view(section int, start uint64, n int) []byte {
 	from, to := s.Starts[section], s.Starts[section+1]
 	if start > to-from || n < 0 || uint64(n) > to-from-start {
@@ -274,7 +274,7 @@ func openSegment(dir, name string, size int64, sum uint32) (s *segment, err erro
 	if err != nil {
 		return nil, fmt.Errorf("mapping %s: %w", name, err)
 	}
-	err = guard(func() (err error) {
+	err = catchDamage(func() (err error) {
 		if s, err = newSegment(name, data); err == nil && s.Sum != sum {
 			err = &damage{file: name, what: "it is not the segment that was written"}
 		}
@@ -287,12 +287,12 @@ func openSegment(dir, name string, size int64, sum uint32) (s *segment, err erro
 	return s, nil
 }
 
-// guard calls f, which reads segments, and turns a panic caused by damage into an error that wraps
-// [retrieve.ErrIndexDamaged]: a *damage, an index out of range, or a fault in mapped memory (the
-// file was truncated, or the disk cannot be read).
+// catchDamage calls f, which reads segments, and turns a panic caused by damage into an error that
+// wraps [retrieve.ErrIndexDamaged]: a *damage, an index out of range, or a fault in mapped memory
+// (the file was truncated, or the disk cannot be read).
 //
 // f must read mapped memory in this goroutine: a fault in another goroutine ends the process.
-func guard(f func() error) (err error) {
+func catchDamage(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		switch r := recover().(type) {

@@ -76,7 +76,7 @@ func (x *Index) startCompact(busy *chan struct{}, choose func(files []part) []in
 	done, ctx := make(chan struct{}), x.ctx
 	*busy = done
 	x.running.Go(func() {
-		err := x.recordFault(guard(func() error { return x.compact(ctx, choose) }))
+		err := x.recordFault(catchDamage(func() error { return x.compact(ctx, choose) }))
 		x.mu.Lock()
 		defer x.mu.Unlock()
 		if x.failed, x.next = err, x.options.Flush; err != nil {
@@ -124,7 +124,7 @@ func (x *Index) lockForWriting(adopt bool) bool {
 		err = nil
 	}
 	if locked && adopt {
-		err = x.recordFault(guard(x.follow))
+		err = x.recordFault(catchDamage(x.follow))
 		for i := range x.base.files {
 			if err == nil {
 				_, err = os.Stat(filepath.Join(x.dir, x.base.files[i].file))
@@ -154,7 +154,7 @@ func (x *Index) Purge(ctx context.Context) error {
 	if !owned || files == 0 {
 		return nil
 	}
-	err := x.recordFault(guard(func() error {
+	err := x.recordFault(catchDamage(func() error {
 		err := x.compact(ctx, nil)
 		for rest := true; rest && err == nil; {
 			err = x.compact(ctx, func(files []part) []int {
@@ -185,7 +185,7 @@ func (x *Index) compact(ctx context.Context, choose func(files []part) []int) er
 	temp, sum, err := "", uint32(0), error(nil)
 	if c := merged(from); c != nil {
 		temp, err = writeTemp(x.dir, func(w io.Writer) error {
-			return guard(func() (err error) {
+			return catchDamage(func() (err error) {
 				sum, err = c.write(ctx, w)
 				return err
 			})
@@ -252,6 +252,6 @@ func (x *Index) publish(at position, files []part) error {
 	if info, err := os.Stat(filepath.Join(x.dir, manifestName)); err == nil {
 		x.lastManifest.Store(&info)
 	}
-	x.adopt(at, files)
+	x.setBase(at, files)
 	return nil
 }

@@ -22,7 +22,7 @@ func (l ledger) KeepRecord(ctx context.Context, r retrieve.Record) error {
 }
 
 func (l ledger) Finish(ctx context.Context, records []retrieve.Record, jobs []string) (stored []bool, err error) {
-	err = within(ctx, l.s.update, func(t *tx) {
+	err = inTransaction(ctx, l.s.update, func(t *tx) {
 		stored = make([]bool, len(records))
 		for i, r := range records {
 			stored[i] = t.keepRecord(r)
@@ -151,7 +151,7 @@ func (l ledger) ForgetRecord(ctx context.Context, id string) error {
 }
 
 func (l ledger) ForgetQuoting(ctx context.Context, document string) error {
-	return within(ctx, l.s.update, func(t *tx) { t.forgetQuoting(document) }, "deleting the records that quote %s", document)
+	return inTransaction(ctx, l.s.update, func(t *tx) { t.forgetQuoting(document) }, "deleting the records that quote %s", document)
 }
 
 func (l ledger) KeepFeedback(ctx context.Context, f retrieve.Feedback) error {

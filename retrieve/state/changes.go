@@ -65,7 +65,7 @@ const revision = `SELECT coalesce(max(revision), 0), coalesce((SELECT era FROM i
 
 // Revision returns the revision and era of the latest change by any process.
 func (s *Store) Revision(ctx context.Context) (n, era int64, err error) {
-	err = within(ctx, s.viewOnce, func(t *tx) { check(t.row(revision).Scan(&n, &era)) }, "reading the revision")
+	err = inTransaction(ctx, s.viewOnce, func(t *tx) { check(t.row(revision).Scan(&n, &era)) }, "reading the revision")
 	if err == nil {
 		s.noteRevision(n)
 	}

@@ -44,7 +44,7 @@ func (s *Store) SetAside(ctx context.Context, all []Damage) error {
 	if s.readOnly {
 		return nil
 	}
-	return within(ctx, s.update, func(t *tx) {
+	return inTransaction(ctx, s.update, func(t *tx) {
 		var changes []change
 		for _, d := range all {
 			if d.Document == "" {
@@ -68,7 +68,7 @@ func (s *Store) setAside(ctx context.Context, found ...*damagedError) error {
 		}
 		return nil
 	}
-	return within(ctx, s.update, func(t *tx) {
+	return inTransaction(ctx, s.update, func(t *tx) {
 		var changes []change
 		for _, d := range found {
 			changes = append(changes, t.setAside(d)...)

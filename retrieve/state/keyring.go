@@ -42,7 +42,7 @@ func (k keyring) change(ctx context.Context, f func(*tx)) error {
 func (t *tx) advanceRing() { t.set(settingRing, fmt.Sprint(t.ringRevision()+1)) }
 
 func (k keyring) Revision(ctx context.Context) (revision int64, err error) {
-	err = within(ctx, k.s.view, func(t *tx) { revision = t.ringRevision() }, "looking for new keys")
+	err = inTransaction(ctx, k.s.view, func(t *tx) { revision = t.ringRevision() }, "looking for new keys")
 	return revision, err
 }
 
@@ -114,7 +114,7 @@ func (t *tx) insertKey(key retrieve.Key) {
 }
 
 func (k keyring) Used(ctx context.Context, id string, at time.Time) error {
-	return within(ctx, k.s.update, func(t *tx) {
+	return inTransaction(ctx, k.s.update, func(t *tx) {
 		t.lock(ringLock) // another process may be revoking it
 		key, err := scanKey(t.row(`SELECT `+keyColumns+`, sum FROM ibid.keys WHERE id = ?`, id))
 		if err == nil && at.After(key.Used) { // neither revoked nor damaged

@@ -56,7 +56,7 @@ func (t *tx) makeRoom(table, order, own string, most int, bytes int64, drop func
 }
 
 func (l ledger) Begin(ctx context.Context, j retrieve.Job) error {
-	return within(ctx, l.s.update, func(t *tx) {
+	return inTransaction(ctx, l.s.update, func(t *tx) {
 		if j.Worker != "" {
 			checkClaim(j.Worker, j.Left)
 		}
@@ -123,7 +123,7 @@ func (l ledger) Job(ctx context.Context, id string) (j retrieve.Job, err error) 
 }
 
 func (l ledger) Reply(ctx context.Context, job, key string) (reply []byte, ok bool, err error) {
-	err = within(ctx, l.s.view, func(t *tx) {
+	err = inTransaction(ctx, l.s.view, func(t *tx) {
 		var ofJob, ofKey string
 		var size int64
 		row := t.row(`SELECT `+replyColumns+`, sum FROM ibid.replies WHERE job = ? AND key = ?`, job, key)
@@ -135,7 +135,7 @@ func (l ledger) Reply(ctx context.Context, job, key string) (reply []byte, ok bo
 }
 
 func (l ledger) Keep(ctx context.Context, job, worker, key string, reply []byte) error {
-	return within(ctx, l.s.update, func(t *tx) {
+	return inTransaction(ctx, l.s.update, func(t *tx) {
 		// This comes first, so that the claim does not change before the commit.
 		t.exec(`UPDATE ibid.jobs SET touched = `+t.s.dialect.now+`, size = size + ? WHERE id = ?`, len(reply), job)
 		holder, left := t.claim(job)
@@ -187,7 +187,7 @@ func checkClaim(worker string, d time.Duration) {
 }
 
 func (l ledger) Claim(ctx context.Context, job, worker string, d time.Duration) error {
-	return within(ctx, l.s.update, func(t *tx) {
+	return inTransaction(ctx, l.s.update, func(t *tx) {
 		checkClaim(worker, d)
 		t.exec(`UPDATE ibid.jobs SET until = until WHERE id = ?`, job) // locks the row
 		if holder, left := t.claim(job); holder != worker && left > 0 {
@@ -199,7 +199,7 @@ func (l ledger) Claim(ctx context.Context, job, worker string, d time.Duration) 
 }
 
 func (l ledger) Release(ctx context.Context, job, worker string) error {
-	return within(ctx, l.s.update, func(t *tx) {
+	return inTransaction(ctx, l.s.update, func(t *tx) {
 		t.exec(`UPDATE ibid.jobs SET worker = ?, until = 0 WHERE id = ? AND worker = ?`, "", job, worker)
 	}, "releasing the run %s", job)
 }

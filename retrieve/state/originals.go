@@ -54,7 +54,7 @@ func (o *Originals) Hold(ctx context.Context, id string) (_ context.Context, rel
 // Put stores a received file durably. An earlier file with the same id remains until Settle.
 func (o *Originals) Put(ctx context.Context, id string, content io.ReadSeeker) error {
 	root, _, _ := strings.Cut(id, "/")
-	return within(ctx, o.s.update, func(t *tx) {
+	return inTransaction(ctx, o.s.update, func(t *tx) {
 		t.lock("original " + id)
 		t.exec(`DELETE FROM ibid.originals WHERE key = ? AND part < 0`, retrieve.DigestOf(id))
 		_, err := content.Seek(0, io.SeekStart) // the transaction may run again
@@ -77,7 +77,7 @@ func (o *Originals) Put(ctx context.Context, id string, content io.ReadSeeker) e
 // Settle replaces the stored file with the received one if keep is set, and otherwise discards the
 // received file.
 func (o *Originals) Settle(ctx context.Context, id string, keep bool) error {
-	return within(ctx, o.s.update, func(t *tx) {
+	return inTransaction(ctx, o.s.update, func(t *tx) {
 		t.lock("original " + id)
 		key := retrieve.DigestOf(id)
 		if !keep {
@@ -93,7 +93,7 @@ func (o *Originals) Settle(ctx context.Context, id string, keep bool) error {
 
 // IDs lists the ids of the stored files, or of received files that are not settled.
 func (o *Originals) IDs(ctx context.Context, received bool) (ids []string, err error) {
-	err = within(ctx, o.s.view, func(t *tx) {
+	err = inTransaction(ctx, o.s.view, func(t *tx) {
 		ids = column[string](t, `SELECT id FROM ibid.originals WHERE part = CASE WHEN ? <> 0 THEN -1 ELSE 0 END ORDER BY id`, received)
 	}, "listing the uploaded files")
 	return ids, err
@@ -117,7 +117,7 @@ func (o *Originals) Find(ctx context.Context, ids ...string) (found string, err 
 // Read returns a stored file, or the received one. If there is no such file, the error wraps
 // [fs.ErrNotExist].
 func (o *Originals) Read(ctx context.Context, id string, received bool) (data []byte, err error) {
-	err = within(ctx, o.s.view, func(t *tx) {
+	err = inTransaction(ctx, o.s.view, func(t *tx) {
 		data = nil
 		parts := column[[]byte](t, `SELECT data FROM ibid.originals WHERE key = ? AND (part < 0) = (? <> 0) ORDER BY abs(part)`,
 			retrieve.DigestOf(id), received)
@@ -133,14 +133,14 @@ func (o *Originals) Read(ctx context.Context, id string, received bool) (data []
 
 // Remove deletes the stored and the received file with the id, if they exist.
 func (o *Originals) Remove(ctx context.Context, id string) error {
-	return within(ctx, o.s.update, func(t *tx) {
+	return inTransaction(ctx, o.s.update, func(t *tx) {
 		t.exec(`DELETE FROM ibid.originals WHERE key = ?`, retrieve.DigestOf(id))
 	}, "deleting the file of %s", id)
 }
 
 // Size returns the total size in bytes of all files except one.
 func (o *Originals) Size(ctx context.Context, without string) (bytes int64, err error) {
-	err = within(ctx, o.s.view, func(t *tx) {
+	err = inTransaction(ctx, o.s.view, func(t *tx) {
 		bytes = value[int64](t, `SELECT coalesce(sum(octet_length(data)), 0)::bigint FROM ibid.originals WHERE key <> ?`,
 			retrieve.DigestOf(without))
 	}, "measuring the uploaded files")

@@ -30,7 +30,7 @@ func (t *tx) document(id string) *documentRow {
 
 // Document returns a stored document with its text.
 func (s *Store) Document(ctx context.Context, id string) (doc *ingest.Document, err error) {
-	err = within(ctx, s.view, func(t *tx) { doc = t.textOf(t.document(id)) }, "reading the document %q", id)
+	err = inTransaction(ctx, s.view, func(t *tx) { doc = t.textOf(t.document(id)) }, "reading the document %q", id)
 	return doc, err
 }
 
@@ -78,7 +78,7 @@ func (s *Store) Excerpts(ctx context.Context, spans []retrieve.Span) ([]retrieve
 		FROM wanted JOIN ibid.changes ON changes.document = wanted.number AND changes.revision = wanted.revision
 			JOIN ibid.texts ON texts.number = wanted.number
 		WHERE NOT EXISTS (SELECT 1 FROM ibid.damage WHERE damage.document = wanted.number)`
-	err := within(ctx, s.viewOnce, func(t *tx) {
+	err := inTransaction(ctx, s.viewOnce, func(t *tx) {
 		for r := range t.rows(query, args...) {
 			var place, length, outlined int
 			var number, sum int64
@@ -190,7 +190,7 @@ func (s *Store) Count(ctx context.Context, f retrieve.Filter) (documents, chunks
 
 // DocumentChunks returns all chunks of a document with their vectors of the space in use.
 func (s *Store) DocumentChunks(ctx context.Context, id string) (chunks []ingest.Chunk, vectors [][]float32, err error) {
-	err = within(ctx, s.view, func(t *tx) {
+	err = inTransaction(ctx, s.view, func(t *tx) {
 		chunks, vectors = nil, nil
 		d := t.document(id)
 		rows := t.chunks(d)
@@ -305,7 +305,7 @@ func (s *Store) Vectors(ctx context.Context, name string, digests []retrieve.Dig
 func (s *Store) Chunks(ctx context.Context, hits []retrieve.Hit) ([]retrieve.Candidate, error) {
 	rows := make(map[retrieve.Hit]retrieve.Candidate, len(hits))
 	for part := range slices.Chunk(hits, maxList) {
-		err := within(ctx, s.viewOnce, func(t *tx) { t.candidates(part, rows) }, "reading the chunks found")
+		err := inTransaction(ctx, s.viewOnce, func(t *tx) { t.candidates(part, rows) }, "reading the chunks found")
 		if err != nil {
 			return nil, err
 		}
@@ -322,7 +322,7 @@ func (s *Store) Chunks(ctx context.Context, hits []retrieve.Hit) ([]retrieve.Can
 	if len(lacking) == 0 {
 		return found, nil
 	}
-	err := within(ctx, s.view, func(t *tx) { t.checkVanished(lacking) }, "looking for missing chunks")
+	err := inTransaction(ctx, s.view, func(t *tx) { t.checkVanished(lacking) }, "looking for missing chunks")
 	return found, err
 }
 

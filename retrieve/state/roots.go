@@ -112,7 +112,7 @@ func (s *Store) DeleteRoot(ctx context.Context, name string, keepRecords bool) (
 // root is in the collection, the error is [retrieve.ErrNotFound]; if a root is in a collection with
 // the new name, it is [retrieve.ErrTaken].
 func (s *Store) RenameCollection(ctx context.Context, from, to string) error {
-	return within(ctx, s.update, func(t *tx) {
+	return inTransaction(ctx, s.update, func(t *tx) {
 		t.lock("library")
 		roots, _ := t.roots()
 		in := func(name string) func(ingest.Root) bool {
@@ -146,7 +146,8 @@ func (s *Store) RenameCollection(ctx context.Context, from, to string) error {
 // TakeFromKeys removes a deleted collection from its keys, and revokes keys for it alone. Otherwise
 // they would give access to a later collection with its name.
 func (s *Store) TakeFromKeys(ctx context.Context, collection string) error {
-	return within(ctx, s.update, func(t *tx) { t.renameInKeys(collection, "") }, "removing the collection %s from the keys", collection)
+	return inTransaction(ctx, s.update, func(t *tx) { t.renameInKeys(collection, "") },
+		"removing the collection %s from the keys", collection)
 }
 
 // renameInKeys replaces a collection of keys by another, or removes it if to is "".

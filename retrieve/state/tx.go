@@ -77,7 +77,7 @@ func (t *tx) checkIdle() {
 // try runs a statement and returns the number of rows that it changed.
 func (t *tx) try(query string, args ...any) (rows int64, err error) {
 	t.checkIdle()
-	r, err := t.conn.ExecContext(t.ctx, t.s.dialect.text(query), bound(args)...)
+	r, err := t.conn.ExecContext(t.ctx, t.s.dialect.text(query), storedForm(args)...)
 	if err != nil {
 		return 0, t.s.explain(err)
 	}
@@ -95,7 +95,7 @@ func (t *tx) exec(query string, args ...any) (rows int64) {
 func (t *tx) rows(query string, args ...any) iter.Seq[row] {
 	return func(yield func(row) bool) {
 		t.checkIdle()
-		rows, err := t.conn.QueryContext(t.ctx, t.s.dialect.text(query), slices.Concat(t.options, bound(args))...)
+		rows, err := t.conn.QueryContext(t.ctx, t.s.dialect.text(query), slices.Concat(t.options, storedForm(args))...)
 		check(t.s.explain(err))
 		t.busy = true
 		defer func() {
@@ -232,8 +232,8 @@ func inList[T any](values []T) (list string, args []any) {
 // it. In SQLite a transaction that writes is alone anyway.
 func (t *tx) lock(name string) { t.s.dialect.lock(t, nil, []string{name}) }
 
-// bound returns arguments in the form in which they are stored.
-func bound(args []any) []any {
+// storedForm returns arguments in the form in which they are stored.
+func storedForm(args []any) []any {
 	out := make([]any, len(args))
 	for i, a := range args {
 		if a == nil {
@@ -295,16 +295,16 @@ func (s *Store) refusal() error {
 // afterwards.
 func (s *Store) view(ctx context.Context, f func(*tx)) error {
 	// There is nothing to commit, and a commit fails if a page that was read is damaged.
-	return s.look(ctx, s.dialect.beginView, f, func(t *tx) error { return t.rollback() })
+	return s.readWith(ctx, s.dialect.beginView, f, func(t *tx) error { return t.rollback() })
 }
 
 // viewOnce is like view, for an f with only one statement, which sees one state of the database
 // without a transaction.
 func (s *Store) viewOnce(ctx context.Context, f func(*tx)) error {
-	return s.look(ctx, "", f, func(*tx) error { return nil })
+	return s.readWith(ctx, "", f, func(*tx) error { return nil })
 }
 
-func (s *Store) look(ctx context.Context, begin string, f func(*tx), end func(*tx) error) error {
+func (s *Store) readWith(ctx context.Context, begin string, f func(*tx), end func(*tx) error) error {
 	var damaged []*damagedError
 	err := s.retry(ctx, s.wait, func() error {
 		return s.transact(ctx, s.read, begin, func(t *tx) {
@@ -325,8 +325,8 @@ func (s *Store) look(ctx context.Context, begin string, f func(*tx), end func(*t
 	return s.explainRow(err)
 }
 
-// within runs f in a transaction with view or update. Its error names the operation.
-func within(ctx context.Context, by func(context.Context, func(*tx)) error, f func(*tx), format string, args ...any) error {
+// inTransaction runs f with view or update. Its error names the operation.
+func inTransaction(ctx context.Context, by func(context.Context, func(*tx)) error, f func(*tx), format string, args ...any) error {
 	if err := by(ctx, f); err != nil {
 		return fmt.Errorf(format+": %w", append(args, err)...)
 	}

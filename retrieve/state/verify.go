@@ -308,7 +308,7 @@ func (v *verifier) checkVectors() {
 // Inspect returns the version of the server, and the layout and size of the schema, for operators.
 func (s *Store) Inspect(ctx context.Context) (server, schema string, err error) {
 	var number int
-	err = within(ctx, s.view, func(t *tx) {
+	err = inTransaction(ctx, s.view, func(t *tx) {
 		number, server = s.layout(t), value[string](t, `SELECT convert_to(current_setting('server_version'), 'UTF8')`)
 	}, "inspecting the store")
 	if err != nil {

@@ -149,7 +149,7 @@ func (t *tx) erase(number int64, needed map[string][]any) {
 // Rename gives the stored document named from the id, root, path and metadata of to, and replaces
 // the document that had the new id.
 func (s *Store) Rename(ctx context.Context, from string, to *ingest.Document) error {
-	return within(ctx, s.update, func(t *tx) { t.rename(from, to) }, "renaming %s to %s", from, to.ID)
+	return inTransaction(ctx, s.update, func(t *tx) { t.rename(from, to) }, "renaming %s to %s", from, to.ID)
 }
 
 func (t *tx) rename(from string, to *ingest.Document) {
