@@ -180,6 +180,11 @@ func (m *Metrics) MeasureModel(model answer.Model) answer.Model {
 	return measuredModel{model, m}
 }
 
+// callerTokens counts the tokens of a request, also if its answer is cut off before [answer.Usage].
+type callerTokens struct{ prompt, completion atomic.Int64 }
+
+type callerTokensKey struct{}
+
 type measuredModel struct {
 	answer.Model
 	m *Metrics
@@ -205,6 +210,10 @@ func (w measuredModel) Complete(ctx context.Context, p answer.Prompt) iter.Seq2[
 		if !finished {
 			used.Prompt += ingest.CountTokens(p.System) + ingest.CountTokens(p.User)
 			used.Completion += ingest.CountTokens(string(text))
+		}
+		if s, ok := ctx.Value(callerTokensKey{}).(*callerTokens); ok {
+			s.prompt.Add(int64(used.Prompt))
+			s.completion.Add(int64(used.Completion))
 		}
 		w.m.calls.WithLabelValues(role).Observe(time.Since(start).Seconds())
 		for direction, n := range map[string]int{"prompt": used.Prompt, "completion": used.Completion, "reasoning": used.Reasoning} {

@@ -117,9 +117,16 @@ func TestV1Cut(t *testing.T) {
 	for _, limit := range []string{`"max_tokens":2`, `"max_completion_tokens":2`} {
 		for _, stream := range []string{"true", "false"} {
 			l, stopped := newLedger(), false
+			model := NewMetrics().MeasureModel(modelFunc(func(context.Context, answer.Prompt) iter.Seq2[answer.Piece, error] {
+				return func(yield func(answer.Piece, error) bool) {
+					yield(answer.Piece{Text: "yes", Finish: "stop", Usage: answer.Tokens{Prompt: 900, Completion: 80}}, nil)
+				}
+			}))
 			h := newHandler(t, func(o *Options) {
 				o.Ledger, o.KeepAnswers = l, time.Hour
-				o.Asker = asker(func(_ context.Context, yield func(answer.Event, error) bool) {
+				o.Asker = asker(func(ctx context.Context, yield func(answer.Event, error) bool) {
+					for range model.Complete(ctx, answer.Prompt{Role: answer.RoleJudge}) {
+					}
 					for range 1000 {
 						if !yield(answer.Text{Text: "one two three "}, nil) {
 							stopped = true
@@ -132,6 +139,9 @@ func TestV1Cut(t *testing.T) {
 			w := v1(h, `{"model":"ibid","stream":`+stream+`,`+limit+`,"messages":[{"role":"user","content":"Count."}]}`)
 			if !strings.Contains(w.Body.String(), "two") || strings.Contains(w.Body.String(), "three") || !stopped {
 				t.Errorf("%s, stream %s: stopped = %t: %s", limit, stream, stopped, w.Body)
+			}
+			if stream == "false" && !strings.Contains(w.Body.String(), `"usage":{"prompt_tokens":900,"completion_tokens":80,`) {
+				t.Errorf("%s: the usage is not that of the model: %s", limit, w.Body)
 			}
 			id := w.Header().Get(runHeader)
 			if _, err := l.Job(t.Context(), id); !errors.Is(err, retrieve.ErrNotFound) {

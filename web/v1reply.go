@@ -77,6 +77,7 @@ type v1Reply struct {
 	sources      []cite.Source
 	unsupported  []unsupportedSentence
 	usage        chatUsage
+	spent        callerTokens
 }
 
 // An unsupportedSentence is a sentence of the answer whose claim no citation supports, before
@@ -154,6 +155,7 @@ func (o *openAI) answer(c echo.Context, a *v1Ask, encoder v1Encoder) error {
 		r.out = newEventStream(c.Response(), cancel)
 		defer r.out.close()
 	}
+	ctx = context.WithValue(ctx, callerTokensKey{}, &r.spent)
 	whole, _, ended := o.answering.runTask(ctx, l, t, o.answering.citeOptions(o.answering.address.base(c)), r.out, r.add)
 	stopped := func() bool { // by the server, in which case the stream still gets its end
 		return r.out.hasBegun() && r.out.failure() == nil && errors.Is(ended, context.Canceled) && causeOf(ctx, ended) == nil
@@ -261,6 +263,9 @@ func (r *v1Reply) close(q askRequest, a cite.Answer) error {
 }
 
 func (r *v1Reply) usageOf(q askRequest, u answer.Usage) chatUsage {
+	if u == (answer.Usage{}) { // the answer was cut off
+		u.PromptTokens, u.CompletionTokens = int(r.spent.prompt.Load()), int(r.spent.completion.Load())
+	}
 	out := chatUsage{Prompt: u.PromptTokens, Completion: u.CompletionTokens}
 	if u.ReasoningTokens > 0 {
 		out.Details = &chatUsageDetails{u.ReasoningTokens}
