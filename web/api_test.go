@@ -39,6 +39,7 @@ func TestLimits(t *testing.T) {
 		code       string
 	}{
 		{"longest question", `{"question":"` + strings.Repeat("a", MaxQuestion) + `"}`, 200, ""},
+		{"not UTF-8", `{"question":"When is ` + "\xff\xfe" + ` the office open?"}`, 400, "bad_json"},
 		{"deep nesting", `{"question":` + strings.Repeat("[", 100_000) + `}`, 400, "bad_json"},
 		{"deep filter", `{"question":"a","filter":` + strings.Repeat(`{"a":`, 20_000) + `}`, 400, "bad_json"},
 	} {

@@ -15,6 +15,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
 
@@ -205,9 +206,6 @@ func unmarshal(data []byte, into any) error {
 	if err == nil {
 		err = json.Unmarshal(data, into)
 	}
-	if date := new(retrieve.DateError); errors.As(err, &date) {
-		return wrongDate(err, "filter")
-	}
 	if err != nil {
 		return jsonProblem(err)
 	}
@@ -242,6 +240,11 @@ func dropMisspelled(data json.RawMessage, t reflect.Type, in string) (json.RawMe
 		return err
 	}
 	switch kind := t.Kind(); {
+	case t == reflect.TypeFor[retrieve.Date]():
+		date := new(retrieve.DateError)
+		if err := json.Unmarshal(data, new(retrieve.Date)); errors.As(err, &date) {
+			return nil, wrongDate(err, strings.TrimSuffix(in, "."))
+		}
 	case reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()):
 	case kind == reflect.Slice && json.Unmarshal(data, &items) == nil:
 		for i := range items {
@@ -326,6 +329,9 @@ func readBody(c echo.Context, most int) ([]byte, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(c.Response(), c.Request().Body, int64(most)))
 	if err != nil {
 		return nil, bodyProblem(err)
+	}
+	if !utf8.Valid(body) { // else encoding/json would replace what is invalid
+		return nil, invalid("bad_json", "the request body is not valid UTF-8: encode it as UTF-8")
 	}
 	var named conversationRef
 	if s, ok := c.Get(slotKey).(*slot); ok && unmarshal(body, &named) == nil {

@@ -1,8 +1,11 @@
 package web
 
 import (
+	"bufio"
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -37,7 +40,7 @@ type mcpServer struct {
 }
 
 // ServeMCP serves the Model Context Protocol over in and out, one message per line, until in
-// ends or ctx is done. It uses only the options for answering questions and reading
+// ends or ctx is done. Writes to out may be concurrent. It uses only the options for answering questions and reading
 // documents. The client may read the named collections, or all if collections is empty.
 // Without a public URL there are no links.
 func ServeMCP(ctx context.Context, o Options, collections []string, in io.ReadCloser, out io.WriteCloser) error {
@@ -60,7 +63,9 @@ func ServeMCP(ctx context.Context, o Options, collections []string, in io.ReadCl
 	asking := o.newAsking(a)
 	m := &mcpServer{asking, asking.answering, asking.catalog, newLimiter(o.MaxAsks, 0, 0), o.Version}
 	ctx = context.WithValue(ctx, mcpRequestKey{}, request)
-	err = m.newProtocol().Run(ctx, &mcp.IOTransport{Reader: in, Writer: out, MaxLineLength: maxMCPLine})
+	lines := &mcpLines{Closer: in, Scanner: bufio.NewScanner(in), out: out}
+	lines.Buffer(nil, maxMCPLine)
+	err = m.newProtocol().Run(ctx, &mcp.IOTransport{Reader: lines, Writer: out, MaxLineLength: -1})
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrClosedPipe) || ctx.Err() != nil {
 		return nil // the client has gone, or ctx is done
 	}
@@ -72,6 +77,39 @@ func ServeMCP(ctx context.Context, o Options, collections []string, in io.ReadCl
 
 // maxMCPLine is the longest message that [ServeMCP] accepts, in bytes.
 const maxMCPLine = 4 * MaxBody
+
+// mcpLines reads the lines that are messages, and replies to others with an error: the SDK
+// would end the session.
+type mcpLines struct {
+	io.Closer
+	*bufio.Scanner
+	out  io.Writer
+	left []byte // of the last line
+}
+
+func (l *mcpLines) Read(p []byte) (int, error) {
+	for len(l.left) == 0 {
+		if !l.Scan() {
+			return 0, cmp.Or(l.Err(), io.EOF)
+		}
+		line := l.Bytes()
+		switch _, wrong := jsonrpc.DecodeMessage(line); {
+		case wrong == nil, bytes.HasPrefix(line, []byte("[")) && json.Valid(line): // a batch of earlier versions
+			l.left = line
+		case len(bytes.TrimSpace(line)) > 0:
+			fault := jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: "this line is not a message of JSON-RPC: " + wrong.Error()}
+			if json.Valid(line) {
+				fault.Code = jsonrpc.CodeInvalidRequest
+			}
+			if _, err := fmt.Fprintf(l.out, "{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":%s}\n", mustEncode(fault)); err != nil {
+				return 0, err
+			}
+		}
+	}
+	n := copy(p, l.left)
+	l.left = l.left[n:]
+	return n, nil
+}
 
 // An mcpRequest is the HTTP request that a message arrived in.
 type mcpRequest struct {
@@ -156,25 +194,37 @@ func (m *mcpServer) receive(next mcp.MethodHandler) mcp.MethodHandler {
 			// Changes are not announced, and a waiting client would occupy a slot.
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "this server does not announce changes: list the resources again"}
 		case "tools/call":
+			var failed mcp.CallToolResult
 			s, err := m.limiter.acquire(ctx)
 			if err != nil {
-				return m.toolError(ctx, err), nil
+				failed.SetError(m.toolError(ctx, err))
+				return &failed, nil
 			}
 			defer s.release()
 		}
-		return next(ctx, method, req)
+		result, err = next(ctx, method, req)
+		if failed, ok := result.(*mcp.CallToolResult); ok && failed.GetError() != nil {
+			if wrong, ok := strings.CutPrefix(failed.GetError().Error(), `validating "arguments": `); ok {
+				failed.Content = nil
+				failed.SetError(errors.New("the arguments are wrong: " + argumentWords.Replace(wrong)))
+			}
+		}
+		return result, err
 	}
 }
 
-func (m *mcpServer) toolError(ctx context.Context, err error) *mcp.CallToolResult {
+// argumentWords replaces the words of a schema in errors about arguments.
+var argumentWords = strings.NewReplacer("validating root: ", "", "validating /properties/", "",
+	"unexpected additional properties", "there is no argument", "required: missing properties:", "missing:")
+
+// toolError returns an error in the words for the client of a tool, and logs it.
+func (m *mcpServer) toolError(ctx context.Context, err error) error {
 	p := m.answering.problemIn(ctx, "tool", err)
 	text := p.Detail
 	if p.Request != "" {
 		text += " (request " + p.Request + ")"
 	}
-	result := textResult(rewrite.Escape(text))
-	result.IsError = true
-	return result
+	return errors.New(rewrite.Escape(text))
 }
 
 func textResult(text string) *mcp.CallToolResult {
@@ -249,7 +299,7 @@ func (m *mcpServer) answer(ctx context.Context, req *mcp.CallToolRequest, kind s
 		a, err = cite.Collect(tee(events, reportProgress(ctx, req)))
 	}
 	if err != nil {
-		return m.toolError(ctx, fmt.Errorf("answering: %w", err)), nil, nil
+		return nil, nil, m.toolError(ctx, fmt.Errorf("answering: %w", err))
 	}
 	out := &mcpAnswer{Answered: a.Answered, Incomplete: a.Incomplete, Reason: a.Reason, Text: a.Text, Sources: []mcpSource{},
 		Citations: a.Citations, Nearest: []mcpPassage{}, Closest: []mcpClosest{}, Warnings: a.Warnings, Indexing: m.catalog.indexing()}
@@ -384,7 +434,7 @@ func (m *mcpServer) search(ctx context.Context, _ *mcp.CallToolRequest, in searc
 		found, err = m.catalog.findPassages(ctx, in)
 	}
 	if err != nil {
-		return m.toolError(ctx, err), nil, nil
+		return nil, nil, m.toolError(ctx, err)
 	}
 	out := &mcpSearchResult{Passages: []mcpPassage{}, Warnings: append([]string{}, found.Warnings...), Indexing: found.Indexing}
 	var b strings.Builder

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -254,10 +255,33 @@ func TestMCPTools(t *testing.T) {
 		if r.IsError != tt.Failed || !strings.Contains(text, tt.Want) {
 			t.Errorf("%s %.60s: failed = %v, text = %.300q, want %q", tt.Tool, tt.Arguments, r.IsError, text, tt.Want)
 		}
+		if r.IsError && r.StructuredContent != nil {
+			t.Errorf("%s %.60s: an error has the content %v", tt.Tool, tt.Arguments, r.StructuredContent)
+		}
 		if strings.Contains(text, "secret/path") || strings.ContainsAny(text, "\x1b") {
 			t.Errorf("%s %.60s: reply shows a path or control character: %q", tt.Tool, tt.Arguments, text)
 		}
 	}
+}
+
+// TestMCPLines checks that a line that is no message is an error, and not the end.
+func TestMCPLines(t *testing.T) {
+	in, theirs := io.Pipe()
+	ours, out := io.Pipe()
+	served := make(chan error, 1)
+	o := mcpOptions(t, nil)
+	go func() { served <- errors.Join(ServeMCP(t.Context(), o, nil, in, out), out.Close()) }()
+	replies := bufio.NewScanner(ours)
+	for _, tt := range [][2]string{{"{bad", `"id":null,"error":{"code":-32700,`}, {"\n7", `"id":null,"error":{"code":-32600,`},
+		{`{"jsonrpc":"2.0","id":1,"method":"ping"}`, `"id":1,"result":{}`}} {
+		_, err := io.WriteString(theirs, tt[0]+"\n")
+		must(t, err)
+		if !replies.Scan() || !strings.Contains(replies.Text(), tt[1]) {
+			t.Errorf("%q: %s, %v", tt[0], replies.Text(), replies.Err())
+		}
+	}
+	must(t, theirs.Close())
+	must(t, <-served)
 }
 
 // TestMCPReadsAllOfADocument checks that the parts of a document add up to its text, and
