@@ -224,10 +224,15 @@ func (d *documents) findUpload(c echo.Context) (in Uploads, name, id string, err
 	if errors.Is(err, fs.ErrNotExist) || err == nil && name == "" {
 		err = ingest.ErrNotUploaded
 	}
-	return in, name, id, err
+	return in, name, id, d.changeProblem(c, name, id, err)
 }
 
-func changeProblem(name string, err error) error {
+func (d *documents) changeProblem(c echo.Context, name, id string, err error) error {
+	if errors.Is(err, ingest.ErrNotUploaded) {
+		if _, missing := d.catalog.document(c.Request().Context(), id, ""); missing != nil {
+			return missing
+		}
+	}
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrInvalid) {
 		return problem(http.StatusNotFound, "document_not_found", "there is no file %.200q: it may have been deleted", name).withCause(err)
 	}
@@ -315,12 +320,12 @@ func (d *documents) setLabels(c echo.Context, l labels) error {
 func (d *documents) reread(c echo.Context) error { return d.readAgain(c, nil) }
 
 func (d *documents) readAgain(c echo.Context, meta map[string]string) error {
-	uploads, name, _, err := d.findUpload(c)
+	uploads, name, id, err := d.findUpload(c)
 	if err != nil {
 		return err
 	}
 	change, err := uploads.Reread(c.Request().Context(), name, meta)
-	return sendValue(c, http.StatusOK, change, changeProblem(name, err))
+	return sendValue(c, http.StatusOK, change, d.changeProblem(c, name, id, err))
 }
 
 // remove deletes an upload and, unless the query has answers=keep, the records of the answers
@@ -336,7 +341,7 @@ func (d *documents) remove(c echo.Context) error {
 	if c.QueryParam("answers") != "keep" && (err == nil || errors.Is(err, fs.ErrNotExist)) {
 		err = errors.Join(err, d.records.ledger.ForgetQuoting(ctx, id))
 	}
-	return sendNoContent(c, changeProblem(name, err))
+	return sendNoContent(c, d.changeProblem(c, name, id, err))
 }
 
 // Originals reads the files that documents were read from.

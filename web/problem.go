@@ -222,6 +222,9 @@ func (r errorReplies) handle(err error, c echo.Context) {
 		strings.Contains(req.Header.Get(echo.HeaderAccept), "text/html")
 	switch {
 	case isV1(req):
+		if routing := (*echo.HTTPError)(nil); errors.As(err, &routing) {
+			p.Detail += v1Offers
+		}
 		status, e := v1ErrorOf(p)
 		failed = reply(c, status, e)
 	case page && p.Status == http.StatusUnauthorized:
