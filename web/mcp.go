@@ -40,8 +40,8 @@ type mcpServer struct {
 }
 
 // ServeMCP serves the Model Context Protocol over in and out, one message per line, until in
-// ends or ctx is done. Writes to out may be concurrent. It uses only the options for answering questions and reading
-// documents. The client may read the named collections, or all if collections is empty.
+// ends or ctx is done. Out must allow concurrent writes. It uses only the options for
+// answering questions and reading documents. The client may read the named collections, or all if collections is empty.
 // Without a public URL there are no links.
 func ServeMCP(ctx context.Context, o Options, collections []string, in io.ReadCloser, out io.WriteCloser) error {
 	o.Keys, o.Metrics = nil, NewMetrics()
@@ -78,8 +78,9 @@ func ServeMCP(ctx context.Context, o Options, collections []string, in io.ReadCl
 // maxMCPLine is the longest message that [ServeMCP] accepts, in bytes.
 const maxMCPLine = 4 * MaxBody
 
-// mcpLines reads the lines that are messages, and replies to others with an error: the SDK
-// would end the session.
+const mcpParseError = `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"this line is not JSON: send it again"}}`
+
+// mcpLines replies to lines that are not JSON with an error: the SDK would end the session.
 type mcpLines struct {
 	io.Closer
 	*bufio.Scanner
@@ -92,16 +93,9 @@ func (l *mcpLines) Read(p []byte) (int, error) {
 		if !l.Scan() {
 			return 0, cmp.Or(l.Err(), io.EOF)
 		}
-		line := l.Bytes()
-		switch _, wrong := jsonrpc.DecodeMessage(line); {
-		case wrong == nil, bytes.HasPrefix(line, []byte("[")) && json.Valid(line): // a batch of earlier versions
-			l.left = line
-		case len(bytes.TrimSpace(line)) > 0:
-			fault := jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: "this line is not a message of JSON-RPC: " + wrong.Error()}
-			if json.Valid(line) {
-				fault.Code = jsonrpc.CodeInvalidRequest
-			}
-			if _, err := fmt.Fprintf(l.out, "{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":%s}\n", mustEncode(fault)); err != nil {
+		if l.left = l.Bytes(); len(bytes.TrimSpace(l.left)) > 0 && !json.Valid(l.left) {
+			l.left = nil
+			if _, err := io.WriteString(l.out, mcpParseError+"\n"); err != nil {
 				return 0, err
 			}
 		}
@@ -194,37 +188,37 @@ func (m *mcpServer) receive(next mcp.MethodHandler) mcp.MethodHandler {
 			// Changes are not announced, and a waiting client would occupy a slot.
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "this server does not announce changes: list the resources again"}
 		case "tools/call":
-			var failed mcp.CallToolResult
 			s, err := m.limiter.acquire(ctx)
 			if err != nil {
-				failed.SetError(m.toolError(ctx, err))
-				return &failed, nil
+				return m.toolError(ctx, err), nil
 			}
 			defer s.release()
 		}
 		result, err = next(ctx, method, req)
-		if failed, ok := result.(*mcp.CallToolResult); ok && failed.GetError() != nil {
-			if wrong, ok := strings.CutPrefix(failed.GetError().Error(), `validating "arguments": `); ok {
-				failed.Content = nil
-				failed.SetError(errors.New("the arguments are wrong: " + argumentWords.Replace(wrong)))
-			}
+		if failed, ok := result.(*mcp.CallToolResult); ok && failed.IsError {
+			result = failure(argumentWords.Replace(failed.Content[0].(*mcp.TextContent).Text)) // without structured content
 		}
 		return result, err
 	}
 }
 
-// argumentWords replaces the words of a schema in errors about arguments.
-var argumentWords = strings.NewReplacer("validating root: ", "", "validating /properties/", "",
-	"unexpected additional properties", "there is no argument", "required: missing properties:", "missing:")
+func failure(text string) *mcp.CallToolResult {
+	result := textResult(text)
+	result.IsError = true
+	return result
+}
 
-// toolError returns an error in the words for the client of a tool, and logs it.
-func (m *mcpServer) toolError(ctx context.Context, err error) error {
+// argumentWords replaces the words of a schema in errors about arguments.
+var argumentWords = strings.NewReplacer(`validating "arguments": validating root: `, "the arguments are wrong: ",
+	"validating /properties/", "", "unexpected additional properties", "there is no argument", "required: missing properties:", "missing:")
+
+func (m *mcpServer) toolError(ctx context.Context, err error) *mcp.CallToolResult {
 	p := m.answering.problemIn(ctx, "tool", err)
 	text := p.Detail
 	if p.Request != "" {
 		text += " (request " + p.Request + ")"
 	}
-	return errors.New(rewrite.Escape(text))
+	return failure(rewrite.Escape(text))
 }
 
 func textResult(text string) *mcp.CallToolResult {
@@ -299,7 +293,7 @@ func (m *mcpServer) answer(ctx context.Context, req *mcp.CallToolRequest, kind s
 		a, err = cite.Collect(tee(events, reportProgress(ctx, req)))
 	}
 	if err != nil {
-		return nil, nil, m.toolError(ctx, fmt.Errorf("answering: %w", err))
+		return m.toolError(ctx, fmt.Errorf("answering: %w", err)), nil, nil
 	}
 	out := &mcpAnswer{Answered: a.Answered, Incomplete: a.Incomplete, Reason: a.Reason, Text: a.Text, Sources: []mcpSource{},
 		Citations: a.Citations, Nearest: []mcpPassage{}, Closest: []mcpClosest{}, Warnings: a.Warnings, Indexing: m.catalog.indexing()}
@@ -434,7 +428,7 @@ func (m *mcpServer) search(ctx context.Context, _ *mcp.CallToolRequest, in searc
 		found, err = m.catalog.findPassages(ctx, in)
 	}
 	if err != nil {
-		return nil, nil, m.toolError(ctx, err)
+		return m.toolError(ctx, err), nil, nil
 	}
 	out := &mcpSearchResult{Passages: []mcpPassage{}, Warnings: append([]string{}, found.Warnings...), Indexing: found.Indexing}
 	var b strings.Builder

@@ -87,7 +87,7 @@ func (m *mcpServer) listTool(ctx context.Context, _ *mcp.CallToolRequest, in mcp
 		known, err = m.catalog.collections(ctx)
 	}
 	if err != nil {
-		return nil, nil, m.toolError(ctx, fmt.Errorf("listing the documents: %w", err))
+		return m.toolError(ctx, fmt.Errorf("listing the documents: %w", err)), nil, nil
 	}
 	out := &mcpListing{Collections: known.Collections, Documents: []mcpDocument{}}
 	var b strings.Builder
@@ -219,7 +219,7 @@ const (
 func (m *mcpServer) readSource(ctx context.Context, _ *mcp.CallToolRequest, in mcpPlace) (*mcp.CallToolResult, *mcpText, error) {
 	out, err := m.textAt(ctx, in)
 	if err != nil {
-		return nil, nil, m.toolError(ctx, fmt.Errorf("reading a source: %w", err))
+		return m.toolError(ctx, fmt.Errorf("reading a source: %w", err)), nil, nil
 	}
 	head := fmt.Sprintf("%s (%s), bytes %d-%d of %d", rewrite.EscapeTitle(out.Title), escapeName(out.Document),
 		out.Start, out.End, out.Bytes)

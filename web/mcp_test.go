@@ -272,7 +272,7 @@ func TestMCPLines(t *testing.T) {
 	o := mcpOptions(t, nil)
 	go func() { served <- errors.Join(ServeMCP(t.Context(), o, nil, in, out), out.Close()) }()
 	replies := bufio.NewScanner(ours)
-	for _, tt := range [][2]string{{"{bad", `"id":null,"error":{"code":-32700,`}, {"\n7", `"id":null,"error":{"code":-32600,`},
+	for _, tt := range [][2]string{{"{bad", `"id":null,"error":{"code":-32700,`}, {"\n}", `"id":null,"error":{"code":-32700,`},
 		{`{"jsonrpc":"2.0","id":1,"method":"ping"}`, `"id":1,"result":{}`}} {
 		_, err := io.WriteString(theirs, tt[0]+"\n")
 		must(t, err)

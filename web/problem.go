@@ -223,7 +223,8 @@ func (r errorReplies) handle(err error, c echo.Context) {
 	switch {
 	case isV1(req):
 		if routing := (*echo.HTTPError)(nil); errors.As(err, &routing) {
-			p.Detail += v1Offers
+			p.Detail += "; /openapi.json lists the addresses: there are no embeddings, images or moderations, and documents are " +
+				"added with POST /api/documents and deleted with DELETE /api/documents/ID"
 		}
 		status, e := v1ErrorOf(p)
 		failed = reply(c, status, e)

@@ -85,7 +85,7 @@ type Part struct {
 // A Finding is the result of one check.
 type Finding struct {
 	Check  string `json:"check"`
-	State  string `json:"state"` // "ok", "warning" (works, but could work better) or "failed"
+	State  string `json:"state"` // "ok", "warning" (works, but could work better), "failed" or "pending" (not ended)
 	Detail string `json:"detail"`
 	Next   string `json:"next,omitempty"` // what to do next, if anything
 }

@@ -56,10 +56,6 @@ type Upstream interface {
 	Chat(ctx context.Context, body []byte) (*openai.Relayed, error)
 }
 
-// v1Offers says to clients of an address that is not served what they can use instead.
-const v1Offers = "; /openapi.json lists the addresses: there are no embeddings, images or moderations, and documents are added with " +
-	"POST /api/documents and deleted with DELETE /api/documents/ID"
-
 func isV1(r *http.Request) bool {
 	return r.URL.Path == "/v1" || strings.HasPrefix(r.URL.Path, "/v1/")
 }

@@ -157,6 +157,8 @@ func open(data []byte) (r *pdf.Reader, rebuilt bool, err error) {
 	switch {
 	case err == nil:
 		return r, rebuilt, nil
+	case strings.Contains(err.Error(), "%%EOF"):
+		return nil, false, errors.New("it is damaged or incomplete: its end is missing")
 	case strings.Contains(err.Error(), "encrypt"):
 		return nil, false, errors.New("it is encrypted in a way that is not supported: save it without encryption")
 	}

@@ -34,7 +34,7 @@ const reasons = {
   rejected: maySet ? [t("The model's server refused the request"), t("Check the model's name and key.")] : unusable,
   window: maySet ? [t("The question and its passages don't fit the model's context window"), t("Set --context-tokens to the context window, lower --top-k, or choose a model with a larger one.")]
     : [t("The model's context window is too small for this question"), t("Tell whoever runs this server.")],
-  untrusted: maySet ? [t("The model did not pass its self-test"), t("Choose another model, or skip the self-test with --no-self-test.")] : unusable,
+  untrusted: maySet ? [t("The model did not pass its self-test"), t("Choose another model under Settings. To use this one anyway, start the server with --no-self-test.")] : unusable,
   failed,
   rate_limit: [t("The model has too many requests at the moment"), t("Ask again in a minute.")],
   content_filter: [t("The model's content filter refused this question"), t("Rephrase the question.")],

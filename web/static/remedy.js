@@ -7,7 +7,7 @@ import { t } from "./words.js";
 const remedies = [
   [/: (save|split|rename|give|unpack|ingest|put|remove|write) |; open it|install |ibid (doctor|setup)|only files|only the programs|lock file|minified|generated/, ""],
   [/files are not read|binary file|not supported|in a text|none of its lines/, t("Save it as PDF, Word, HTML or text, and add that file.")],
-  [/^empty|no text|no readable text|without files|without a document|too small|a program/, t("It contains no text: replace it with a file that has text, or delete it.")],
+  [/^empty|no text|no readable text|without files|without a document|too small|a program/, t("It contains no text: add a file that has text instead.")],
   [/larger than|more than|took|too (long|large)|exceeds|killed/, t("Split it into smaller files, and add them.")],
   [/robots\.txt|replied with|address|another site/, t("Open it in a browser, save the page, and add that file.")],
   [/storing it|permission|PDFium|archive changed|cannot be listed/, t("Repair the server's disk or programs, then read it again.")],

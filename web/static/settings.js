@@ -150,7 +150,7 @@ function fail(err, status) {
 }
 
 const finding = ({ check, state, detail, next }) => el("li", { class: state },
-  el("span", { class: "state" }, { ok: t("OK"), warning: t("Warning"), failed: t("Failed") }[state]), " ",
+  el("span", { class: "state" }, { ok: t("OK"), warning: t("Warning"), failed: t("Failed"), pending: t("Not tested yet") }[state]), " ",
   el("strong", {}, check), `: ${detail}`, next && el("span", { class: "facts" }, next));
 
 async function test() {
