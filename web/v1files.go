@@ -96,7 +96,8 @@ func fileOf(document string, bytes int) v1File {
 }
 
 func fileNotFound(id string) *Problem {
-	return problem(http.StatusNotFound, "not_found", "there is no file %.60q: GET /v1/files lists them, and GET /api/documents/ID has their text", id)
+	return problem(http.StatusNotFound, "not_found",
+		"there is no file %.60q: GET /v1/files lists them, and GET /api/documents/ID has their text", id)
 }
 
 // showFile replies with one document.
