@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"slices"
 
@@ -104,6 +106,9 @@ func (p printing) Write(b []byte) (int, error) {
 
 func readDocuments(name, key string) ([]rewrite.Document, error) {
 	data, err := os.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, usageError("--documents %s: there is no such file", name)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the documents to cite: %w", err)
 	}

@@ -82,7 +82,7 @@ func (c *doctorCmd) checkList(ctx context.Context, s surroundings) (f finding, r
 		return warning(check, fmt.Sprintf("%s does not list %s", c.BaseURL, strings.Join(missing, ", ")),
 			"it lists "+oneLine(strings.Join(names, ", "), 300)), true
 	}
-	return ok(check, "%s, %d models", c.BaseURL, len(names)), true
+	return ok(check, "%s, %s", c.BaseURL, countOf(len(names), "model")), true
 }
 
 func checkChat(ctx context.Context, check, name string, m answer.Model) (f finding, works bool) {

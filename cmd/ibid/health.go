@@ -40,7 +40,7 @@ func (c *healthCmd) Run(s surroundings) error {
 	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}} // never through a proxy
 	reply, err := client.Get(address.String())
 	if err != nil {
-		return fmt.Errorf("asking the server how it is: %w", err)
+		return fmt.Errorf("no server replies at %s: start it with 'ibid serve', or name its address with --addr: %w", address.Host, err)
 	}
 	defer func() { _ = reply.Body.Close() }() // only read
 	var said struct{ Status, Version, Reason, Detail string }

@@ -268,6 +268,22 @@ func (l *openedLibrary) close() error {
 	return errors.Join(err, l.Library.Close(), l.closeEncoders())
 }
 
+// filterFlags returns the flags that set a filter.
+func filterFlags(f retrieve.Filter) (flags []string) {
+	for _, flag := range []struct {
+		name string
+		set  bool
+	}{
+		{"--path-prefix", f.PathPrefix != ""}, {"--format", f.Format != ""}, {"--tag", len(f.Tags) > 0}, {"--author", f.Author != ""},
+		{"--language", f.Language != ""}, {"--since", f.Since != ""}, {"--until", f.Until != ""},
+	} {
+		if flag.set {
+			flags = append(flags, flag.name)
+		}
+	}
+	return flags
+}
+
 // refuseEmpty explains what to do if there is nothing to ask.
 func (l *openedLibrary) refuseEmpty(ctx context.Context, f retrieve.Filter) error {
 	if any, err := l.Holds(ctx, f); err != nil || any {
@@ -277,8 +293,7 @@ func (l *openedLibrary) refuseEmpty(ctx context.Context, f retrieve.Filter) erro
 		if err := l.refuseEmpty(ctx, collection); err != nil {
 			return err
 		}
-		return fmt.Errorf("no document in %s matches --path-prefix, --format, --tag, --author, --language, --since and --until: "+
-			"omit one of them", l.place)
+		return fmt.Errorf("no document in %s matches %s: change or omit a filter", l.place, strings.Join(filterFlags(f), ", "))
 	}
 	if f.Collection != "" {
 		return fmt.Errorf("the collection %q in %s has no documents: ingest a folder with 'ibid ingest --collection %s FOLDER'",

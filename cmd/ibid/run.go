@@ -81,8 +81,11 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdin i
 	if err != nil {
 		return fmt.Errorf("reading the definition of the command line: %w", err)
 	}
-	if len(args) == 0 {
-		args = []string{"--help"}
+	switch {
+	case len(args) == 0, args[0] == "help":
+		args = append(args[min(1, len(args)):], "--help")
+	case args[0] == "version":
+		args = []string{"--version"}
 	}
 	kctx, err := parser.Parse(args)
 	if exited { // --help or --version

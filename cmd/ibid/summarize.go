@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"iter"
 	"os"
 	"path"
@@ -143,6 +145,8 @@ func (c *summarizeCmd) readInput(ctx context.Context, s surroundings) (*inputTex
 		if data, err = io.ReadAll(io.LimitReader(s.stdin, ingest.DefaultMaxBytes+1)); err == nil {
 			err = w.readBytes(ctx, reader, "standard input", "", data)
 		}
+	case errors.Is(missing, fs.ErrNotExist):
+		return nil, usageError("there is no file or folder %s", c.Input)
 	case missing != nil:
 		return nil, fmt.Errorf("opening the text to summarize: %w", missing)
 	case info.IsDir():
