@@ -136,7 +136,7 @@ func (f *finder) readPassages(ctx context.Context, found []retrieve.Passage) err
 	var stats retrieve.Stats
 	var err error
 	if c, ok := f.retriever.(Counter); ok {
-		if stats, err = c.Stats(ctx, retrieve.Terms(f.standalone)); err != nil {
+		if stats, err = c.Stats(ctx, retrieve.QuestionTerms(f.standalone)); err != nil {
 			return fmt.Errorf("counting the terms of the question: %w", err)
 		}
 	} else {

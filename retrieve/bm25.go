@@ -101,7 +101,7 @@ func newLexicalScorer(words []word, s Stats) *lexicalScorer {
 	}
 	for _, w := range words {
 		first := cmp.Or(w.stem, w.term)
-		if _, ok := l.own[first]; ok {
+		if _, ok := l.own[first]; ok || w.joined && s.Frequency[first] == 0 {
 			continue
 		}
 		l.own[first] = len(l.idf)

@@ -30,7 +30,13 @@ const maxStemmed = 4 * maxTerm
 // also the term of a single word without context, and its stem by the rules of its language.
 // Function words ("the", "and", "what") of English and of the text's language are dropped, unless
 // the text has no other words.
-func Terms(text string) []string { return termsOf(questionWords(text)) }
+func Terms(text string) []string { return termsOf(contentWords(text, false)) }
+
+// QuestionTerms returns the terms of a question: those of [Terms], and those of an English verb with
+// its adverb in one word after the verb ("back up" also asks for backup).
+func QuestionTerms(question string) []string { return termsOf(questionWords(question)) }
+
+func questionWords(question string) []word { return contentWords(question, true) }
 
 // indexWords returns all words of a text in order, including function words, so that a question of
 // function words alone finds something, and further terms that only documents have.
@@ -47,11 +53,13 @@ type word struct {
 	term, stem string
 	// further marks a further term of text that already has a word.
 	further bool
+	// joined marks a verb with its adverb, which counts only if a document has it.
+	joined bool
 }
 
-// questionWords returns the words of a question in order.
-func questionWords(text string) []word {
-	a := analyser{dropFunction: true}
+// contentWords returns the words of a text in order, with verbs joined to their adverbs if asked is true.
+func contentWords(text string, asked bool) []word {
+	a := analyser{dropFunction: true, asked: asked}
 	if a.read(text); len(a.words) == 0 {
 		return indexWords(text)
 	}
@@ -86,6 +94,7 @@ func distinct[E comparable](all []E) []E {
 type analyser struct {
 	words        []word
 	dropFunction bool
+	asked        bool // join verbs to their adverbs
 	// spoken lists the words that the rules of another language may change.
 	spoken []spokenWord
 	tally  tally
@@ -157,7 +166,7 @@ func (a *analyser) translate(l language) {
 		}
 	}
 	if a.dropFunction {
-		a.words = slices.DeleteFunc(a.words, func(w word) bool { return w.term == "" })
+		a.words = slices.DeleteFunc(a.words, func(w word) bool { return w.term == "" || w.joined })
 	}
 }
 
@@ -231,6 +240,11 @@ func (a *analyser) addMarked(text string, start, end int) {
 		}
 	case '-':
 		a.addHyphenated(lastName(before), name)
+	case ' ':
+		left := strings.ToLower(lastName(before))
+		if a.asked && left != "" && !functionWords[left].has(english) && adverbs[strings.ToLower(name)] {
+			a.appendWord(word{term: stem(stem(left) + strings.ToLower(name)), further: true, joined: true})
+		}
 	case '&':
 		if left := lastName(before); left != "" && len(left)+len(name) <= 4 {
 			a.addRepeat(strings.ToLower(left + "&" + name))
@@ -271,6 +285,9 @@ func areJoined(left, right string) bool {
 }
 
 const digits = "0123456789"
+
+// adverbs form nouns and adjectives with verbs: backup, login, checkout, kickoff, plugin.
+var adverbs = map[string]bool{"up": true, "in": true, "out": true, "on": true, "off": true, "over": true, "down": true}
 
 func (a *analyser) add(term string) { a.appendWord(word{term: term}) }
 

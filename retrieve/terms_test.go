@@ -22,6 +22,11 @@ func TestWords(t *testing.T) {
 			t.Errorf("Terms(%q) = %q, want %q", row[0], got, row[1])
 		}
 	}
+	for _, row := range datatest.Rows(t, words, "joined") {
+		if got := strings.Join(QuestionTerms(row[0]), " "); got != row[1] {
+			t.Errorf("QuestionTerms(%q) = %q, want %q", row[0], got, row[1])
+		}
+	}
 	for _, row := range datatest.Rows(t, words, "indexed") {
 		if got := strings.Join(termsOf(indexWords(row[0])), " "); got != row[1] {
 			t.Errorf("indexed(%q) = %q, want %q", row[0], got, row[1])

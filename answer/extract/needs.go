@@ -83,7 +83,7 @@ func readNeeds(question string, stats retrieve.Stats) needs {
 	}
 	n.subject = -1
 	seen := map[string]bool{}
-	for _, stem := range retrieve.Terms(question) {
+	for _, stem := range retrieve.QuestionTerms(question) {
 		t, ok := written[stem]
 		switch last := len(n.terms) - 1; {
 		case seen[stem]:
@@ -91,7 +91,8 @@ func readNeeds(question string, stats retrieve.Stats) needs {
 			t.idf, t.common = retrieve.IDF(stats.Chunks+priorChunks, stats.Frequency[stem]), 2*stats.Frequency[stem] > stats.Chunks
 			n.terms = append(n.terms, t)
 		case last >= 0:
-			// Terms returns a word's stem in the question's language after its English stem.
+			// After a word's English stem are its stem in the question's language, and the word
+			// joined to its adverb.
 			n.terms[last].own = stem
 			n.terms[last].idf = min(n.terms[last].idf, retrieve.IDF(stats.Chunks+priorChunks, stats.Frequency[stem]))
 		}
