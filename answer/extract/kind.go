@@ -186,6 +186,7 @@ var modal = regexp.MustCompile(`\b(?:may|march)\b`)
 var (
 	clockForm  = regexp.MustCompile(`^\d{1,2}[:.]\d\d$`)
 	bareNumber = regexp.MustCompile(`^\d[\d.,]*$`)
+	columnUnit = regexp.MustCompile(`(?:[_([]|\bin )(\pL+)[)\]]?: \d[\d.,]*`) // of a cell: "width_mm: 1220"
 	yearForm   = regexp.MustCompile(`^(?:1\d|20)\d\d$`)
 	nameForm   = regexp.MustCompile(`\p{Lu}[\pL\pM'’-]+(?: \p{Lu}[\pL\pM'’-]+)*`)
 )
@@ -225,6 +226,7 @@ func (k *kind) isWay() bool { return k != nil && k.name == "way" }
 // in reports whether a text has something of this kind that the question lacks: 1 for yes, 0 for
 // no, ½ if unknown.
 func (k *kind) in(text, question string) float64 {
+	text = columnUnit.ReplaceAllString(text, "$0 $1")
 	switch {
 	case k == nil || k.isWay() || k.name == "yes" && !k.words.at(lowerWords(text), 0):
 		return .5
@@ -275,7 +277,7 @@ func (k *kind) aPlace(words, known []string) bool {
 // counts reports whether the unit or the form of the number at word i fits the kind.
 func (k *kind) counts(words []string, i int, text string) bool {
 	for next := i + 1; next < min(i+4, len(words)); next++ {
-		if k.units.at(words, next) {
+		if k.units.at(words, next) && !(words[next] == "s" && yearForm.MatchString(words[i])) { // "the 1990s"
 			return true
 		}
 		if w := words[next]; !isNumber(w) && len(w) > 3 { // "ten to twelve days"
