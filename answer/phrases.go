@@ -18,7 +18,7 @@ const (
 	talk            = "small_talk"
 
 	// uncertain is not a value of Unanswered.Reason. It selects the sentence for
-	// noAnswer if an answer was only too uncertain.
+	// noAnswer if there was an answer that was too uncertain.
 	uncertain = "uncertain"
 )
 

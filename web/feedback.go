@@ -44,8 +44,8 @@ func entryOf(f retrieve.Feedback) feedbackEntry {
 	return e
 }
 
-// give stores the caller's feedback on an answer, replacing the caller's earlier feedback.
-func (h *feedbackHandlers) give(c echo.Context, given feedbackRequest) error {
+// recordFeedback stores the caller's feedback on an answer, replacing the caller's earlier feedback.
+func (h *feedbackHandlers) recordFeedback(c echo.Context, given feedbackRequest) error {
 	given.Comment = strings.TrimSpace(given.Comment)
 	switch {
 	case given.Run == "":

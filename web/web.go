@@ -323,7 +323,7 @@ func (h *handlers) routes(uploads, keys bool) []route {
 		{"GET", "/api/conversations/:id", readers, counted(h.conversations.show)},
 		{"PATCH", "/api/conversations/:id", readers, withBody(h.conversations.rename)},
 		{"DELETE", "/api/conversations/:id", readers, h.conversations.remove},
-		{"POST", "/api/feedback", readers, withBody(h.feedback.give)},
+		{"POST", "/api/feedback", readers, withBody(h.feedback.recordFeedback)},
 		{"GET", "/api/feedback", writers, h.feedback.list},
 		{"GET", "/api/collections", readers, h.catalog.showCollections},
 		{"GET", "/api/suggestions", readers, limited(h.suggestions.list)},

@@ -83,7 +83,7 @@ func (q *query) bestWords(s *sentence, at int) (marks []ingest.Span) {
 // partAround returns the paragraph or list of a sentence, or as many neighbours in it as fit
 // maxClosestBytes.
 func (e expander) partAround(text string, s *sentence) ingest.Span {
-	in, p := e.in, e.widen(e.around(s))
+	in, p := e.in, e.widen(e.pieceAround(s))
 	start, end := p.start, p.end
 	paragraph := func(a, b int) bool { // no blank line between two sentences
 		return !strings.Contains(strings.ReplaceAll(text[in[a].span.End:in[b].span.Start], " ", ""), "\n\n")

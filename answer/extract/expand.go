@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// An expander finds the sentences that are quoted with one of a passage.
+// An expander finds the sentences of a passage that are quoted together with one of them.
 type expander struct {
 	q  *query
 	in []sentence // of the passage
 }
 
-// around returns the piece that a sentence belongs to: the answer that begins after a question,
+// pieceAround returns the piece that a sentence belongs to: the answer that begins after a question,
 // a list with its lead-in, or the sentence with the one that its pronoun refers to.
-func (e expander) around(s *sentence) piece {
+func (e expander) pieceAround(s *sentence) piece {
 	in, p := e.in, piece{passage: s.passage, start: s.index, end: s.index + 1}
 	if s.declares {
 		if whole := declaration(in, p); whole.end > 0 {
@@ -56,7 +56,7 @@ func (e expander) widen(p piece) piece {
 	if !e.q.needs.kind.isWay() && !e.underSame(p.start) || in[p.start].declares {
 		return p
 	}
-	headed := in[p.start].inAsked || start > 0 && e.q.needs.near(in[start-1].covers) >= sectionCovers
+	headed := in[p.start].inAsked || start > 0 && e.q.needs.nearShare(in[start-1].covers) >= sectionCovers
 	licensed := slices.ContainsFunc(in[start:end], func(s sentence) bool { return s.licensed })
 	if headed && !licensed && size(in, start, end) <= maxListBytes {
 		p.start, p.end = start, end
@@ -67,7 +67,7 @@ func (e expander) widen(p piece) piece {
 // underSame reports whether sentence k is in the section under a question like this one.
 func (e expander) underSame(k int) bool {
 	start, _ := section(e.in, k)
-	return start > 0 && e.in[start-1].asks && e.q.needs.near(e.in[start-1].covers) >= asksSame
+	return start > 0 && e.in[start-1].asks && e.q.needs.nearShare(e.in[start-1].covers) >= asksSame
 }
 
 // declaration widens a sentence of source code to its declaration and comment. It returns an

@@ -67,8 +67,8 @@ func kindNamed(name string) *kind {
 // are parts of a word.
 type phrases map[string]bool
 
-// at reports whether a phrase begins at word i.
-func (set phrases) at(words []string, i int) bool {
+// beginsAt reports whether a phrase begins at word i.
+func (set phrases) beginsAt(words []string, i int) bool {
 	if i >= len(words) {
 		return false
 	}
@@ -90,7 +90,7 @@ func (set phrases) at(words []string, i int) bool {
 // anywhere reports whether words contain a phrase.
 func (set phrases) anywhere(words []string) bool {
 	for i := range words {
-		if set.at(words, i) {
+		if set.beginsAt(words, i) {
 			return true
 		}
 	}
@@ -127,7 +127,7 @@ func kindOf(question string) *kind {
 	var opened *kind
 	for at, words := 0, lowerWords(question); at < len(words); at++ {
 		for i := range kinds {
-			if kinds[i].asks.at(words, at) {
+			if kinds[i].asks.beginsAt(words, at) {
 				return &kinds[i]
 			}
 		}
@@ -135,7 +135,7 @@ func kindOf(question string) *kind {
 			continue
 		}
 		for i := range kinds {
-			if kinds[i].opens.at(words, at) {
+			if kinds[i].opens.beginsAt(words, at) {
 				opened = &kinds[i]
 				if amount := kindNamed("amount"); opened.name == "number" && slices.ContainsFunc(words, amount.isSum) {
 					return amount
@@ -174,7 +174,7 @@ func Asks(text string) bool {
 // another word.
 func Decides(text, question string) bool {
 	words, known := lowerWords(text), lowerWords(question)
-	return wordsOf("yes").at(words, 0) || slices.ContainsFunc(words, func(w string) bool {
+	return wordsOf("yes").beginsAt(words, 0) || slices.ContainsFunc(words, func(w string) bool {
 		first, _ := utf8.DecodeRuneInString(w)
 		return !unspaced(first) && (isGiven(w, known) || yearForm.MatchString(w) && !slices.Contains(known, w))
 	})
@@ -191,22 +191,22 @@ var (
 	nameForm   = regexp.MustCompile(`\p{Lu}[\pL\pM'’-]+(?: \p{Lu}[\pL\pM'’-]+)*`)
 )
 
-// tells reports whether texts with an answer of this kind differ from other texts. For a way,
+// isDistinctive reports whether texts with an answer of this kind differ from other texts. For a way,
 // place, reason, or yes and no they do not: nearly every sentence has a preposition or a "not".
-func (k *kind) tells() bool {
+func (k *kind) isDistinctive() bool {
 	return k != nil && !k.isWay() && k.name != "place" && k.name != "reason" && k.name != "yes"
 }
 
-// demanded reports whether nothing else answers the question, if the texts are in language. "How
+// isDemanded reports whether nothing else answers the question, if the texts are in language. "How
 // many" demands a number, but "what does the price include" demands no amount. A speed or a date
 // is never demanded: "a twentieth of the wind's" and "at dusk" are answers.
-func (k *kind) demanded(question, language string) bool {
+func (k *kind) isDemanded(question, language string) bool {
 	words := lowerWords(question)
 	opens := func(kind string) bool { return kindNamed(kind).opens.anywhere(words) }
 	priced := k != nil && (k.only.anywhere(words) || kindNamed("number").asks.anywhere(words)) &&
 		!slices.ContainsFunc([]string{"name", "place", "reason", "way"}, opens)
 	switch {
-	case k == nil || kindNamed("yes").opens.at(words, 0) && !kindNamed("any").opens.at(words, 0): // "was" is German too
+	case k == nil || kindNamed("yes").opens.beginsAt(words, 0) && !kindNamed("any").opens.beginsAt(words, 0): // "was" is German too
 		return false
 	case k.name == "colour":
 		return true
@@ -217,24 +217,24 @@ func (k *kind) demanded(question, language string) bool {
 		slices.Contains([]string{"reason", "place", "amount", "duration", "length", "weight", "age", "clock", "year", "share", "number"}, k.name)
 }
 
-// named reports whether the question asks for a name.
-func (k *kind) named() bool { return k != nil && k.name == "name" }
+// asksName reports whether the question asks for a name.
+func (k *kind) asksName() bool { return k != nil && k.name == "name" }
 
 // isWay reports whether the question asks how to do something.
 func (k *kind) isWay() bool { return k != nil && k.name == "way" }
 
-// in reports whether a text has something of this kind that the question lacks: 1 for yes, 0 for
+// foundIn reports whether a text has something of this kind that the question lacks: 1 for yes, 0 for
 // no, ½ if unknown.
-func (k *kind) in(text, question string) float64 {
+func (k *kind) foundIn(text, question string) float64 {
 	text = columnUnit.ReplaceAllString(text, "$0 $1")
 	switch {
-	case k == nil || k.isWay() || k.name == "yes" && !k.words.at(lowerWords(text), 0):
+	case k == nil || k.isWay() || k.name == "yes" && !k.words.beginsAt(lowerWords(text), 0):
 		return .5
-	case k.named():
+	case k.asksName():
 		return hasName(text, question)
 	case k.name == "amount" && isRow(text): // a cell may leave out the unit
 		for _, c := range cellsOf(text) {
-			if bareNumber.MatchString(c.value) || k.in(c.value, question) == 1 {
+			if bareNumber.MatchString(c.value) || k.foundIn(c.value, question) == 1 {
 				return 1
 			}
 		}
@@ -247,7 +247,7 @@ func (k *kind) in(text, question string) float64 {
 	for i, w := range words {
 		switch {
 		case known[w]:
-		case k.words.at(words, i), isNumber(w) && k.counts(words, i, text):
+		case k.words.beginsAt(words, i), isNumber(w) && k.counts(words, i, text):
 			return 1
 		}
 	}
@@ -261,7 +261,7 @@ func (k *kind) aPlace(words, known []string) bool {
 		if strings.Contains(words[i], "/") { // a path
 			return true
 		}
-		if !k.words.at(words, i) && !k.conditions.at(words, i) {
+		if !k.words.beginsAt(words, i) && !k.conditions.beginsAt(words, i) {
 			continue
 		}
 		if at := slices.IndexFunc(words[i+1:], saysMore); at >= 0 {
@@ -277,7 +277,7 @@ func (k *kind) aPlace(words, known []string) bool {
 // counts reports whether the unit or the form of the number at word i fits the kind.
 func (k *kind) counts(words []string, i int, text string) bool {
 	for next := i + 1; next < min(i+4, len(words)); next++ {
-		if k.units.at(words, next) && !(words[next] == "s" && yearForm.MatchString(words[i])) { // "the 1990s"
+		if k.units.beginsAt(words, next) && !(words[next] == "s" && yearForm.MatchString(words[i])) { // "the 1990s"
 			return true
 		}
 		if w := words[next]; !isNumber(w) && len(w) > 3 { // "ten to twelve days"

@@ -112,7 +112,7 @@ func (q *query) readSender(l letter) {
 // byAnother reports whether the question is about what somebody wrote, or when, and somebody else
 // wrote a sentence.
 func (q *query) byAnother(by string) bool {
-	return by != "" && q.sender < len(q.needs.terms) && !q.needs.kind.named() && !termSet(nameOf(by))[q.needs.terms[q.sender].stem]
+	return by != "" && q.sender < len(q.needs.terms) && !q.needs.kind.asksName() && !termSet(nameOf(by))[q.needs.terms[q.sender].stem]
 }
 
 // nameOf returns the name of an author without the address.
@@ -182,16 +182,16 @@ func (r *letterReader) heads(line string, more []string, by *string) bool {
 	case r.left > 0:
 		r.left--
 	default:
-		above := r.above(line, more)
+		above := r.readLead(line, more)
 		r.quoted = cmp.Or(above, r.quoted)
 		return above != ""
 	}
 	return true
 }
 
-// above returns the introduction to quoted lines that begins with text, such as "On Sunday Piet
+// readLead returns the introduction to quoted lines that begins with text, such as "On Sunday Piet
 // wrote:", or "".
-func (r *letterReader) above(text string, more []string) string {
+func (r *letterReader) readLead(text string, more []string) string {
 	for n := 0; n < 3 && !r.quoting; n++ {
 		if endsOpen(text) {
 			switch rest := strings.TrimSpace(strings.Join(more[n:], "")); {

@@ -62,35 +62,35 @@ func (m *measurer) measure(k int) {
 	in, s := m.in, &m.in[k]
 	f := &s.signals
 	s.about = m.about
-	s.window = m.about.head.with(s.covers)
+	s.window = m.about.head.union(s.covers)
 	if of := antecedent(in, k); len(m.q.needs.names) > 0 && of != k && !m.q.foreign {
-		s.window = s.window.with(m.q.needs.ofNames(in[of].covers))
+		s.window = s.window.union(m.q.needs.ofNames(in[of].covers))
 	}
 	if m.q.needs.kind.isWay() { // steps seldom repeat the words of their heading
-		s.window = s.window.with(lastTitle(in, k).covers)
+		s.window = s.window.union(lastTitle(in, k).covers)
 	}
 	if s.inAsked = m.isInAsked(k); s.inAsked {
 		f[sigAfter] = 1
 	}
-	f[sigContext] = m.q.needs.near(s.window)
+	f[sigContext] = m.q.needs.nearShare(s.window)
 	if k > 0 {
-		s.window = s.window.with(in[k-1].covers)
+		s.window = s.window.union(in[k-1].covers)
 		if in[k-1].asks {
 			f[sigAfter] = max(f[sigAfter], in[k-1].signals[sigDense])
 		}
 	}
 	s.other = s.other || m.q.needs.subject >= 0 && !m.q.foreign && s.window[m.q.needs.subject] < namesAlike || m.ofAnother(k)
 	if k+1 < len(in) {
-		s.window = s.window.with(in[k+1].covers)
+		s.window = s.window.union(in[k+1].covers)
 	}
-	f[sigWindow] = m.q.needs.near(s.window)
-	f[sigPassageNear] = m.q.needs.near(m.about.all)
+	f[sigWindow] = m.q.needs.nearShare(s.window)
+	f[sigPassageNear] = m.q.needs.nearShare(m.about.all)
 	f[sigShort] = max(0, 1-float64(len(s.terms))/5)
 	text := s.text
 	if start, end := first(in, k), after(in, k); isItem(in[start].text) { // an item is quoted whole
 		text = m.passage.Text[in[start].span.Start:in[end-1].span.End]
 	}
-	f[sigKind] = m.q.needs.kind.in(text, m.q.text)
+	f[sigKind] = m.q.needs.kind.foundIn(text, m.q.text)
 	if s.by != "" && m.q.asksSender() {
 		f[sigKind] = 1
 	}
@@ -113,8 +113,8 @@ func (m *measurer) isInAsked(k int) bool {
 	}
 	start, end := section(in, k)
 	heading, _ := p.PlaceAt(p.Start + in[k].span.Start) // p.Heading may be another section's
-	head := m.q.coverageOf(termSet(p.Title, heading)).with(lastTitle(in, k).covers)
-	return m.q.needs.exact(head) > .99 && slices.ContainsFunc(in[start:end], func(s sentence) bool { return s.code || isStep(s.text) })
+	head := m.q.coverageOf(termSet(p.Title, heading)).union(lastTitle(in, k).covers)
+	return m.q.needs.exactShare(head) > .99 && slices.ContainsFunc(in[start:end], func(s sentence) bool { return s.code || isStep(s.text) })
 }
 
 // ofAnother reports whether sentence k is about none of the full names in the question: its

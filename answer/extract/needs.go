@@ -138,8 +138,8 @@ func isDenied(question string, k *kind) bool {
 // word in any form, less for a word with a similar meaning.
 type coverage []float64
 
-// with returns the coverage of both texts together.
-func (c coverage) with(other coverage) coverage {
+// union returns the coverage of both texts together.
+func (c coverage) union(other coverage) coverage {
 	out := append(coverage(nil), c...)
 	for i := range other {
 		out[i] = max(out[i], other[i])
@@ -147,21 +147,21 @@ func (c coverage) with(other coverage) coverage {
 	return out
 }
 
-// exact is the share of the needs' weight that a text has word for word.
-func (n *needs) exact(c coverage) float64 { return n.share(c, true, need.weigh, 0) }
+// exactShare is the share of the needs' weight that a text has word for word.
+func (n *needs) exactShare(c coverage) float64 { return n.share(c, true, need.weigh, 0) }
 
-// rated is the share of the needs' inverse document frequency that a text has word for word.
-func (n *needs) rated(c coverage) float64 {
+// idfShare is the share of the needs' inverse document frequency that a text has word for word.
+func (n *needs) idfShare(c coverage) float64 {
 	return n.share(c, true, func(t need) float64 { return t.idf }, 0)
 }
 
-// near is the share of the needs' weight that a text has, where words with a similar meaning
+// nearShare is the share of the needs' weight that a text has, where words with a similar meaning
 // count in part.
-func (n *needs) near(c coverage) float64 { return n.share(c, false, need.weigh, 0) }
+func (n *needs) nearShare(c coverage) float64 { return n.share(c, false, need.weigh, 0) }
 
-// named is the share of the weight of names and numbers that a text has; 1 if the question has
+// nameShare is the share of the weight of names and numbers that a text has; 1 if the question has
 // no name or number.
-func (n *needs) named(c coverage) float64 {
+func (n *needs) nameShare(c coverage) float64 {
 	return n.share(c, true, func(t need) float64 {
 		if !t.name && !t.number {
 			return 0
@@ -201,8 +201,8 @@ func (n *needs) count(c coverage) int {
 	return words
 }
 
-// lacks reports whether a coverage lacks a word that another has, except askingWords.
-func (n *needs) lacks(c, other coverage) bool {
+// lacksWord reports whether a coverage lacks a word that another has, except askingWords.
+func (n *needs) lacksWord(c, other coverage) bool {
 	for i, t := range n.terms {
 		if c[i] < 1 && other[i] == 1 && !t.asks {
 			return true

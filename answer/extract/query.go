@@ -69,15 +69,15 @@ func dot(a, b []float32) float64 {
 // to 1.
 const notAlike = .2
 
-// demands reports whether only something of the asked kind is an answer.
-func (q *query) demands() bool {
-	return !q.foreign && q.needs.kind.demanded(q.text, q.language)
+// demandsKind reports whether only something of the asked kind is an answer.
+func (q *query) demandsKind() bool {
+	return !q.foreign && q.needs.kind.isDemanded(q.text, q.language)
 }
 
 // asksSender reports whether the question asks who wrote something, or when.
 func (q *query) asksSender() bool {
 	kind := q.needs.kind
-	return asksMail.MatchString(q.text) && kind != nil && (kind.named() || kind.name == "date")
+	return asksMail.MatchString(q.text) && kind != nil && (kind.asksName() || kind.name == "date")
 }
 
 // asksName matches a question that a heading may answer: "which knot ties …", "what is …
@@ -89,7 +89,7 @@ var asksName = regexp.MustCompile(`(?i)\b(?:which\b|what\b.*\b(?:called|names?)\
 // does not repeat the question, and the sentence under it does not say "knot".
 func (q *query) isNamedBy(heading, s sentence, p retrieve.Passage) bool {
 	words := lowerWords(heading.text)
-	asks := slices.ContainsFunc(kinds, func(k kind) bool { return k.opens.at(words, 0) })
+	asks := slices.ContainsFunc(kinds, func(k kind) bool { return k.opens.beginsAt(words, 0) })
 	if k := q.needs.kind; !asksName.MatchString(q.text) || k != nil && k.name != "any" || !heading.title ||
 		asks || isAsking(heading.text) || squeeze(heading.text) == squeeze(p.Title) ||
 		len(heading.terms) > 6 || q.precision(heading.terms) >= .9 {
@@ -112,7 +112,7 @@ func (q *query) givesKind(s sentence) bool {
 	words, known := lowerWords(text), lowerWords(question)
 	switch k.name {
 	case "reason":
-		return k.in(text, question) > 0
+		return k.foundIn(text, question) > 0
 	case "place":
 		return k.aPlace(words, known)
 	}
@@ -124,9 +124,9 @@ func (q *query) givesKind(s sentence) bool {
 			return true
 		}
 	}
-	return k.in(text, question) > 0 || k.conditions.anywhere(words) ||
-		k.name == "duration" && kindNamed("length").in(text, question) > 0 ||
-		k.name == "amount" && !k.only.anywhere(known) && kindNamed("number").in(text, question) > 0 // "how much does it lift"
+	return k.foundIn(text, question) > 0 || k.conditions.anywhere(words) ||
+		k.name == "duration" && kindNamed("length").foundIn(text, question) > 0 ||
+		k.name == "amount" && !k.only.anywhere(known) && kindNamed("number").foundIn(text, question) > 0 // "how much does it lift"
 }
 
 // isGiven reports whether a word is a number that the question lacks.
@@ -148,7 +148,7 @@ func (q *query) countsThing(s sentence, words, known []string) bool {
 	}
 	for i, w := range words {
 		number := isGiven(w, known)
-		if !number && !q.needs.kind.conditions.at(words, i) {
+		if !number && !q.needs.kind.conditions.beginsAt(words, i) {
 			continue
 		}
 		named := i + 1

@@ -49,7 +49,7 @@ func (d *Reading) Quote(ctx context.Context, kept []retrieve.Passage, least floa
 	}
 	best, pieces := ranking(all), unsaid(choose(d.query, all), all)
 	has := func(p piece) bool {
-		return !d.query.demands() || slices.ContainsFunc(all[p.passage][p.start:p.end], d.query.givesKind)
+		return !d.query.demandsKind() || slices.ContainsFunc(all[p.passage][p.start:p.end], d.query.givesKind)
 	}
 	if len(pieces) == 0 || d.confidence(best) < least || !slices.ContainsFunc(pieces, has) {
 		return nil, nil, nil
@@ -110,12 +110,12 @@ func choose(q *query, all [][]sentence) []piece {
 			c.chosen = together(all)
 			break
 		}
-		if rows := c.tied(s); len(c.chosen) == 0 && len(rows) > 1 {
+		if rows := c.findTiedRows(s); len(c.chosen) == 0 && len(rows) > 1 {
 			c.chosen = rows
 			break
 		}
 		e := expander{q, all[s.passage]}
-		p := apart(c.chosen, e.widen(e.around(s)), s.index)
+		p := apart(c.chosen, e.widen(e.pieceAround(s)), s.index)
 		if len(c.chosen) > 0 && !c.follows(p, s) {
 			continue
 		}
@@ -160,9 +160,9 @@ func together(all [][]sentence) (rows []piece) {
 	return rows
 }
 
-// tied returns the rows of the table of a row that have the same words of the question in their
+// findTiedRows returns the rows of the table of a row that have the same words of the question in their
 // cells, if they have any, and nearly the same score.
-func (c *chooser) tied(row *sentence) (rows []piece) {
+func (c *chooser) findTiedRows(row *sentence) (rows []piece) {
 	read := func(s *sentence) (columns, values string) {
 		for _, cell := range cellsOf(s.text) {
 			columns, values = columns+"\n"+cell.name, values+"\n"+cell.value
@@ -187,7 +187,7 @@ func (c *chooser) tied(row *sentence) (rows []piece) {
 // must be topical if the best sentence is.
 func (c *chooser) follows(p piece, s *sentence) bool {
 	first, best := c.chosen[0], c.best[0]
-	topical := func(s *sentence) bool { return c.q.needs.isTopical(s.about.head.with(s.covers)) }
+	topical := func(s *sentence) bool { return c.q.needs.isTopical(s.about.head.union(s.covers)) }
 	if s.about.source != best.about.source && topical(best) && !topical(s) {
 		return false
 	}
@@ -223,7 +223,7 @@ func inOrder(chosen []piece) []piece {
 // names a year. Headings and neighbours of the later sentence count if it has a word of the
 // question or a pronoun.
 func (q *query) outdated(s *sentence, best []*sentence) bool {
-	demanded := q.demands()
+	demanded := q.demandsKind()
 	other := func(s *sentence) float64 { return s.score - sentenceModel[sigKind]*s.signals[sigKind] }
 	return s.about.letter.thread != "" && len(q.years) == 0 && slices.ContainsFunc(best, func(t *sentence) bool {
 		from, to, covers := s.about.letter, t.about.letter, t.covers
@@ -232,7 +232,7 @@ func (q *query) outdated(s *sentence, best []*sentence) bool {
 		}
 		return to.thread == from.thread && to.sent.After(from.sent) && !t.reply && other(t) >= other(s)-quotedWithin &&
 			(demanded && q.givesKind(*t) || !demanded && t.signals[sigKind] >= s.signals[sigKind]) &&
-			q.needs.count(s.covers.with(covers)) == q.needs.count(covers)
+			q.needs.count(s.covers.union(covers)) == q.needs.count(covers)
 	})
 }
 
@@ -262,7 +262,7 @@ func unsaid(pieces []piece, all [][]sentence) (cut []piece) {
 // ofKind reports how far a piece has something of the asked kind: 1 for yes, 0 for no, and 1 if
 // unknown.
 func (c *chooser) ofKind(p piece) (most float64) {
-	if c.q.foreign || !c.q.needs.kind.tells() {
+	if c.q.foreign || !c.q.needs.kind.isDistinctive() {
 		return 1
 	}
 	for _, s := range c.all[p.passage][p.start:p.end] {

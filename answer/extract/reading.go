@@ -106,7 +106,7 @@ func Read(ctx context.Context, question string, passages []retrieve.Passage, sta
 	near := passages[:min(nearest, len(passages))]
 	// The language of a few words is uncertain, so passages that have them count as the same language.
 	if d.encoder != nil && !slices.ContainsFunc(near, func(p retrieve.Passage) bool {
-		return retrieve.Language(p.Text) == asked || (asked == "en" || !evident) && d.query.needs.exact(d.passages[p.ID].all) >= .5
+		return retrieve.Language(p.Text) == asked || (asked == "en" || !evident) && d.query.needs.exactShare(d.passages[p.ID].all) >= .5
 	}) {
 		d.foreign, err = d.readForeign(ctx, passages)
 		d.query.foreign = true
@@ -162,7 +162,7 @@ func (d *Reading) readPassages(passages []retrieve.Passage, vectors [][]float32)
 		head := d.query.coverageOf(termSet(append(about, declared)...))
 		read := passageReading{
 			head:    head,
-			all:     head.with(d.query.coverageOf(termSet(p.Text))),
+			all:     head.union(d.query.coverageOf(termSet(p.Text))),
 			dense:   dot(d.vector, vectors[i]),
 			lexical: p.Scores.Lexical,
 			letter:  letter,
@@ -170,7 +170,7 @@ func (d *Reading) readPassages(passages []retrieve.Passage, vectors [][]float32)
 			asked:   declared != "",
 		}
 		if p.Scores.Coverage > 0 {
-			read.lexical = min(1, read.lexical*d.query.needs.rated(read.all)/p.Scores.Coverage)
+			read.lexical = min(1, read.lexical*d.query.needs.idfShare(read.all)/p.Scores.Coverage)
 		}
 		d.passages[p.ID] = read
 	}

@@ -47,10 +47,10 @@ func (r rowReader) cells(row string) float64 {
 	covered := make(coverage, len(r.q.needs.terms))
 	for _, c := range cellsOf(row) {
 		if terms := termSet(c.value); len(terms) > 0 && r.q.precision(terms) > .99-notAlike/2 {
-			covered = covered.with(r.q.coverageOf(terms))
+			covered = covered.union(r.q.coverageOf(terms))
 		}
 	}
-	return r.q.needs.exact(covered)
+	return r.q.needs.exactShare(covered)
 }
 
 // writeRow writes the name of a row and the cells that the question asks for, such as "Adult – A
@@ -116,11 +116,11 @@ func hasWord(text string) bool {
 func (r rowReader) askedFor(cells []cell) []cell {
 	wanted, k := r.columnsAsked(cells), r.q.needs.kind
 	for _, bar := range []string{"", "| "} { // after a bar, a bare number is an amount, if no cell has a currency
-		if slices.Contains(wanted, true) || !k.tells() {
+		if slices.Contains(wanted, true) || !k.isDistinctive() {
 			break
 		}
 		for i, c := range cells {
-			wanted[i] = k.in(bar+c.value, r.q.text) == 1
+			wanted[i] = k.foundIn(bar+c.value, r.q.text) == 1
 		}
 	}
 	if !slices.Contains(wanted, true) {
@@ -170,18 +170,18 @@ func (r rowReader) otherYears(row string, p retrieve.Passage) bool {
 	return len(asked) > 0 && (named && !about || len(of) > 0 && !meet(asked, of))
 }
 
-// unpriced reports whether a row lacks an amount of money although only an amount answers. A
+// lacksPrice reports whether a row lacks an amount of money although only an amount answers. A
 // bare number is an amount if the headings or the column name have a word for prices, or if the
 // question names the column.
-func (r rowReader) unpriced(row string, p retrieve.Passage) bool {
+func (r rowReader) lacksPrice(row string, p retrieve.Passage) bool {
 	k := r.q.needs.kind
-	if !r.q.demands() || k.name != "amount" {
+	if !r.q.demandsKind() || k.name != "amount" {
 		return false
 	}
 	priced := func(text string) bool { return k.asks.anywhere(lowerWords(text)) }
 	return !priced(p.Title+" "+p.Heading+" "+p.Path) && !slices.ContainsFunc(cellsOf(row), func(c cell) bool {
 		name := termSet(c.name)
-		return k.in(c.value, r.q.text) == 1 ||
+		return k.foundIn(c.value, r.q.text) == 1 ||
 			bareNumber.MatchString(c.value) && (priced(c.name) || len(name) > 0 && r.q.precision(name) >= alike)
 	})
 }

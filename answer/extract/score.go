@@ -33,9 +33,9 @@ func (d *Reading) topic(passage string) [topicSignals]float64 {
 	return [topicSignals]float64{
 		topicLexical: p.lexical,
 		topicDense:   p.dense,
-		topicExact:   d.query.needs.exact(p.all),
-		topicNear:    d.query.needs.near(p.all),
-		topicNamed:   d.query.needs.named(p.all),
+		topicExact:   d.query.needs.exactShare(p.all),
+		topicNear:    d.query.needs.nearShare(p.all),
+		topicNamed:   d.query.needs.nameShare(p.all),
 		topicCount:   math.Log1p(float64(d.query.needs.count(p.all))),
 	}
 }
@@ -104,7 +104,7 @@ func (d *Reading) signalsOf(best []*sentence) (f [sureSignals]float64) {
 	}
 	all := make(coverage, len(d.query.needs.terms))
 	for _, s := range best {
-		all = all.with(s.about.all)
+		all = all.union(s.about.all)
 	}
 	f[sureWords] = math.Log1p(float64(d.query.needs.count(all)))
 	if d.encoder != nil {

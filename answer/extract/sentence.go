@@ -100,7 +100,7 @@ func antecedent(in []sentence, k int) int {
 func refersBack(s string) bool {
 	s = plainLine(s)
 	words := lowerWords(s)
-	return pronouns.at(words, 0) || wordsOf("place").at(words, 0) && pronouns.at(words, 1) || pronounForm.MatchString(s)
+	return pronouns.beginsAt(words, 0) || wordsOf("place").beginsAt(words, 0) && pronouns.beginsAt(words, 1) || pronounForm.MatchString(s)
 }
 
 // pronounForm matches a pronoun after a verb ("Gebaut wurde es von …"), a pronoun that may be an

@@ -53,7 +53,7 @@ func split(q *query, i int, p retrieve.Passage) []sentence {
 			s.title = isTitle(text, rest) || isHeading(text, p)
 			s.outside = parts[k].head || parts[k].end
 			s.licensed = !s.outside && (licence.MatchString(plainLine(text)) || s.joins && before.licensed)
-			s.other = isRow(text) && (rows.otherYears(text, p) || rows.unpriced(text, p)) ||
+			s.other = isRow(text) && (rows.otherYears(text, p) || rows.lacksPrice(text, p)) ||
 				q.answersOther(lastTitle(in, k), text) || q.byAnother(s.by)
 			s.bare = s.outside || isBare(text) || s.licensed && !asksLicence.MatchString(q.text) || q.saysNothing(s, before, p)
 		}
@@ -147,7 +147,7 @@ var verdict = func() *regexp.Regexp {
 // answersOther reports whether a text is a yes or no to the question or heading before it, and
 // that differs from this question.
 func (q *query) answersOther(title sentence, text string) bool {
-	return title.text != "" && q.needs.near(title.covers) < asksSame && verdict.MatchString(plainLine(text))
+	return title.text != "" && q.needs.nearShare(title.covers) < asksSame && verdict.MatchString(plainLine(text))
 }
 
 // isTitle reports whether a sentence is a short line before a blank one, or in capitals.
@@ -261,7 +261,7 @@ var compound = regexp.MustCompile(`\pL+(?:-\pL+)+`)
 func (q *query) headsOfCompounds(text string) string {
 	return compound.ReplaceAllStringFunc(text, func(c string) string {
 		parts := strings.Split(c, "-")
-		if !slices.ContainsFunc(parts, func(p string) bool { return q.needs.exact(q.coverageOf(termSet(p))) == 0 }) {
+		if !slices.ContainsFunc(parts, func(p string) bool { return q.needs.exactShare(q.coverageOf(termSet(p))) == 0 }) {
 			return c
 		}
 		return parts[len(parts)-1]

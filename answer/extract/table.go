@@ -48,7 +48,7 @@ func (d *Reading) tables(kept []retrieve.Passage, all [][]sentence) (tables []*t
 			key := strings.Join([]string{p.Document, p.Heading, above, cells[0].name, cells[len(cells)-1].name}, "\n")
 			t := known[key]
 			if t == nil {
-				t = &table{q: d.query, above: d.passages[p.ID].head.with(d.query.coverageOf(title.terms))}
+				t = &table{q: d.query, above: d.passages[p.ID].head.union(d.query.coverageOf(title.terms))}
 				known[key], tables = t, append(tables, t)
 			}
 			t.cut = t.cut || k == 0 && p.Start > 0 || k == len(in)-1 && p.Tokens >= atTokens ||
@@ -99,7 +99,7 @@ func (t *table) dropReferences() {
 				named := nameCells(cells)
 				refers := slices.ContainsFunc(cells[named:], func(c cell) bool { return strings.Contains(spaced(c.value), spaced(name)) })
 				other := t.q.coverageOf(termSet(cells[named-1].value))
-				if refers && t.q.needs.lacks(other, asked) && !t.q.needs.lacks(asked, other) {
+				if refers && t.q.needs.lacksWord(other, asked) && !t.q.needs.lacksWord(asked, other) {
 					row := k
 					if whose {
 						row = i
@@ -118,10 +118,10 @@ func (t *table) rowsAsked() (asked []int, several bool) {
 	superlative, sign := superlativeOf(t.q.text)
 	is, names := t.q.coverageOf(termSet(t.cells[0][0].name)), make(coverage, len(t.q.needs.terms))
 	for _, c := range t.cells[0][1:] {
-		names = names.with(t.q.coverageOf(termSet(c.name)))
+		names = names.union(t.q.coverageOf(termSet(c.name)))
 	}
 	kind, about := t.q.needs.kind, sign != 0 || slices.Contains(is, 1)
-	named, partly := t.setNeeded(is.with(names), superlative)
+	named, partly := t.setNeeded(is.union(names), superlative)
 	if named || !about || len(t.rows) < 2 {
 		return nil, false
 	}
@@ -140,7 +140,7 @@ func (t *table) rowsAsked() (asked []int, several bool) {
 		return nil, false
 	}
 	columns := rowReader{t.q}.columnsAsked(t.cells[0][1:])
-	affirms, values := t.affirming(columns, asked)
+	affirms, values := t.findAffirmingRows(columns, asked)
 	switch {
 	case sign != 0:
 		return t.extreme(columns, asked, sign), true
@@ -160,7 +160,7 @@ func (t *table) setNeeded(columns coverage, superlative []string) (names, partly
 		if columns[i] == 1 || t.q.needs.asksOnly(i, superlative) {
 			continue
 		}
-		named, of := t.having(i)
+		named, of := t.countRowsWith(i)
 		names = names || named > 0 && named < len(t.rows) && of == 0
 		if t.above[i] < 1 {
 			t.needed, partly = append(t.needed, i), partly || of > 0
@@ -169,9 +169,9 @@ func (t *table) setNeeded(columns coverage, superlative []string) (names, partly
 	return names, partly
 }
 
-// having counts the rows with a need in their name, or a similar word if no name has it, and the
+// countRowsWith counts the rows with a need in their name, or a similar word if no name has it, and the
 // other cells with the need.
-func (t *table) having(need int) (named, others int) {
+func (t *table) countRowsWith(need int) (named, others int) {
 	alike := 0
 	for _, cells := range t.cells {
 		for k, c := range cells {
@@ -208,9 +208,9 @@ func (t *table) hasNeeded(i int) bool {
 	return !slices.ContainsFunc(t.needed, func(n int) bool { return has[n] < 1 })
 }
 
-// affirming returns the rows with a yes, or a no for a negated question, in the first asked
+// findAffirmingRows returns the rows with a yes, or a no for a negated question, in the first asked
 // column that holds only yes and no. affirms is false if there is no such column.
-func (t *table) affirming(columns []bool, rows []int) (affirms bool, asked []int) {
+func (t *table) findAffirmingRows(columns []bool, rows []int) (affirms bool, asked []int) {
 	yes, no := kindNamed("yes").words, kindNamed("yes").conditions
 	for k, column := range t.cells[0][1:] {
 		if !columns[k] || slices.ContainsFunc(t.cells, func(cells []cell) bool { return !yes[strings.ToLower(valueOf(cells, column.name))] }) {

@@ -355,7 +355,7 @@ func (x *Index) Close() error {
 	}
 	x.closed = true
 	var err error
-	worth := x.fault.Load() == nil && x.unwritten() >= worthwhile
+	worth := x.fault.Load() == nil && x.countUnwritten() >= worthwhile
 	if worth && !x.lockForWriting(true) {
 		worth, err = false, x.failed
 	}

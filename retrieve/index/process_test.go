@@ -261,7 +261,7 @@ func TestTogether(t *testing.T) {
 		if x.lock == nil {
 			t.Error("this process does not write after the other has ended")
 		}
-		if n := x.unwritten(); n > 400 {
+		if n := x.countUnwritten(); n > 400 {
 			t.Errorf("%d chunks and deleted documents are in memory", n)
 		}
 	}

@@ -48,8 +48,8 @@ func (x *Index) resume() {
 	}
 }
 
-// unwritten returns the number of chunks and deleted documents that are only in memory.
-func (x *Index) unwritten() int {
+// countUnwritten returns the number of chunks and deleted documents that are only in memory.
+func (x *Index) countUnwritten() int {
 	n := len(x.recent)
 	for i := range x.memory {
 		n += x.memory[i].liveChunks()
@@ -63,7 +63,7 @@ func (x *Index) startWork() {
 		return
 	}
 	// Taking the lock may bring a manifest that already has these changes.
-	if x.flushing == nil && x.unwritten() >= x.next && x.lockForWriting(true) && x.unwritten() >= x.next {
+	if x.flushing == nil && x.countUnwritten() >= x.next && x.lockForWriting(true) && x.countUnwritten() >= x.next {
 		x.startCompact(&x.flushing, nil)
 	}
 	if x.merging == nil && x.lock != nil && x.failed == nil && partsToMerge(x.base.files, maxChunks) != nil {
@@ -80,7 +80,7 @@ func (x *Index) startCompact(busy *chan struct{}, choose func(files []part) []in
 		x.mu.Lock()
 		defer x.mu.Unlock()
 		if x.failed, x.next = err, x.options.Flush; err != nil {
-			x.next += x.unwritten()
+			x.next += x.countUnwritten()
 		}
 		close(done)
 		*busy = nil
@@ -92,7 +92,7 @@ func (x *Index) startCompact(busy *chan struct{}, choose func(files []part) []in
 func (x *Index) waitForRoom(ctx context.Context) error {
 	for {
 		x.mu.Lock()
-		wait, full := x.flushing, x.unwritten() >= 4*x.options.Flush
+		wait, full := x.flushing, x.countUnwritten() >= 4*x.options.Flush
 		x.mu.Unlock()
 		if wait == nil || !full {
 			return nil

@@ -21,8 +21,8 @@ var (
 // A failure is an error of the database in plain words.
 type failure struct {
 	message string // the whole message
-	// unavailable means that the database was unreachable, busy that another process held it. In
-	// both cases nothing was changed, and the operation may be tried again.
+	// unavailable means that the database was unreachable; busy means that another process had
+	// locked it. In both cases nothing was changed, and the operation may be tried again.
 	unavailable, busy bool
 	damaged           bool
 	full              bool  // the disk

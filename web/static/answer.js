@@ -222,7 +222,7 @@ export class AnswerView {
     const details = warnings.length ? el("details", { class: "details" }, el("summary", {}, t("Details")), ...warnings) : "";
     message = refused || message;
     this.notes.append(el("div", { class: `note trouble ${code || ""}` }, el("p", {}, ...flagged(message), request ? el("code", {}, ` ${request}`) : ""),
-      status === 401 ? el("a", { href: new URL(`key?next=${encodeURIComponent(location.pathname)}`, base).href }, t("Sign in")) : el("button", { type: "button", class: "plain", onclick: () => this.again() }, t("Ask again")), details));
+      status === 401 ? el("a", { href: new URL(`key?next=${encodeURIComponent(location.pathname)}`, base).href }, t("Sign in")) : el("button", { type: "button", class: "plain", onclick: () => this.again() }, t("Try again")), details));
     this.failed = true;
     this.say(message);
     this.end();
