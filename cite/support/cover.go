@@ -238,7 +238,12 @@ func (c *cover) verbatim(claim []word) (at Span, found, negated bool) {
 	at = Span{words[first].Start, words[first+len(claim)-1].End}
 	for _, s := range c.sentences {
 		if s.Start <= at.Start && at.Start < s.End {
-			negated = isContradicted(claim, s.words)
+			said := s.words
+			// "No, it is shut." denies nothing of "it is shut"; "No pier is shut." does.
+			if len(said) > 1 && slices.Contains(replies, said[0].plain) && said[1].Start-said[0].End > 1 {
+				said = said[1:]
+			}
+			negated = isContradicted(claim, said)
 		}
 	}
 	return at, true, negated

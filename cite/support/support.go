@@ -124,10 +124,13 @@ func (p Prover) Join(sentence string, passages []Passage) Together {
 	return t
 }
 
+// replies may open a sentence that answers.
+var replies = []string{"yes", "no"}
+
 // claim returns the words of a sentence without an initial yes or no.
 func (p Prover) claim(sentence string) []word {
 	s := strings.TrimLeftFunc(sentence, func(r rune) bool { return unicode.IsSpace(r) || r == '*' || r == '"' })
-	for _, reply := range [...]string{"yes", "no"} {
+	for _, reply := range replies {
 		if n := len(reply); len(s) > n && strings.EqualFold(s[:n], reply) && strings.IndexByte(",.:;!", s[n]) >= 0 {
 			sentence = s[n+1:]
 			break

@@ -91,10 +91,10 @@ func TestLoad(t *testing.T) {
 	reading.Wait()
 	peak := peakOf(server.pid)
 	t.Logf("figure: %d readers at once: peak memory %d MB", readers, peak>>20)
-	// About 325 MB is normal: 120 in use, garbage until the next collection, and the
-	// program.
-	if peak > 400<<20 && !raced() {
-		t.Errorf("peak memory = %d MB, want at most 400", peak>>20)
+	// 380 MB is normal, and 420 next to other tests: texts held until they are proved, garbage
+	// until the next collection, and the program.
+	if peak > 450<<20 && !raced() {
+		t.Errorf("peak memory = %d MB, want at most 450", peak>>20)
 	}
 }
 
@@ -107,7 +107,7 @@ func TestStreamsEnd(t *testing.T) {
 	model := openaitest.Start(t, &openaitest.Handler{PerToken: 50 * time.Millisecond,
 		Reply: func(r openaitest.Request) openaitest.Reply {
 			called.Add(1)
-			return openaitest.Reply{Text: countedOut(askedRoom(r), 2000)}
+			return openaitest.Reply{Text: strings.Repeat(aboutRoom(askedRoom(r))+" ", 25)} // in statements: each is shown when it is proved
 		}})
 	server := startProcess(t, rooms(t, 500), "--model", "m", "--base-url", model, "--gate", "score", "--no-self-test")
 	ready(t, server.url)
