@@ -363,7 +363,7 @@ func TestLoadNextToRelay(t *testing.T) {
 		loaded := measure("an idle machine")
 		late := percentile(loaded.gaps, 99)
 		aim(late-usual <= min(250*time.Millisecond, 9*p99), "%v: p99 %v, alone %v, the relay's %v", flags, late, usual, p99)
-		aim(loaded.cpu <= 5*relayed.cpu, "%v: %v of processor time for an answer, the relay's %v", flags, loaded.cpu, relayed.cpu)
+		aim(loaded.cpu <= 6*relayed.cpu, "%v: %v of processor time for an answer, the relay's %v", flags, loaded.cpu, relayed.cpu)
 		peak := peakOf(server.pid)
 		t.Logf("figure: %v: peak memory %d MB", flags, peak>>20)
 		aim(peak <= 300<<20, "%v: the server used %d MB", flags, peak>>20)
