@@ -76,8 +76,7 @@ func TestCrossOrigin(t *testing.T) {
 	}
 }
 
-// TestPrefix checks a server that is behind proxies which remove a path prefix or pass it
-// on.
+// TestPrefix checks a server whose proxy removes the path prefix of its public URL, or keeps it.
 func TestPrefix(t *testing.T) {
 	e := newHandler(t, func(o *Options) { o.PublicURL = "https://docs.example.org/ibid/" })
 	for path, want := range datatest.Lines[map[string]string](t, "testdata/rows/prefix.json")[0] {

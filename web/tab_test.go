@@ -386,8 +386,8 @@ func (b *tab) expectProblem(words string) {
 }
 
 // do runs steps in order. If a page loads or changes after a step has found its node and
-// before it uses it, the browser replies that there is no such node; nothing was clicked or
-// typed then, and the step is repeated. On a page that is still loading, elements move, and
+// before it uses it, the browser reports a missing node. Nothing has been clicked or typed
+// then, and do repeats the step. On a page that is still loading, elements move, and
 // a click can miss.
 func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()

@@ -118,7 +118,7 @@ var words = map[Kind]struct {
 // tell is the remedy for errors that only the operator can correct.
 const tell = "tell whoever runs this server"
 
-// Remedy returns what the person who asked can do, or "" if nothing can be done. It
+// Remedy returns what the user can do, or "" if nothing can be done. It
 // does not quote the server.
 func (e *Error) Remedy() string {
 	if e.RetryAfter > 0 && e.Kind == RateLimited {
