@@ -48,6 +48,7 @@ type dialogue struct{ Set, Before, Question, Whole, Document string }
 // first in at least 85 of 100 cases in which it is first for the whole question. Each
 // dialogue is in the language of its documents; half of the fragments omit the "and".
 func TestFollowUpFinds(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"followups", "fragments"} {
 		bySet := map[string][]dialogue{}
 		for _, d := range datatest.Lines[dialogue](t, filepath.Join("testdata", name+".jsonl")) {
@@ -168,6 +169,7 @@ func TestTopicChange(t *testing.T) {
 // TestStandalone checks that at most 5 in 100 standalone questions of a set are changed by
 // the question before.
 func TestStandalone(t *testing.T) {
+	t.Parallel()
 	for _, set := range []string{"library", "xquad-a/ar", "xquad-a/de", "xquad-a/es", "xquad-a/hi", "xquad-a/ru", "xquad-a/zh", "squad2-a",
 		"clapnq-a"} {
 		t.Run(set, func(t *testing.T) {

@@ -70,6 +70,7 @@ func openFolder(t *testing.T, folder string, fsys fs.FS) (*retrieve.Index, retri
 }
 
 func TestLibraryWithoutModel(t *testing.T) {
+	t.Parallel()
 	index, model := openLibrary(t)
 	a := &Answerer{Retriever: index, Embedder: model}
 	right, none, answered := 0, 0, 0

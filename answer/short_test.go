@@ -76,6 +76,7 @@ func askedShort(t *testing.T, a *Answerer, q libraryQuestion) (shown string, rig
 }
 
 func TestShortReplies(t *testing.T) {
+	t.Parallel()
 	index, model := openLibrary(t)
 	for _, test := range []struct {
 		name   string

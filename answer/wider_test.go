@@ -262,6 +262,7 @@ func TestFirstLook(t *testing.T) {
 // strategy. Passages for which there is no room are not read, and the stream and a refusal
 // say so. The likeliest passage is read.
 func TestBudget(t *testing.T) {
+	t.Parallel()
 	texts := make([]string, 12)
 	for i := range texts {
 		texts[i] = fmt.Sprintf("Pier %d lies near the lighthouse. %s", i, strings.Repeat("The ferry departs each morning in May. ", 40))

@@ -134,8 +134,10 @@ func unseenFolder(t *testing.T) fs.FS {
 // read while the rule for sections was chosen. The answers of unseen.jsonl were never read;
 // a third of its questions have no answer.
 func TestWorkWithoutModel(t *testing.T) {
+	t.Parallel()
 	for file, folder := range map[string]func(*testing.T) fs.FS{"work": workFolder, "unseen": unseenFolder} {
 		t.Run(file, func(t *testing.T) {
+			t.Parallel()
 			index, model := openFolder(t, "/"+file, folder(t))
 			checkWork(t, &Answerer{Retriever: index, Embedder: model}, datatest.Lines[libraryQuestion](t, filepath.Join("testdata", file+".jsonl")))
 		})
