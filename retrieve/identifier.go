@@ -99,7 +99,8 @@ func endsInCapitals(word string) bool {
 func isUpper(c byte) bool { return c >= 'A' && c <= 'Z' }
 
 // contraction matches an English contraction of function words: don't, I'm, who's.
-var contraction = regexp.MustCompile(`(?i)^(?:(?:i|you|we|they|s?he|it|who|what|where|when|how|why|that|there|here|let)['’](?:m|re|ve|ll|d|s)|` +
+var contraction = regexp.MustCompile(`(?i)^(?:(?:i|you|we|they|s?he|it|who|what|where|when|how|why|that|there|here|let)` +
+	`['’](?:m|re|ve|ll|d|s)|` +
 	`(?:ca|wo|sha|ai|do|does|did|is|are|was|were|has|have|had|could|would|should|must|might|need)n['’]t)$`)
 
 // addCompound adds a word as a whole and by its parts.

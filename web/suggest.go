@@ -215,7 +215,8 @@ var definitions = map[string]struct {
 	asked string
 }{
 	"en": {regexp.MustCompile(`(?m)(?:^|[.!?] )(?:(An?|The) )?(\pL[\pL' -]{2,30}?) (?:is|means) an? [^.!?\n]*`), "What is %s?"},
-	"de": {regexp.MustCompile(`(?m)(?:^|[.!?] )(?:(Eine?|Der|Die|Das) )?(\pL[\pL' -]{2,30}?) (?:ist|bedeutet) eine? [^.!?\n]*`), "Was ist %s?"},
+	"de": {regexp.MustCompile(`(?m)(?:^|[.!?] )(?:(Eine?|Der|Die|Das) )?(\pL[\pL' -]{2,30}?) ` +
+		`(?:ist|bedeutet) eine? [^.!?\n]*`), "Was ist %s?"},
 }
 
 // listed matches the text of a section that is empty or begins with a list.

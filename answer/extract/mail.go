@@ -36,11 +36,12 @@ var (
 	// answersTo matches the "Re:" of a subject; forwards matches a forwarded mail.
 	answersTo = regexp.MustCompile(`^(?i:(?:re|aw|fwd?|wg|tr|sv): *)+`)
 	forwards  = regexp.MustCompile(`^(?i:fwd?|wg): |(?im)^-+ ?(?:forwarded message|weitergeleitete nachricht|message transféré)`)
-	passed    = regexp.MustCompile(`^-+ ?(?i:original message|forwarded message|ursprüngliche nachricht|weitergeleitete nachricht|message d'origine|` +
-		`message transféré|mensaje original|mensaje reenviado)`)
+	passed    = regexp.MustCompile(`^-+ ?(?i:original message|forwarded message|ursprüngliche nachricht|weitergeleitete nachricht|` +
+		`message d'origine|message transféré|mensaje original|mensaje reenviado)`)
 	// field matches a header field: the sender, the date, or another.
-	field = regexp.MustCompile(`^\*?(?:(From|Von|De|Da|Van|От|发件人)|(Date|Sent|Gesendet|Datum|Envoyé|Fecha|Enviado|Inviato|Verzonden|Дата|发送时间)|` +
-		`To|An|À|Para|Aan|Кому|收件人|Cc|Bcc|Subject|Betreff|Objet|Asunto|Oggetto|Onderwerp|Тема|主题|Reply-To|Message-ID|In-Reply-To) ?[:：]\*?\s*(.*)`)
+	field = regexp.MustCompile(`^\*?(?:(From|Von|De|Da|Van|От|发件人)|(Date|Sent|Gesendet|Datum|Envoyé|Fecha|Enviado|Inviato|` +
+		`Verzonden|Дата|发送时间)|To|An|À|Para|Aan|Кому|收件人|Cc|Bcc|Subject|Betreff|Objet|Asunto|Oggetto|Onderwerp|Тема|主题|` +
+		`Reply-To|Message-ID|In-Reply-To) ?[:：]\*?\s*(.*)`)
 	wrote = regexp.MustCompile(`^(?:On|Am|Le|El|Il|Op|Den) .{8,120} (?:wrote|schrieb|a écrit|escribió|ha scritto|schreef|skrev).{0,60}:$`)
 	// asksMail matches a question about who sent something, or when.
 	asksMail = regexp.MustCompile(`(?i)(?:^|\PL)(?:(?:e-?)?mail(?:s|ed)?|messages?|sen[dt]|sender|wr[io]tes?|written|told|announced?|` +

@@ -20,10 +20,12 @@ type needs struct {
 	names   [][]int // needs of each full name
 }
 
-// subjectForm matches the noun after "every" or "each", countedForm the noun after "how many".
+// subjectForm matches the noun after "every" or "each" (or the one before a final verb), countedForm
+// the noun after "how many" (a verb follows a plural).
 var (
-	subjectForm = regexp.MustCompile(`(?i)\b(?:every|each) (?:(?:\pL+ ){0,2}?(\pL+)(?: \pL+)?\?*$|(\pL+))`)                                                // or the one before a final verb
-	countedForm = regexp.MustCompile(`(?i)(?:how many|wie ?viele|combien de|cuánt[oa]s|quant[ie]|сколько) (?:(\pL*[^\PLs]s)(?:\PL|$)|(\pL+)(?: (\pL+))?)`) // a verb follows a plural
+	subjectForm = regexp.MustCompile(`(?i)\b(?:every|each) (?:(?:\pL+ ){0,2}?(\pL+)(?: \pL+)?\?*$|(\pL+))`)
+	countedForm = regexp.MustCompile(`(?i)(?:how many|wie ?viele|combien de|cuánt[oa]s|quant[ie]|сколько) ` +
+		`(?:(\pL*[^\PLs]s)(?:\PL|$)|(\pL+)(?: (\pL+))?)`)
 )
 
 // A need is one content term of the question.
@@ -120,9 +122,10 @@ func readNeeds(question string, stats retrieve.Stats) needs {
 
 // denies matches a negated question, denials its answer.
 var (
-	denies  = regexp.MustCompile(`(?i)(?:^|[^\pL])(?:not|cannot|never|nicht|nie|kein\pL*|pas|jamais|nunca|не|нет|никогда|niet|geen)(?:$|[^\pL])|n['’]t\b`)
-	denials = regexp.MustCompile(denies.String() + `|(?i)(?:^|[^\pL])(?:no|none|neither|nor|without|except|unless|unable|lacks?|fail(?:s|ed)?|` +
-		`hardly|ohne|außer|weder|aucune?|sans|ningun\pL*|ningún|sin|ни|без|кроме)(?:$|[^\pL])`)
+	denies = regexp.MustCompile(`(?i)(?:^|[^\pL])(?:not|cannot|never|nicht|nie|kein\pL*|pas|jamais|nunca|не|нет|никогда|niet|geen)` +
+		`(?:$|[^\pL])|n['’]t\b`)
+	denials = regexp.MustCompile(denies.String() + `|(?i)(?:^|[^\pL])(?:no|none|neither|nor|without|except|unless|unable|lacks?|` +
+		`fail(?:s|ed)?|hardly|ohne|außer|weder|aucune?|sans|ningun\pL*|ningún|sin|ни|без|кроме)(?:$|[^\pL])`)
 )
 
 // isDenied reports whether the last clause of a question has a negation. Earlier clauses may

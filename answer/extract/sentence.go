@@ -106,7 +106,8 @@ func refersBack(s string) bool {
 // pronounForm matches a pronoun after a verb ("Gebaut wurde es von …"), a pronoun that may be an
 // article before a past verb ("La fundó …") or where no article fits ("Lo dirige …"), and a
 // pronoun after a time ("During the war he …", "In May 1903 she …").
-var pronounForm = regexp.MustCompile(`^(?i:\pL+ (?:wird|wurden?|werden|ist|sind|war|waren|hat|haben|werd|is|was) (?:er|sie|es|ihn|hij|zij|het)\b|` +
+var pronounForm = regexp.MustCompile(`^(?i:\pL+ (?:wird|wurden?|werden|ist|sind|war|waren|hat|haben|werd|is|was) ` +
+	`(?:er|sie|es|ihn|hij|zij|het)\b|` +
 	`(?:se|lo|la|los|las|le|les) \pL+(?:[óòì]|aron|ieron|aba|aban)(?:[^\pL]|$)|` +
 	`lo (?:[^szgpxy\P{L}]|s[aeiouàèéìòùáíóú]|g[^n\P{L}]|p[^s\P{L}]))|` +
 	`^(?:In|On|At|By|Since|After|Before|From|Until|During|For) (?:(?:\d+|\p{Ll}+|` + months + `),? ){1,4}(?:he|she|they)\b`)

@@ -226,8 +226,9 @@ func isHeading(s string, p retrieve.Passage) bool {
 // licence matches common licences, asksLicence a question about one.
 var (
 	asksLicence = regexp.MustCompile(`(?i)licen[cs]|copyright`)
-	licence     = regexp.MustCompile(`(?i)permission (?:is (?:hereby )?granted|to use, copy)|redistributions? (?:of source|in binary|and use in)|` +
-		`provided (?:on an )?[“"'‘]as[ -]is|without (?:any )?warrant(?:y|ies) (?:of|or)|free software[:;,] you|you may not use this (?:file|work|software) except|` +
+	licence     = regexp.MustCompile(`(?i)permission (?:is (?:hereby )?granted|to use, copy)|` +
+		`redistributions? (?:of source|in binary|and use in)|provided (?:on an )?[“"'‘]as[ -]is|` +
+		`without (?:any )?warrant(?:y|ies) (?:of|or)|free software[:;,] you|you may not use this (?:file|work|software) except|` +
 		`\b(?:governed by|(?:licen[cs]|releas|distribut)ed under) .{2,60}\blicen[cs]e`)
 )
 

@@ -123,14 +123,16 @@ var (
 	// continue after its last dot, too.
 	inParts = regexp.MustCompile(`(?:^|[^\pL])\p{Ll}\. (?:\p{Ll}\. )*\pL\pL?$`)
 	// ordinals matches German words before the number of a day, a floor or a century.
-	ordinals = regexp.MustCompile(`(?:^|[^\pL])(?:[Aa]m|[Zz]um|[Bb]is|[Vv]om|[Dd]en|[Dd]em|[Dd]er|[Dd]ie|[Dd]as|[Ii]m|[Bb]eim|[Ss]eit|[Aa]b) \d+$`)
+	ordinals = regexp.MustCompile(`(?:^|[^\pL])(?:[Aa]m|[Zz]um|[Bb]is|[Vv]om|[Dd]en|[Dd]em|[Dd]er|[Dd]ie|[Dd]as|[Ii]m|[Bb]eim|` +
+		`[Ss]eit|[Aa]b) \d+$`)
 	// dayBefore and monthBefore match parts of numeric dates: 12. 4. 2024.
 	dayBefore   = regexp.MustCompile(`^\d{1,2}\.`)
 	monthBefore = regexp.MustCompile(`(?:^|\D)\d{1,2}\. ?\d{1,2}$`)
 
 	// In the same sentence, days and months may follow an hour, and months the number of a
 	// day.
-	days   = wordSet(`monday tuesday wednesday thursday friday saturday sunday mondays tuesdays wednesdays thursdays fridays saturdays sundays`)
+	days = wordSet(`monday tuesday wednesday thursday friday saturday sunday ` +
+		`mondays tuesdays wednesdays thursdays fridays saturdays sundays`)
 	months = wordSet(`january february march april may june july august september october november december
 		jan feb mar apr jun jul aug sep sept oct nov dec
 		januar jänner februar feber märz mai juni juli oktober dezember mär okt dez`)

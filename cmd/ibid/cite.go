@@ -35,7 +35,9 @@ func (citeCmd) Help() string {
 
 It may also contain LangChain documents (page_content, metadata) and LlamaIndex nodes; the sources keep their metadata.
 
-A document's position in the list is its id: the text cites the first as [1] and the second as [2], or as [1](id=2) with any number in the brackets. An entry may have an id ("id": 1) if it equals the position. The output is numbered by first use and ends with the list of sources:
+A document's position in the list is its id: the text cites the first as [1] and the second as [2], ` +
+		`or as [1](id=2) with any number in the brackets. An entry may have an id ("id": 1) if it equals the position. ` +
+		`The output is numbered by first use and ends with the list of sources:
 
     $ echo 'Served at four [2].' | ibid cite --documents docs.json --style text
     Served at four [1].

@@ -37,7 +37,8 @@ func decrypt(data []byte) (longer []byte, err error) {
 	ref := refs[len(refs)-1]
 	start := ref[1] - len("<<")
 	if ref[2] > 0 {
-		object := regexp.MustCompile(`(?:^|[\s>])` + string(data[ref[2]:ref[3]]) + `[ \t\r\n]+` + string(data[ref[4]:ref[5]]) + `[ \t\r\n]+obj\b`)
+		object := regexp.MustCompile(`(?:^|[\s>])` + string(data[ref[2]:ref[3]]) +
+			`[ \t\r\n]+` + string(data[ref[4]:ref[5]]) + `[ \t\r\n]+obj\b`)
 		at := object.FindIndex(data)
 		if at == nil {
 			return nil, nil

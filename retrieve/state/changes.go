@@ -61,7 +61,8 @@ func (t *tx) recordChanges(changes ...change) {
 }
 
 // revision is the statement for the latest revision and its era.
-const revision = `SELECT coalesce(max(revision), 0), coalesce((SELECT era FROM ibid.eras ORDER BY first DESC LIMIT 1), 0) FROM ibid.changes`
+const revision = `SELECT coalesce(max(revision), 0), ` +
+	`coalesce((SELECT era FROM ibid.eras ORDER BY first DESC LIMIT 1), 0) FROM ibid.changes`
 
 // Revision returns the revision and era of the latest change by any process.
 func (s *Store) Revision(ctx context.Context) (n, era int64, err error) {
