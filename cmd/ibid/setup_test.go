@@ -2,9 +2,11 @@ package main
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -71,8 +73,9 @@ func emptyModel(t *testing.T, path string) {
 	must(t, err)
 	weights := slices.Concat(binary.LittleEndian.AppendUint64(nil, uint64(len(text))), text, make([]byte, size))
 	var file bytes.Buffer
-	facts := encoder.Facts{Name: filepath.Base(path), Heads: 2, Epsilon: 1e-12, Pooling: "mean", MaxTokens: 3}
-	must(t, encoder.Convert(&file, facts, "", bytes.NewReader(weights), int64(len(weights)), []string{"[UNK]", "[CLS]", "[SEP]"}))
+	part := encoder.Part{Facts: encoder.Facts{Name: filepath.Base(path), Heads: 2, Epsilon: 1e-12, Pooling: "mean", MaxTokens: 3},
+		Weights: fmt.Sprintf("%x", sha256.Sum256(weights)), Vocabulary: fmt.Sprintf("%x", sha256.Sum256([]byte("[UNK]\n[CLS]\n[SEP]\n")))}
+	must(t, part.Make(&file, weights, []byte(`{"model": {"vocab": {"[UNK]": 0, "[CLS]": 1, "[SEP]": 2}}}`)))
 	must(t, os.WriteFile(path, file.Bytes(), 0o600))
 }
 

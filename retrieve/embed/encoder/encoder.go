@@ -3,7 +3,7 @@
 // some hundred times slower. It needs no service and no other library: the arithmetic is in package
 // kernel.
 //
-// A model is a file, made by [Convert] from a checkpoint, that [Open] maps into memory. [PartByName]
+// A model is a file, made by [Part.Make] from a checkpoint, that [Open] maps into memory. [PartByName]
 // returns one of the models that the program can fetch.
 package encoder
 

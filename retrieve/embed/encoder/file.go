@@ -28,6 +28,7 @@ const (
 	magic     = "IBIDENC3"
 	align     = 64
 	maxHeader = 64 << 10
+	maxFile   = 1 << 30 // bytes of a file
 	sumBytes  = 4
 )
 

@@ -1,7 +1,6 @@
 package encoder
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -34,11 +33,8 @@ func (p Part) Make(to io.Writer, weights, tokenizer []byte) error {
 	if sum := sha256.Sum256(weights); hex.EncodeToString(sum[:]) != p.Weights {
 		return fmt.Errorf("these are not the weights of %s: their SHA-256 is %x instead of %s", p.Name, sum, p.Weights)
 	}
-	return Convert(to, p.Facts, path.Ext(p.File), bytes.NewReader(weights), int64(len(weights)), words)
+	return convert(to, p.Facts, path.Ext(p.File), weights, words)
 }
-
-// maxVocabulary bounds the words, in bytes.
-const maxVocabulary = 64 << 20
 
 // readWords returns the vocabulary in a tokenizer file, ordered by id.
 func readWords(tokenizer []byte) ([]string, error) {
