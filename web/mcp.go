@@ -78,9 +78,13 @@ func ServeMCP(ctx context.Context, o Options, collections []string, in io.ReadCl
 // maxMCPLine is the longest message that [ServeMCP] accepts, in bytes.
 const maxMCPLine = 4 * MaxBody
 
-const mcpParseError = `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"this line is not JSON: send it again"}}`
+// The replies to lines that are not JSON, and to those that are no message.
+const (
+	mcpParseError     = `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"this line is not JSON: send it again"}}`
+	mcpInvalidRequest = `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"this line is not a JSON-RPC 2.0 message"}}`
+)
 
-// mcpLines replies to lines that are not JSON with an error: the SDK would end the session.
+// mcpLines replies to lines that are no messages with an error: the SDK would end the session.
 type mcpLines struct {
 	io.Closer
 	*bufio.Scanner
@@ -93,9 +97,10 @@ func (l *mcpLines) Read(p []byte) (int, error) {
 		if !l.Scan() {
 			return 0, cmp.Or(l.Err(), io.EOF)
 		}
-		if l.left = l.Bytes(); len(bytes.TrimSpace(l.left)) > 0 && !json.Valid(l.left) {
+		l.left = l.Bytes()
+		if reply := mcpLineError(bytes.TrimSpace(l.left)); reply != "" {
 			l.left = nil
-			if _, err := io.WriteString(l.out, mcpParseError+"\n"); err != nil {
+			if _, err := io.WriteString(l.out, reply+"\n"); err != nil {
 				return 0, err
 			}
 		}
@@ -103,6 +108,27 @@ func (l *mcpLines) Read(p []byte) (int, error) {
 	n := copy(p, l.left)
 	l.left = l.left[n:]
 	return n, nil
+}
+
+// mcpLineError returns the reply to a line that is neither blank nor a message or batch of
+// messages, and otherwise an empty string.
+func mcpLineError(line []byte) string {
+	if len(line) == 0 {
+		return ""
+	}
+	if !json.Valid(line) {
+		return mcpParseError
+	}
+	var batch []json.RawMessage
+	if json.Unmarshal(line, &batch) != nil || len(batch) == 0 {
+		batch = []json.RawMessage{line}
+	}
+	for _, message := range batch {
+		if _, err := jsonrpc.DecodeMessage(message); err != nil {
+			return mcpInvalidRequest
+		}
+	}
+	return ""
 }
 
 // An mcpRequest is the HTTP request that a message arrived in.

@@ -273,6 +273,8 @@ func TestMCPLines(t *testing.T) {
 	go func() { served <- errors.Join(ServeMCP(t.Context(), o, nil, in, out), out.Close()) }()
 	replies := bufio.NewScanner(ours)
 	for _, tt := range [][2]string{{"{bad", `"id":null,"error":{"code":-32700,`}, {"\n}", `"id":null,"error":{"code":-32700,`},
+		{"7", `"code":-32600,`}, {`{"id":1,"method":"ping"}`, `"code":-32600,`}, {"null", `"code":-32600,`},
+		{"[7]", `"code":-32600,`}, {"[]", `"code":-32600,`},
 		{`{"jsonrpc":"2.0","id":1,"method":"ping"}`, `"id":1,"result":{}`}} {
 		_, err := io.WriteString(theirs, tt[0]+"\n")
 		must(t, err)
