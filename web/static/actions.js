@@ -17,7 +17,8 @@ export function actions(view) {
   const kept = view.run && view.answer && "kept" in byId("turns").dataset;
   return [
     view.text && !view.unanswered ? copied : "",
-    kept ? shareButton({ class: "plain" }, () => [view.run], (done, trouble) => view.say(done ? t("Link to this answer copied.") : trouble)) : "",
+    kept ? shareButton({ class: "plain" }, () => [view.run],
+      (done, trouble) => view.say(done ? t("Link to this answer copied.") : trouble)) : "",
     view.failed ? "" : button(t("Regenerate"), () => view.again()),
     ...(kept ? ratings(view) : []),
   ].filter(Boolean);
@@ -30,7 +31,8 @@ export function shareButton(attributes, runs, ended) {
     try {
       const ids = await runs();
       // Browsers allow copying only right after the click.
-      const [done] = await Promise.all([copy(new URL(`?${ids.map((id) => `run=${id}`).join("&")}`, base).href), ...ids.map((id) => put(new URL(`api/runs/${id}/shared`, base)))]);
+      const shared = new URL(`?${ids.map((id) => `run=${id}`).join("&")}`, base).href;
+      const [done] = await Promise.all([copy(shared), ...ids.map((id) => put(new URL(`api/runs/${id}/shared`, base)))]);
       button.textContent = done ? t("Link copied") : t("Copying was blocked");
       ended(done, button.textContent);
     } catch (err) {

@@ -51,13 +51,15 @@ export class AnswerView {
   }
 
   on_queued({ place: waiting }) {
-    this.#progress(waiting === 1 ? t("Waiting for another search to finish. You are next.") : t("Waiting for other searches to finish. {n} are ahead of yours.", { n: waiting - 1 }));
+    this.#progress(waiting === 1 ? t("Waiting for another search to finish. You are next.")
+      : t("Waiting for other searches to finish. {n} are ahead of yours.", { n: waiting - 1 }));
   }
 
   on_retrieved({ question, passages }) {
     if (question && question !== this.question && !this.board.passages.size) {
       this.notes.append(el("p", { class: "facts", dir: "auto" }, t("Searched for: {question}", { question }), " ",
-        this.follows() ? el("button", { type: "button", class: "plain", onclick: () => this.again({ alone: true }) }, t("Search it as written")) : ""));
+        this.follows() ? el("button", { type: "button", class: "plain", onclick: () => this.again({ alone: true }) },
+          t("Search it as written")) : ""));
     }
     this.board.add(passages || []);
     this.#progress(t("Checking {n} passages…", { n: this.board.passages.size }));
@@ -70,7 +72,8 @@ export class AnswerView {
   }
 
   on_draft({ step, final }) {
-    this.#progress(final ? t("Draft {step} is ready, a better one is written from more passages…", { step }) : t("Writing draft {step}…", { step }), false);
+    this.#progress(final ? t("Draft {step} is ready, a better one is written from more passages…", { step })
+      : t("Writing draft {step}…", { step }), false);
   }
 
   on_cited(cited) {
@@ -91,7 +94,9 @@ export class AnswerView {
       this.#progress(t("Writing the answer…"));
     }
     for (const number of settled) this.blocks.settled.add(number);
-    for (const source of cited) this.revised.set(source.number, { ...source, number: settled.includes(source.number) ? source.number : 0 });
+    for (const source of cited) {
+      this.revised.set(source.number, { ...source, number: settled.includes(source.number) ? source.number : 0 });
+    }
   }
 
   #unrevise() {
@@ -171,7 +176,8 @@ export class AnswerView {
 
   on_warning({ message }) {
     if (message.startsWith("the question was searched for unchanged") && !this.details) {
-      this.#failed(t("The model couldn't reword the question, so it was searched for as you wrote it. Ask again in a moment, or ask it in full."));
+      this.#failed(
+        t("The model couldn't reword the question, so it was searched for as you wrote it. Ask again in a moment, or ask it in full."));
       if (!message.includes(": ")) return;
     }
     (this.details || this.notes).append(el("p", { class: "note" }, ...flagged(sentence(message))));
@@ -196,7 +202,8 @@ export class AnswerView {
     if (!this.text && !this.unanswered) this.notes.append(el("p", { class: "note" }, t("The server returned no answer.")));
     if (this.doubted && !this.unanswered) {
       this.notes.append(el("p", { class: "note" },
-        ...parts("{underlined} isn't clearly supported by a source.", { underlined: el("span", { class: "doubt" }, t("Underlined text")) })));
+        ...parts("{underlined} isn't clearly supported by a source.",
+          { underlined: el("span", { class: "doubt" }, t("Underlined text")) })));
     }
     const i = answer.indexing;
     if (i && !i.ready) {
@@ -206,7 +213,8 @@ export class AnswerView {
     if (this.details?.children.length === 1) this.details.remove();
     this.end();
     if (this.blocks.differs) this.notes.append(el("p", { class: "note" },
-      ...parts("{highlighted} changed after the first draft.", { highlighted: el("span", { class: "changed" }, t("Highlighted sentences")) })));
+      ...parts("{highlighted} changed after the first draft.",
+        { highlighted: el("span", { class: "changed" }, t("Highlighted sentences")) })));
   }
 
   // reconnecting shows that the connection was lost.
@@ -216,13 +224,19 @@ export class AnswerView {
 
   // fail shows an error below the text that was received before it.
   fail({ message, request, status, code }) {
-    if (code === "unreachable") message = t("Can't reach the server. Your conversation stays here, and you can ask again once the connection is back.");
+    if (code === "unreachable") {
+      message = t("Can't reach the server. Your conversation stays here, and you can ask again once the connection is back.");
+    }
     const refused = refusal(code);
     const warnings = refused ? [...this.notes.querySelectorAll("p.note"), ...(maySet ? [el("p", {}, ...flagged(message))] : [])] : [];
     const details = warnings.length ? el("details", { class: "details" }, el("summary", {}, t("Details")), ...warnings) : "";
     message = refused || message;
-    this.notes.append(el("div", { class: `note trouble ${code || ""}` }, el("p", {}, ...flagged(message), request ? el("code", {}, ` ${request}`) : ""),
-      status === 401 ? el("a", { href: new URL(`key?next=${encodeURIComponent(location.pathname)}`, base).href }, t("Sign in")) : el("button", { type: "button", class: "plain", onclick: () => this.again() }, t("Try again")), details));
+    const key = new URL(`key?next=${encodeURIComponent(location.pathname)}`, base).href;
+    this.notes.append(el("div", { class: `note trouble ${code || ""}` },
+      el("p", {}, ...flagged(message), request ? el("code", {}, ` ${request}`) : ""),
+      status === 401 ? el("a", { href: key }, t("Sign in"))
+        : el("button", { type: "button", class: "plain", onclick: () => this.again() }, t("Try again")),
+      details));
     this.failed = true;
     this.say(message);
     this.end();

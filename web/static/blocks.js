@@ -92,7 +92,9 @@ export class Blocks {
     const below = this.before.length ? this.#rest(drawn) : [];
     this.stale.clear();
     below.forEach((content, i) => drawn.set(this.html.length + i, content));
-    while (this.element.children.length < this.html.length + below.length) this.element.append(Object.assign(document.createElement("div"), { className: "block", dir: "auto" }));
+    while (this.element.children.length < this.html.length + below.length) {
+      this.element.append(Object.assign(document.createElement("div"), { className: "block", dir: "auto" }));
+    }
     while (this.element.children.length > this.html.length + below.length) this.element.lastChild.remove();
     for (const [index, content] of drawn) {
       const block = this.element.children[index];
@@ -119,7 +121,8 @@ export class Blocks {
     let [shared, next] = passed(this.before.map((s) => s.text), now.map((s) => s.text));
     if (growing) {
       // A sentence of the draft stays until the new one differs from it.
-      const same = this.before.findIndex((s, i) => i >= shared && s.text.startsWith(growing.text) && (i <= next || growing.text.length > 20));
+      const same = this.before.findIndex((s, i) =>
+        i >= shared && s.text.startsWith(growing.text) && (i <= next || growing.text.length > 20));
       begun = same >= 0;
       this.growing = !begun;
       if (same >= 0 && this.before[same].text === growing.text) next = same + 1;
@@ -209,7 +212,9 @@ const splitter = new Intl.Segmenter(undefined, { granularity: "sentence" });
 
 // sentences returns the sentences of a text without its numbers: {text, range}.
 function sentences(root) {
-  const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT, (n) => (n.parentElement?.closest(".cite, button, .block .draft, .block.draft") ? NodeFilter.FILTER_REJECT : NodeFilter.FILTER_ACCEPT));
+  const hidden = ".cite, button, .block .draft, .block.draft";
+  const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT,
+    (n) => (n.parentElement?.closest(hidden) ? NodeFilter.FILTER_REJECT : NodeFilter.FILTER_ACCEPT));
   const nodes = [];
   let text = "";
   while (walker.nextNode()) {

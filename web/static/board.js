@@ -6,7 +6,12 @@ import { Blocks } from "./blocks.js";
 import { documentName, documentURL, el, marked, place, snippet } from "./dom.js";
 import { locale, t } from "./words.js";
 
-const verdicts = { relevant: t("on topic"), irrelevant: t("off topic"), unparsable: t("kept: unreadable verdict"), error: t("kept: not checked") };
+const verdicts = {
+  relevant: t("on topic"),
+  irrelevant: t("off topic"),
+  unparsable: t("kept: unreadable verdict"),
+  error: t("kept: not checked"),
+};
 
 // isStale reports whether a document no longer has the words that were quoted.
 export const isStale = (state) => state === "changed" || state === "gone";
@@ -25,7 +30,8 @@ export class Board {
     this.rest = el("details", { class: "evidence", open: true, hidden: true }, this.summary, this.found);
     this.cost = el("p", { class: "facts cost", hidden: true });
     this.title = el("h3", { id: `sources-${view.id}` }, t("Found"));
-    this.element = el("section", { class: "board", "aria-labelledby": `sources-${view.id}`, hidden: true }, this.title, this.sources, this.rest, this.cost);
+    this.element = el("section", { class: "board", "aria-labelledby": `sources-${view.id}`, hidden: true },
+      this.title, this.sources, this.rest, this.cost);
   }
 
   // found shows passages before they are checked.
@@ -43,8 +49,12 @@ export class Board {
     const card = this.cards.get(j.passage) || this.#card(j.passage, j);
     card.className = `card ${j.verdict}`;
     card.querySelector(".verdict").textContent = verdicts[j.verdict] || j.verdict;
-    card.querySelector(".facts").textContent = [place({ ...this.passages.get(j.passage), ...j }), j.wider ? t("read in a second pass") : "",
-      reason(j), j.by === "unjudged" ? t("ranked by search score") : ""].filter(Boolean).join(" · ");
+    card.querySelector(".facts").textContent = [
+      place({ ...this.passages.get(j.passage), ...j }),
+      j.wider ? t("read in a second pass") : "",
+      reason(j),
+      j.by === "unjudged" ? t("ranked by search score") : "",
+    ].filter(Boolean).join(" · ");
     this.#count();
   }
 
@@ -69,7 +79,8 @@ export class Board {
     let entry = [...list.children].find((e) => e.dataset.key === key);
     if (!entry) {
       const facts = [place(at), reason(this.reasons.get(c.passage))].filter(Boolean).join(" · ");
-      entry = el("li", { "data-key": key, dir: "auto" }, el("p", {}), facts ? el("span", { class: "facts", dir: document.documentElement.dir }, facts) : "");
+      entry = el("li", { "data-key": key, dir: "auto" }, el("p", {}),
+        facts ? el("span", { class: "facts", dir: document.documentElement.dir }, facts) : "");
       list.append(entry);
       this.marks.set(entry, []);
     }
@@ -86,7 +97,11 @@ export class Board {
   // reports whether quoted words were deleted.
   showStates(sources, date) {
     const day = new Date(date).toLocaleDateString(locale, { day: "numeric", month: "long", year: "numeric" });
-    const words = { moved: t("The quoted text has moved since {day}.", { day }), changed: t("The quoted text has changed since {day}.", { day }), gone: t("The quoted text has been removed since {day}.", { day }) };
+    const words = {
+      moved: t("The quoted text has moved since {day}.", { day }),
+      changed: t("The quoted text has changed since {day}.", { day }),
+      gone: t("The quoted text has been removed since {day}.", { day }),
+    };
     for (const { number, state, now } of sources) {
       if (!words[state]) continue;
       const renamed = now ? t("Renamed to {name} since {day}.", { name: documentName(now), day }) : "";
@@ -110,7 +125,8 @@ export class Board {
     const dropped = (answer.verified || []).filter((v) => v.verdict === "dropped");
     const more = [];
     if (dropped.length) {
-      more.push(el("h4", {}, t("Left out, since the model itself contradicts it")), el("ul", {}, ...dropped.map((v) => el("li", { dir: "auto" }, v.statement))));
+      more.push(el("h4", {}, t("Left out, since the model itself contradicts it")),
+        el("ul", {}, ...dropped.map((v) => el("li", { dir: "auto" }, v.statement))));
     }
     if (whole.length) more.push(el("h4", {}, t("Earlier drafts")), el("ol", { class: "drafts" }, ...whole.map(drawDraft)));
     this.rest.append(...more);
@@ -151,7 +167,8 @@ export class Board {
 
   #count() {
     const all = Math.max(this.passages.size, this.reasons.size);
-    this.summary.textContent = this.reasons.size ? t("Checked {done} of {total}", { done: this.reasons.size, total: all }) : t("Found {n} passages", { n: all });
+    this.summary.textContent = this.reasons.size ? t("Checked {done} of {total}", { done: this.reasons.size, total: all })
+      : t("Found {n} passages", { n: all });
   }
 
   // #unsaid removes the middle of marked words that the answer itself contains.
@@ -166,7 +183,9 @@ export class Board {
   // #inContext returns the quoted words of a passage, marked, with the words around them.
   #inContext(p, quotes) {
     const marks = quotes.map(({ start, end }) => ({ start: start - p.start, end: end - p.start }));
-    return marked({ text: p.text, marks }).map((part, i) => (i % 2 ? this.opener("quote", quotes[(i - 1) / 2], this.#unsaid(part)) : around(part, i > 0, i < 2 * marks.length)));
+    return marked({ text: p.text, marks }).map((part, i) => (i % 2
+      ? this.opener("quote", quotes[(i - 1) / 2], this.#unsaid(part))
+      : around(part, i > 0, i < 2 * marks.length)));
   }
 }
 
@@ -222,7 +241,8 @@ function cost(u) {
   const tokens = (u.prompt_tokens || 0) + (u.completion_tokens || 0);
   const seconds = u.took_ms / 1000; // earlier answers have no time
   return [
-    u.took_ms === undefined ? "" : seconds < 0.1 ? t("under 0.1 s") : t("{seconds} s", { seconds: Number(seconds.toFixed(seconds < 10 ? 1 : 0)) }),
+    u.took_ms === undefined ? "" : seconds < 0.1 ? t("under 0.1 s")
+      : t("{seconds} s", { seconds: Number(seconds.toFixed(seconds < 10 ? 1 : 0)) }),
     u.calls ? t("{n} model calls", { n: u.calls }) : t("no model"),
     tokens ? t("{n} tokens", { n: tokens }) : "",
   ].filter(Boolean).join(" · ");

@@ -74,15 +74,20 @@ export class Conversation {
   #compare(view, earlier) {
     view.blocks.mark(earlier.blocks.html);
     view.notes.append(
-      el("p", { class: "note" }, ...(view.blocks.differs ? parts("{highlighted} differ from the earlier answer.", { highlighted: el("span", { class: "changed" }, t("Highlighted sentences")) })
+      el("p", { class: "note" }, ...(view.blocks.differs
+        ? parts("{highlighted} differ from the earlier answer.",
+          { highlighted: el("span", { class: "changed" }, t("Highlighted sentences")) })
         : [t("The answer is the same as before.")])),
-      el("details", { class: "earlier" }, el("summary", {}, t("Earlier answer")), earlier.text ? earlier.textBox : el("p", { dir: "auto" }, earlier.refusal)));
+      el("details", { class: "earlier" }, el("summary", {}, t("Earlier answer")),
+        earlier.text ? earlier.textBox : el("p", { dir: "auto" }, earlier.refusal)));
   }
 
   // #showStates shows which sources of a recorded answer have changed, and offers to ask again.
   #showStates(view, { answer, ended }) {
     if (!view.board.showStates(answer?.sources || [], ended)) return;
-    view.actions.insertBefore(el("button", { type: "button", class: "plain", onclick: () => view.again({ compare: true }) }, t("Regenerate and compare")), view.actions.querySelector(".ratings"));
+    const again = el("button", { type: "button", class: "plain", onclick: () => view.again({ compare: true }) },
+      t("Regenerate and compare"));
+    view.actions.insertBefore(again, view.actions.querySelector(".ratings"));
   }
 
   // replay shows recorded answers, or answers that are being written. If the server has the
@@ -169,7 +174,10 @@ export class Conversation {
       this.turns.append(view.element);
     }
     this.changed();
-    if (scroll && this.views.length > 1) view.element.scrollIntoView({ block: "start", behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "instant" : "smooth" });
+    if (scroll && this.views.length > 1) {
+      const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+      view.element.scrollIntoView({ block: "start", behavior: still ? "instant" : "smooth" });
+    }
     return view;
   }
 
@@ -213,7 +221,8 @@ export class Conversation {
   }
 
   #save() {
-    const turns = this.views.map((v) => ({ question: v.question, body: v.body, events: v.kept, run: v.run, rating: v.rating, over: v.over }));
+    const turns = this.views.map((v) =>
+      ({ question: v.question, body: v.body, events: v.kept, run: v.run, rating: v.rating, over: v.over }));
     history.save({ id: this.id, at: Date.now(), turns });
     window.history.replaceState(null, "", `#c=${this.id}`);
   }

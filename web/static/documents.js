@@ -49,7 +49,8 @@ async function refresh() {
 
 function facts({ total, indexing, troubles: unread }) {
   troubles(unread);
-  byId("facts").textContent = t("{n} documents", { n: total }) + (indexing.ready ? "" : ` · ${t("{done} of {total} files indexed", indexing)}`);
+  const progress = indexing.ready ? "" : ` · ${t("{done} of {total} files indexed", indexing)}`;
+  byId("facts").textContent = t("{n} documents", { n: total }) + progress;
   if (!indexing.ready) setTimeout(refresh, 2000);
 }
 
@@ -59,8 +60,12 @@ function troubles(list) {
   const section = byId("troubles");
   section.hidden = list.length === 0;
   section.querySelector("ul").replaceChildren(...list.map((x) => el("li", { "data-id": x.document },
-    el("span", { class: "path" }, documentName(`${x.root}/${x.path}`)), el("span", { class: `verdict ${x.action}` }, verdicts[x.action] || x.action), x.reason ? ` ${withRemedy(x.reason)}` : "", mayChange ? el("span", { class: "row-actions" }, ...actions(x.document)) : "")));
-  byId("trouble-count").replaceChildren(...(list.length ? [" · ", el("a", { href: "#troubles" }, t("{n} files couldn't be read", { n: list.length }))] : []));
+    el("span", { class: "path" }, documentName(`${x.root}/${x.path}`)),
+    el("span", { class: `verdict ${x.action}` }, verdicts[x.action] || x.action),
+    x.reason ? ` ${withRemedy(x.reason)}` : "",
+    mayChange ? el("span", { class: "row-actions" }, ...actions(x.document)) : "")));
+  byId("trouble-count").replaceChildren(...(list.length
+    ? [" · ", el("a", { href: "#troubles" }, t("{n} files couldn't be read", { n: list.length }))] : []));
 }
 
 function draw() {
@@ -77,7 +82,8 @@ function draw() {
   byId("list").hidden = byId("find").hidden = all.length === 0;
   const more = byId("more");
   more.hidden = found.length > 0 && found.length <= most;
-  more.textContent = found.length ? t("{n} more. Type part of a name to narrow the list.", { n: found.length - most }) : all.length ? t("No matching documents.") : "";
+  more.textContent = found.length ? t("{n} more. Type part of a name to narrow the list.", { n: found.length - most })
+    : all.length ? t("No matching documents.") : "";
   if (found.length > most) more.append(" ", el("button", { type: "button", class: "plain", onclick: () => {
     const next = most;
     most *= 2;
@@ -90,7 +96,8 @@ function draw() {
 
 // compare orders two documents by the chosen column, with empty values last.
 function compare(a, b) {
-  const key = (d) => (order.by === "date" ? dateOf(d).date : order.by === "state" ? state(d).words : order.by === "pages" ? d.pages || "" : d[order.by]) ?? "";
+  const keys = { date: (d) => dateOf(d).date, state: (d) => state(d).words, pages: (d) => d.pages || "" };
+  const key = (d) => (order.by in keys ? keys[order.by](d) : d[order.by]) ?? "";
   const [x, y] = [key(a), key(b)];
   if ((x === "") !== (y === "")) return x === "" ? 1 : -1;
   return (typeof x === "number" ? x - y : String(x).localeCompare(y, locale, { numeric: true })) * (order.down ? -1 : 1);
@@ -116,13 +123,16 @@ function row(d) {
   const { date, of } = dateOf(d);
   const copies = (equal.get(d.digest) || []).filter((x) => x !== d).map((x) => documentName(x.document));
   const cells = [
-    el("td", { class: "select" }, el("input", { type: "checkbox", checked: selected.has(d.document), "aria-label": t("Select {name}", { name: d.title || d.document }), onchange: (e) => {
+    el("td", { class: "select" }, el("input", { type: "checkbox", checked: selected.has(d.document),
+      "aria-label": t("Select {name}", { name: d.title || d.document }), onchange: (e) => {
       if (e.target.checked) selected.add(d.document);
       else selected.delete(d.document);
       showSelected();
     } })),
-    el("td", {}, el("a", { href: documentURL(d.document) }, d.title || d.document), el("span", { class: "path" }, documentName(d.document)),
-      copies.length ? el("span", { class: "facts" }, `${t("Also in:")} ${copies.slice(0, 3).join(", ")}${copies.length > 3 ? "…" : ""}`) : ""),
+    el("td", {}, el("a", { href: documentURL(d.document) }, d.title || d.document),
+      el("span", { class: "path" }, documentName(d.document)),
+      copies.length ? el("span", { class: "facts" },
+        `${t("Also in:")} ${copies.slice(0, 3).join(", ")}${copies.length > 3 ? "…" : ""}`) : ""),
     el("td", { class: "date" }, date, of ? el("span", { class: "facts" }, of) : ""),
     el("td", reason ? { class: "partly" } : {}, read, reason ? el("span", { class: "facts" }, ` ${withRemedy(reason)}`) : ""),
     el("td", { "data-label": "" }, d.format),
@@ -186,9 +196,12 @@ async function changeSelected(method, done, couldNot) {
   say(failed.length ? couldNot(failed.map(documentName).join(", ")) : done);
   words.focus();
 }
-byId("read-selected")?.addEventListener("click", () => changeSelected("POST", t("The documents were read again."), (names) => t("Couldn't read {names} again.", { names })));
+byId("read-selected")?.addEventListener("click", () => changeSelected("POST", t("The documents were read again."),
+  (names) => t("Couldn't read {names} again.", { names })));
 byId("delete-selected")?.addEventListener("click", (e) => {
-  if (e.target.dataset.sure) return changeSelected("DELETE", t("The documents were deleted."), (names) => t("Couldn't delete {names}.", { names }));
+  if (e.target.dataset.sure) {
+    return changeSelected("DELETE", t("The documents were deleted."), (names) => t("Couldn't delete {names}.", { names }));
+  }
   e.target.dataset.sure = "yes";
   e.target.textContent = t("Confirm: delete {n}", { n: selected.size });
 });
@@ -209,16 +222,20 @@ for (const head of document.querySelectorAll("th[data-sort]")) {
 function actions(id) {
   if (isPage(id)) return [el("span", { class: "facts" }, t("Read again each day"))];
   const name = documentName(id);
-  const again = el("button", { type: "button", class: "quiet", "aria-label": t("Read again: {name}", { name }), onclick: () => change(again, "POST", id, t("{name} was read again.", { name })) }, t("Read again"));
+  const again = el("button", { type: "button", class: "quiet", "aria-label": t("Read again: {name}", { name }),
+    onclick: () => change(again, "POST", id, t("{name} was read again.", { name })) }, t("Read again"));
   if (!isUpload(id)) return [again];
-  const file = el("input", { type: "file", class: "hidden", tabindex: "-1", accept: /\.\w+$/.exec(id)?.[0], "aria-label": t("Replace: {name}", { name }), onchange: () => {
+  const file = el("input", { type: "file", class: "hidden", tabindex: "-1", accept: /\.\w+$/.exec(id)?.[0],
+    "aria-label": t("Replace: {name}", { name }), onchange: () => {
     // A file with the name of another replaces it.
     const to = new URL(`api/documents?name=${encodeURIComponent(id.slice(id.indexOf("/") + 1))}`, base);
     const { collection: of } = all?.find((d) => d.document === id) || {};
     if (of) to.searchParams.set("collection", of);
-    if (file.files.length) change(replace, "POST", id, `${name}: ${t("Replaced")}`, to, { headers: { "Content-Type": "application/octet-stream" }, body: file.files[0] });
+    const sent = { headers: { "Content-Type": "application/octet-stream" }, body: file.files[0] };
+    if (file.files.length) change(replace, "POST", id, `${name}: ${t("Replaced")}`, to, sent);
   } });
-  const replace = el("button", { type: "button", class: "quiet", "aria-label": t("Replace: {name}", { name }), onclick: () => file.click() }, t("Replace"));
+  const replace = el("button", { type: "button", class: "quiet", "aria-label": t("Replace: {name}", { name }),
+    onclick: () => file.click() }, t("Replace"));
   let sure = false;
   const remove = el("button", { type: "button", class: "quiet", "aria-label": t("Delete: {name}", { name }), onclick: () => {
     if (sure) {

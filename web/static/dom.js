@@ -32,14 +32,19 @@ const reasons = {
   unreachable: maySet ? [t("The model can't be reached"), t("Check that its server is running, and ask again.")] : failed,
   timeout: [t("The model took too long"), t("Ask again, or use a faster model.")],
   rejected: maySet ? [t("The model's server refused the request"), t("Check the model's name and key.")] : unusable,
-  window: maySet ? [t("The question and its passages don't fit the model's context window"), t("Set --context-tokens to the context window, lower --top-k, or choose a model with a larger one.")]
+  window: maySet ? [t("The question and its passages don't fit the model's context window"),
+    t("Set --context-tokens to the context window, lower --top-k, or choose a model with a larger one.")]
     : [t("The model's context window is too small for this question"), t("Tell whoever runs this server.")],
-  untrusted: maySet ? [t("The model did not pass its self-test"), t("Choose another model under Settings. To use this one anyway, start the server with --no-self-test.")] : unusable,
+  untrusted: maySet ? [t("The model did not pass its self-test"),
+    t("Choose another model under Settings. To use this one anyway, start the server with --no-self-test.")] : unusable,
   failed,
   rate_limit: [t("The model has too many requests at the moment"), t("Ask again in a minute.")],
   content_filter: [t("The model's content filter refused this question"), t("Rephrase the question.")],
 };
-const errors = { down: "unreachable", quota: "rejected", auth: "rejected", not_found: "rejected", context_length: "window", server: "failed", cut: "failed", bad_reply: "failed" };
+const errors = {
+  down: "unreachable", quota: "rejected", auth: "rejected", not_found: "rejected",
+  context_length: "window", server: "failed", cut: "failed", bad_reply: "failed",
+};
 
 // fallback returns why the model gave no answer, whether documents are quoted instead, and what to do.
 export function fallback(reason, quoted = true) {
@@ -83,7 +88,8 @@ export function documentAPI(id, start, end, link, run) {
 function placed(route, id, start, end, link, run, fragment) {
   const path = id.split("/").map(encodeURIComponent).join("/");
   const query = new URL(link || "", base).searchParams;
-  const proof = query.get("quote") && Number(query.get("start")) === start ? `&digest=${query.get("digest")}&quote=${query.get("quote")}${run ? `&run=${run}` : ""}` : "";
+  const proof = query.get("quote") && Number(query.get("start")) === start
+    ? `&digest=${query.get("digest")}&quote=${query.get("quote")}${run ? `&run=${run}` : ""}` : "";
   const place = end > start ? `?start=${start}&end=${end}${proof}${fragment}` : "";
   return new URL(base.pathname + route + path + place, base).href;
 }

@@ -20,7 +20,8 @@ export const find = (id) => list().find((c) => c.id === id);
 // save puts a conversation first and reports whether all of them fit.
 export function save(conversation) {
   const name = find(conversation.id)?.name;
-  const kept = [{ ...conversation, name, turns: conversation.turns.slice(-most.turns) }, ...list().filter((c) => c.id !== conversation.id)];
+  const turns = conversation.turns.slice(-most.turns);
+  const kept = [{ ...conversation, name, turns }, ...list().filter((c) => c.id !== conversation.id)];
   return store(kept.slice(0, most.conversations));
 }
 
@@ -51,8 +52,11 @@ export const newID = () => `${Date.now().toString(36)}${Math.random().toString(3
 // storedEvent returns the parts of an event that are needed to show it again.
 export function storedEvent(kind, data) {
   switch (kind) {
-    case "retrieved":
-      return { question: data.question, passages: (data.passages || []).map(({ id, document, title, heading, page, start, end, text }) => ({ id, document, title, heading, page, start, end, text: text?.length < 1200 ? text : undefined })) };
+    case "retrieved": {
+      const passages = (data.passages || []).map(({ id, document, title, heading, page, start, end, text }) =>
+        ({ id, document, title, heading, page, start, end, text: text?.length < 1200 ? text : undefined }));
+      return { question: data.question, passages };
+    }
     case "judged": {
       const { passage, document, title, heading, page, verdict, by, reason, wider } = data;
       return { passage, document, title, heading, page, verdict, by, reason, wider };
@@ -61,12 +65,17 @@ export function storedEvent(kind, data) {
       return data.final ? data : null;
     case "done": {
       const { usage, indexing } = data, drafts = data.drafts?.map(({ step }) => ({ step }));
-      const sources = (data.sources || []).map(({ number, passages }) => ({ number, passages: (passages || []).map(({ id }) => ({ id })) }));
-      const verified = (data.verified || []).filter((v) => v.verdict === "dropped").map(({ statement, verdict }) => ({ statement, verdict }));
+      const sources = (data.sources || []).map(({ number, passages }) =>
+        ({ number, passages: (passages || []).map(({ id }) => ({ id })) }));
+      const verified = (data.verified || []).filter((v) => v.verdict === "dropped")
+        .map(({ statement, verdict }) => ({ statement, verdict }));
       return { usage, indexing, drafts, sources, verified };
     }
-    case "unanswered":
-      return { ...data, nearest: (data.nearest || []).map(({ document, title, page, heading, start, end, text }) => ({ document, title, page, heading, start, end, text: text.slice(0, 400) })) };
+    case "unanswered": {
+      const nearest = (data.nearest || []).map(({ document, title, page, heading, start, end, text }) =>
+        ({ document, title, page, heading, start, end, text: text.slice(0, 400) }));
+      return { ...data, nearest };
+    }
     case "cited": case "fallback": case "text": case "markdown": case "marked": case "quoted": case "incomplete": case "warning":
       return data;
   }

@@ -94,14 +94,16 @@ export class Library {
       lines.push(
         el("p", {}, t("Indexing your documents: {done} of {total} files", { done: indexing.done, total: indexing.total || "…" })),
         el("progress", { max: indexing.total || 1, value: indexing.total ? indexing.done : null, "aria-label": t("Indexing progress") }),
-        el("p", { class: "facts" }, total ? t("You can ask now. Answers use the files indexed so far.") : t("You can ask as soon as the first file is indexed.")),
+        el("p", { class: "facts" }, total ? t("You can ask now. Answers use the files indexed so far.")
+          : t("You can ask as soon as the first file is indexed.")),
       );
     } else if (total === 0 && collection) {
       lines.push(el("p", {}, t("This collection is empty."), " ", this.upload ? t("Files that you add go into it.") : ""));
     } else if (total === 0) {
       lines.push(this.upload
         ? el("p", {}, t("Add PDF, Word, Markdown, HTML, mail and other files. Every answer quotes them and links to the exact words."))
-        : el("p", {}, t("No documents yet."), " ", el("span", { class: "facts" }, t("Start the server with a folder:"), " ", el("code", {}, "ibid serve FOLDER"))));
+        : el("p", {}, t("No documents yet."), " ",
+          el("span", { class: "facts" }, t("Start the server with a folder:"), " ", el("code", {}, "ibid serve FOLDER"))));
     } else {
       lines.push(el("p", {}, ...parts("Answers come from {documents}. Every answer links to its source.", { documents: link })));
     }
@@ -128,7 +130,8 @@ export class Library {
   #drawShelf(documents) {
     this.shelf.hidden = documents.length === 0;
     const titles = documents.map((d) => d.title); // a title that several have says too little
-    const name = ({ title, document: id }) => !title ? documentName(id) : titles.filter((x) => x === title).length > 1 ? `${title} (${documentName(id)})` : title;
+    const name = ({ title, document: id }) => !title ? documentName(id)
+      : titles.filter((x) => x === title).length > 1 ? `${title} (${documentName(id)})` : title;
     this.shelf.querySelector("ul").replaceChildren(...documents.map((d) => el("li", {}, el("label", { title: documentName(d.document) },
       el("input", { type: "checkbox", checked: this.picked.has(d.document), onchange: (e) => {
         if (e.target.checked) this.picked.set(d.document, name(d));
@@ -143,7 +146,8 @@ export class Library {
     const titles = [...this.picked.values()];
     byId("only").hidden = titles.length === 0;
     this.collections.showFor(this.asked, titles.length > 0);
-    byId("only-words").textContent = t("Asking only: {documents}", { documents: titles.length > 2 ? t("{n} documents", { n: titles.length }) : titles.map(visibleName).join(", ") });
+    const names = titles.length > 2 ? t("{n} documents", { n: titles.length }) : titles.map(visibleName).join(", ");
+    byId("only-words").textContent = t("Asking only: {documents}", { documents: names });
     if (this.shown) this.#suggest();
   }
 
@@ -156,7 +160,8 @@ export class Library {
     if (!this.picked.size && this.collections.value) url.searchParams.set("collection", this.collections.value);
     const show = (questions) => {
       if (this.suggesting !== mine) return;
-      list.replaceChildren(...questions.map((q) => el("li", {}, el("button", { type: "button", class: "plain", dir: "auto", onclick: () => this.ask(q) }, q))));
+      list.replaceChildren(...questions.map((q) => el("li", {},
+        el("button", { type: "button", class: "plain", dir: "auto", onclick: () => this.ask(q) }, q))));
       list.hidden = questions.length === 0;
     };
     if (!this.total) return show([]);
@@ -183,7 +188,8 @@ export class Library {
       say(t("The sample library was added."));
       byId("question").focus();
     } catch (err) {
-      byId("state").append(el("p", { class: "note trouble", role: "alert" }, err instanceof Trouble ? err.message : t("Can't reach the server.")));
+      const words = err instanceof Trouble ? err.message : t("Can't reach the server.");
+      byId("state").append(el("p", { class: "note trouble", role: "alert" }, words));
     } finally {
       button.disabled = false;
     }

@@ -55,7 +55,8 @@ export class Past {
     try {
       const here = new Set(this.entries.map(([c]) => c.id));
       const { conversations } = await get(new URL("api/conversations?user=", base));
-      const others = conversations.filter((c) => !here.has(c.conversation)).map((c) => ({ id: c.conversation, at: c.ended, name: c.name || c.first, questions: c.questions }));
+      const others = conversations.filter((c) => !here.has(c.conversation))
+        .map((c) => ({ id: c.conversation, at: c.ended, name: c.name || c.first, questions: c.questions }));
       const named = new Map(conversations.filter((c) => c.name).map((c) => [c.conversation, c.name]));
       const said = this.status.textContent; // meanwhile
       if (others.length || named.size) this.#draw(others, named);
@@ -81,25 +82,31 @@ export class Past {
   }
 
   #draw(others = [], named = new Map()) {
-    const kept = [...history.list().map((c) => ({ ...c, name: named.get(c.id) || c.name })), ...others].sort((a, b) => new Date(b.at) - new Date(a.at));
+    const kept = [...history.list().map((c) => ({ ...c, name: named.get(c.id) || c.name })), ...others]
+      .sort((a, b) => new Date(b.at) - new Date(a.at));
     const entries = (this.entries = kept.map((c) => [c, this.#entry(c)]));
     const none = (this.status = el("p", { class: "facts", role: "status" }));
-    const words = el("input", { type: "search", "aria-label": t("Search the history"), placeholder: t("Search"), autocomplete: "off", oninput: async () => {
-      const find = () => {
-        let shown = 0;
-        for (const [c, entry] of entries) shown += !(entry.hidden = !matches(c, words.value));
-        none.textContent = shown ? "" : t("No conversation contains these words.");
-      };
-      find();
-      if (await this.#loadAll()) find();
-    } });
+    const find = () => {
+      let shown = 0;
+      for (const [c, entry] of entries) shown += !(entry.hidden = !matches(c, words.value));
+      none.textContent = shown ? "" : t("No conversation contains these words.");
+    };
+    const words = el("input", { type: "search", "aria-label": t("Search the history"), placeholder: t("Search"), autocomplete: "off",
+      oninput: async () => {
+        find();
+        if (await this.#loadAll()) find();
+      } });
+    const exportAll = async () => {
+      if (await this.#loadAll() !== null) download(t("History"), JSON.stringify(kept, null, 1), "json");
+    };
     this.dialog.replaceChildren(el("div", { class: "drawer-inside" },
       el("header", { class: "drawer-head" }, el("h2", { id: "past-title" }, t("History")),
         el("button", { type: "button", class: "quiet", onclick: () => this.dialog.close() }, t("Close"))),
       ...(kept.length ? [words, none, el("ul", { class: "past" }, ...entries.map(([, entry]) => entry))]
         : [el("p", { class: "facts" }, t("Your questions will appear here."))]),
-      el("footer", { class: "drawer-foot" }, el("p", { class: "facts" }, this.keyed ? t("Stored on the server, under your key or name.") : t("Stored only in this browser.")),
-        kept.length ? el("button", { type: "button", class: "plain", onclick: async () => await this.#loadAll() !== null && download(t("History"), JSON.stringify(kept, null, 1), "json") }, t("Export as JSON")) : "",
+      el("footer", { class: "drawer-foot" },
+        el("p", { class: "facts" }, this.keyed ? t("Stored on the server, under your key or name.") : t("Stored only in this browser.")),
+        kept.length ? el("button", { type: "button", class: "plain", onclick: exportAll }, t("Export as JSON")) : "",
         kept.length ? this.#clear(kept.length) : "")));
   }
 
@@ -110,11 +117,15 @@ export class Past {
       el("button", { type: "button", class: "past-open", onclick: () => {
         this.dialog.close();
         this.open(conversation);
-      } }, el("span", { class: "past-question" }, question), el("span", { class: "facts" }, [when(at), questions > 1 ? t("{n} questions", { n: questions }) : ""].filter(Boolean).join(" · "))),
-      el("button", { type: "button", class: "quiet", "aria-label": t("Rename: {name}", { name: question }), onclick: () => this.#rename(conversation, entry) }, t("Rename")),
-      "kept" in byId("turns").dataset ? shareButton({ class: "quiet", "aria-label": t("Share: {name}", { name: question }) }, () => runsOf(conversation),
+      } }, el("span", { class: "past-question" }, question),
+      el("span", { class: "facts" }, [when(at), questions > 1 ? t("{n} questions", { n: questions }) : ""].filter(Boolean).join(" · "))),
+      el("button", { type: "button", class: "quiet", "aria-label": t("Rename: {name}", { name: question }),
+        onclick: () => this.#rename(conversation, entry) }, t("Rename")),
+      "kept" in byId("turns").dataset ? shareButton(
+        { class: "quiet", "aria-label": t("Share: {name}", { name: question }) }, () => runsOf(conversation),
         (done, trouble) => (this.status.textContent = done ? t("Link to this conversation copied.") : trouble)) : "",
-      el("button", { type: "button", class: "quiet", "aria-label": t("Export: {name}", { name: question }), onclick: async () => download(question, turns ? asMarkdown(conversation) : await fetchMarkdown(conversation)) }, t("Export")),
+      el("button", { type: "button", class: "quiet", "aria-label": t("Export: {name}", { name: question }),
+        onclick: async () => download(question, turns ? asMarkdown(conversation) : await fetchMarkdown(conversation)) }, t("Export")),
       el("button", { type: "button", class: "quiet", "aria-label": t("Delete: {name}", { name: question }), onclick: () => {
         history.forget(id);
         this.#forget(id);
@@ -129,7 +140,8 @@ export class Past {
 
   // #rename replaces an entry with a box for its name.
   #rename(conversation, entry) {
-    const box = el("input", { "aria-label": t("Name"), value: conversation.name || conversation.turns?.[0]?.question || "", maxlength: 200 });
+    const value = conversation.name || conversation.turns?.[0]?.question || "";
+    const box = el("input", { "aria-label": t("Name"), value, maxlength: 200 });
     const form = el("form", { class: "rename", onsubmit: async (e) => {
       e.preventDefault();
       const name = box.value.trim();
@@ -178,12 +190,14 @@ function when(at) {
   const today = new Date();
   const time = day.toLocaleTimeString(locale, { hour: "2-digit", minute: "2-digit", hour12: false });
   if (day.toDateString() === today.toDateString()) return t("today, {time}", { time });
-  return day.toLocaleDateString(locale, { day: "numeric", month: "long", year: day.getFullYear() === today.getFullYear() ? undefined : "numeric" });
+  const year = day.getFullYear() === today.getFullYear() ? undefined : "numeric";
+  return day.toLocaleDateString(locale, { day: "numeric", month: "long", year });
 }
 
 // matches reports whether the questions and answers of a conversation have all words.
 function matches({ name, turns = [], runs = [] }, words) {
-  const text = [name, ...turns.flatMap((t) => [t.question, ...said(t)]), ...runs.flatMap((r) => [r.question, r.answer?.text])].join(" ").toLowerCase();
+  const text = [name, ...turns.flatMap((t) => [t.question, ...said(t)]), ...runs.flatMap((r) => [r.question, r.answer?.text])]
+    .join(" ").toLowerCase();
   return words.toLowerCase().split(/\s+/).every((w) => text.includes(w));
 }
 

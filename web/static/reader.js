@@ -18,12 +18,14 @@ export class Reader {
     this.asText = false; // the reader wants the text of drawn pages
     this.paging = el("p", { class: "paging", hidden: true });
     this.places = el("details", { class: "places", hidden: true });
-    const words = el("input", { type: "search", "aria-label": t("Find in this document"), placeholder: t("Find in this document"), maxlength: 200, autocomplete: "off" });
+    const words = el("input", { type: "search", "aria-label": t("Find in this document"), placeholder: t("Find in this document"),
+      maxlength: 200, autocomplete: "off" });
     this.find = el("form", { class: "find", role: "search", hidden: true, onsubmit: (e) => {
       e.preventDefault();
       this.#find(words.value.trim());
     } }, words, el("button", { type: "submit", class: "plain" }, t("Find")));
-    this.body = el("div", { class: "source-body", tabindex: "0", role: "region", "aria-label": t("Source text") }, el("p", { class: "waiting" }, t("Loading…")));
+    this.body = el("div", { class: "source-body", tabindex: "0", role: "region", "aria-label": t("Source text") },
+      el("p", { class: "waiting" }, t("Loading…")));
     this.elements = [el("div", { class: "source-tools" }, this.paging, this.find, this.places), this.body];
   }
 
@@ -50,8 +52,8 @@ export class Reader {
   }
 
   #show(text, url) {
-    const more = (label, offset) => offset >= 0 &&
-      el("p", { class: "more" }, el("button", { type: "button", class: "plain", onclick: () => this.load(`${documentAPI(this.at.document)}?at=${offset}`) }, label));
+    const more = (label, offset) => offset >= 0 && el("p", { class: "more" }, el("button", { type: "button", class: "plain",
+      onclick: () => this.load(`${documentAPI(this.at.document)}?at=${offset}`) }, label));
     const words = el("div", {},
       ...[
         ...changes(text, this.at.quote),
@@ -63,7 +65,8 @@ export class Reader {
     );
     const drawn = text.drawn || [];
     const alt = (d) => (text.end > text.start ? t("Page {page} with the quote highlighted", d) : t("Page {page}", d));
-    const pages = drawn.length > 0 && sheets(drawn.map((d) => ({ src: new URL(d.link, location).href, page: d.page, alt: alt(d) })), () => swap(true));
+    const pictures = drawn.map((d) => ({ src: new URL(d.link, location).href, page: d.page, alt: alt(d) }));
+    const pages = drawn.length > 0 && sheets(pictures, () => swap(true));
     const swap = (toText) => {
       words.hidden = !toText;
       if (pages) pages.hidden = toText;
@@ -81,7 +84,8 @@ export class Reader {
 
   // #turns draws the buttons that turn pages, show the text and lead back to the quote.
   #turns({ page, pages }, atQuote, swap) {
-    const button = (tool, words, onclick, disabled = false) => el("button", { type: "button", class: "plain", "data-tool": tool, disabled, onclick }, words);
+    const button = (tool, words, onclick, disabled = false) =>
+      el("button", { type: "button", class: "plain", "data-tool": tool, disabled, onclick }, words);
     const turn = (to) => () => {
       const url = new URL(this.quote);
       url.searchParams.set("page", to);
@@ -104,7 +108,8 @@ export class Reader {
     try {
       const { found = [] } = await get(`${documentAPI(this.at.document)}?find=${encodeURIComponent(words)}`, this.loading.signal);
       const most = 100; // that the server sends
-      const say = found.length < most ? t("{n} places with “{words}”", { n: found.length, words }) : t("The first {n} places with “{words}”", { n: found.length, words });
+      const say = found.length < most ? t("{n} places with “{words}”", { n: found.length, words })
+        : t("The first {n} places with “{words}”", { n: found.length, words });
       const open = (f) => {
         this.places.open = !narrow.matches; // where it covers the text
         this.load(documentAPI(this.at.document, f.start, f.end));
@@ -122,18 +127,22 @@ export class Reader {
   #scroll(page) {
     const { body } = this;
     const to = body.querySelector(page ? `.pagebreak[data-page="${Number(page)}"]` : "mark");
-    body.scrollTop += to ? to.getBoundingClientRect().top - body.getBoundingClientRect().top - (page ? 0 : body.clientHeight / 3) : -body.scrollTop;
+    const above = body.getBoundingClientRect().top + (page ? 0 : body.clientHeight / 3);
+    body.scrollTop += to ? to.getBoundingClientRect().top - above : -body.scrollTop;
   }
 }
 
 // changes says how the quote has changed since the document was cited.
 function changes({ state, missing, cited: day }, quote) {
   if (state === "moved") {
-    return [el("p", { class: "note" }, t("The document has changed or was renamed since it was cited. The quoted text is marked at its new place."))];
+    return [el("p", { class: "note" },
+      t("The document has changed or was renamed since it was cited. The quoted text is marked at its new place."))];
   }
   if (!missing) return [];
-  const words = day && (state === "gone" ? t("The quoted text has been removed since {day}.", { day }) : t("The quoted text has changed since {day}.", { day }));
-  return [el("p", { class: "note trouble" }, words || t("The document has changed since it was cited: the quoted text is no longer there.")), cited(quote)];
+  const words = !day ? t("The document has changed since it was cited: the quoted text is no longer there.")
+    : state === "gone" ? t("The quoted text has been removed since {day}.", { day })
+      : t("The quoted text has changed since {day}.", { day });
+  return [el("p", { class: "note trouble" }, words), cited(quote)];
 }
 
 function cited(quote) {

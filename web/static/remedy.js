@@ -5,9 +5,12 @@ import { t } from "./words.js";
 
 // The first match counts. A reason that says what to do needs no remedy; nor does a file that is omitted on purpose.
 const remedies = [
-  [/: (save|split|rename|give|unpack|ingest|put|remove|write) |; open it|install |ibid (doctor|setup)|only files|only the programs|lock file|minified|generated/, ""],
-  [/files are not read|binary file|not supported|in a text|none of its lines/, t("Save it as PDF, Word, HTML or text, and add that file.")],
-  [/^empty|no text|no readable text|without files|without a document|too small|a program/, t("It contains no text: add a file that has text instead.")],
+  [/: (save|split|rename|give|unpack|ingest|put|remove|write) |; open it|install |ibid (doctor|setup)/, ""],
+  [/only files|only the programs|lock file|minified|generated/, ""],
+  [/files are not read|binary file|not supported|in a text|none of its lines/,
+    t("Save it as PDF, Word, HTML or text, and add that file.")],
+  [/^empty|no text|no readable text|without files|without a document|too small|a program/,
+    t("It contains no text: add a file that has text instead.")],
   [/larger than|more than|took|too (long|large)|exceeds|killed/, t("Split it into smaller files, and add them.")],
   [/robots\.txt|replied with|address|another site/, t("Open it in a browser, save the page, and add that file.")],
   [/storing it|permission|PDFium|archive changed|cannot be listed/, t("Repair the server's disk or programs, then read it again.")],

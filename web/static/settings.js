@@ -59,18 +59,27 @@ function field(name, label, input, note) {
 function model() {
   const found = settings.found.flatMap((server) => server.models.slice(0, mostModels).map((name) => [server, name]));
   const inUse = (server, name) => server.base_url === settings.base_url && name === settings.model;
-  const use = ([server, name]) => el("li", {}, el("button", { type: "button", class: "plain", disabled: Boolean(settings.fixed.model), "aria-pressed": String(inUse(server, name)), onclick: () => put({ base_url: server.base_url, model: name }) }, t("Use {model} from {server}", { model: name, server: server.name })));
+  const use = ([server, name]) => el("li", {}, el("button", { type: "button", class: "plain",
+    disabled: Boolean(settings.fixed.model), "aria-pressed": String(inUse(server, name)),
+    onclick: () => put({ base_url: server.base_url, model: name }) },
+    t("Use {model} from {server}", { model: name, server: server.name })));
   return el("fieldset", {}, el("legend", {}, t("Model")),
     el("p", { id: "settings-writer" }, writing()),
     settings.self_test && el("ul", { class: "findings" }, finding(settings.self_test)),
     found.length ? el("ul", { class: "found", "aria-label": t("Models on this machine") }, ...found.map(use))
-      : el("p", { class: "facts" }, t("No model server was found on this machine. Ollama, LM Studio, llama.cpp and vLLM are found while they run.")),
-    field("base_url", t("Endpoint"), el("input", { value: settings.base_url ?? "", inputmode: "url", spellcheck: "false", oninput: fitKey }), t("The address of an OpenAI-compatible API. It gets your questions and the passages found for them.")),
-    field("model", t("Model"), el("input", { value: settings.model, list: "set-models", spellcheck: "false" }), t("Empty: sentences are quoted, without a model.")),
+      : el("p", { class: "facts" },
+        t("No model server was found on this machine. Ollama, LM Studio, llama.cpp and vLLM are found while they run.")),
+    field("base_url", t("Endpoint"),
+      el("input", { value: settings.base_url ?? "", inputmode: "url", spellcheck: "false", oninput: fitKey }),
+      t("The address of an OpenAI-compatible API. It gets your questions and the passages found for them.")),
+    field("model", t("Model"), el("input", { value: settings.model, list: "set-models", spellcheck: "false" }),
+      t("Empty: sentences are quoted, without a model.")),
     el("datalist", { id: "set-models" }, ...found.map(([, name]) => el("option", { value: name }))),
     field("key", t("Key"), el("input", { type: "password", autocomplete: "new-password", spellcheck: "false" }), " "),
-    el("p", { id: "set-code-line", hidden: true }, el("label", { for: "set-code" }, t("Code")), el("input", { id: "set-code", autocomplete: "off", spellcheck: "false", "aria-describedby": "set-code-note" }),
-      el("span", { class: "facts", id: "set-code-note" }, t("This endpoint is on another machine: give the code that the server printed when it started."))),
+    el("p", { id: "set-code-line", hidden: true }, el("label", { for: "set-code" }, t("Code")),
+      el("input", { id: "set-code", autocomplete: "off", spellcheck: "false", "aria-describedby": "set-code-note" }),
+      el("span", { class: "facts", id: "set-code-note" },
+        t("This endpoint is on another machine: give the code that the server printed when it started."))),
     el("p", {}, el("button", { type: "button", class: "plain", id: "set-test", onclick: test }, t("Test"))),
     el("ul", { id: "set-findings", class: "findings", "aria-live": "polite" }));
 }
@@ -96,7 +105,9 @@ function fitKey() {
   key.dataset.for = byId("set-base_url").value;
   key.disabled = same() && settings.key === "fixed";
   const stored = same() && settings.key === "stored";
-  note.replaceChildren(key.disabled ? t("Fixed by a flag or a variable.") : stored ? t("A key is stored for this endpoint.") : t("It is stored for this endpoint only, and never shown."),
+  note.replaceChildren(
+    key.disabled ? t("Fixed by a flag or a variable.") : stored ? t("A key is stored for this endpoint.")
+      : t("It is stored for this endpoint only, and never shown."),
     ...(stored ? [" ", el("button", { type: "button", class: "quiet", onclick: () => put({ key: "" }) }, t("Remove the key"))] : []));
   byId("set-code-line").hidden = !settings.code || !outside() || same() && Boolean(settings.model);
 }
@@ -104,10 +115,14 @@ function fitKey() {
 function answers() {
   const styles = { auto: t("Automatic"), brief: t("Brief"), detailed: t("Detailed"), list: t("As a list") };
   return el("fieldset", {}, el("legend", {}, t("Answers")),
-    field("language", t("Language"), el("input", { value: settings.language, list: "set-languages", maxlength: "40" }), t("Empty: the language of the question. Only a model translates.")),
+    field("language", t("Language"), el("input", { value: settings.language, list: "set-languages", maxlength: "40" }),
+      t("Empty: the language of the question. Only a model translates.")),
     el("datalist", { id: "set-languages" }, ...languages.map((name) => el("option", { value: name }))),
-    field("style", t("Style"), el("select", {}, ...Object.entries(styles).map(([value, words]) => el("option", { value, selected: value === settings.style }, words)))),
-    field("confidence", t("Confidence"), el("input", { type: "number", min: "0", max: "1", step: "0.05", value: String(settings.confidence) }), t("From 0 to 1: below it, sentences are not shown as an answer but as the closest passages.")));
+    field("style", t("Style"), el("select", {}, ...Object.entries(styles).map(([value, words]) =>
+      el("option", { value, selected: value === settings.style }, words)))),
+    field("confidence", t("Confidence"),
+      el("input", { type: "number", min: "0", max: "1", step: "0.05", value: String(settings.confidence) }),
+      t("From 0 to 1: below it, sentences are not shown as an answer but as the closest passages.")));
 }
 
 // changed returns the settings that differ from the server's.
@@ -172,22 +187,32 @@ async function test() {
 }
 
 function parts() {
-  const brings = { english: t("orders English passages better"),
-    "english-large": t("orders English passages better, in twice the time"), multilingual: t("orders passages better, and finds them across languages"), pdfium: t("draws the pages of PDF files") };
+  const brings = {
+    english: t("orders English passages better"),
+    "english-large": t("orders English passages better, in twice the time"),
+    multilingual: t("orders passages better, and finds them across languages"),
+    pdfium: t("draws the pages of PDF files"),
+  };
   const megabytes = (n) => t("{size} MB", { size: Math.round(n / 1e6) });
   const state = (part) => {
     switch (part.state) {
-      case "used": return [t("In use"), part.chunks && el("span", { class: "facts" }, t("{done} of {total} chunks encoded", { done: part.encoded ?? 0, total: part.chunks }))];
+      case "used": return [t("In use"), part.chunks && el("span", { class: "facts" },
+        t("{done} of {total} chunks encoded", { done: part.encoded ?? 0, total: part.chunks }))];
       case "ready": return [t("Installed. A better one is in use.")];
-      case "getting": return [el("progress", { max: part.bytes, value: part.done || null, "aria-label": t("Download") }), ` ${megabytes(part.done)} / ${megabytes(part.bytes)}`];
+      case "getting": return [el("progress", { max: part.bytes, value: part.done || null, "aria-label": t("Download") }),
+        ` ${megabytes(part.done)} / ${megabytes(part.bytes)}`];
     }
-    return [el("button", { type: "button", class: "plain", onclick: () => getPart(part.name) }, t("Download ({size})", { size: megabytes(part.bytes) })), part.detail && el("span", { class: "note trouble", role: "alert" }, part.detail)];
+    return [el("button", { type: "button", class: "plain", onclick: () => getPart(part.name) },
+      t("Download ({size})", { size: megabytes(part.bytes) })),
+      part.detail && el("span", { class: "note trouble", role: "alert" }, part.detail)];
   };
   clearTimeout(timer);
   const pending = (part) => part.state === "getting" || part.chunks > (part.encoded ?? 0);
   if (settings.parts.some(pending)) timer = setTimeout(refreshParts, 1000);
-  return el("fieldset", { id: "set-parts" }, el("legend", {}, t("Parts")), el("ul", { class: "findings" }, ...settings.parts.map((part) => el("li", {},
-    el("strong", {}, part.model), " ", brings[part.name] ?? "", el("span", { class: "facts" }, part.languages ? `${part.licence} · ${t("{n} languages", { n: part.languages })}` : part.licence), ...state(part)))));
+  const licence = (part) => (part.languages ? `${part.licence} · ${t("{n} languages", { n: part.languages })}` : part.licence);
+  return el("fieldset", { id: "set-parts" }, el("legend", {}, t("Parts")),
+    el("ul", { class: "findings" }, ...settings.parts.map((part) => el("li", {}, el("strong", {}, part.model), " ",
+      brings[part.name] ?? "", el("span", { class: "facts" }, licence(part)), ...state(part)))));
 }
 
 async function refreshParts() {
@@ -208,4 +233,5 @@ async function getPart(part) {
   }
 }
 
-const reader = () => el("fieldset", {}, el("legend", {}, t("Reading files")), el("ul", { class: "findings" }, ...settings.reader.map(finding)));
+const reader = () => el("fieldset", {}, el("legend", {}, t("Reading files")),
+  el("ul", { class: "findings" }, ...settings.reader.map(finding)));

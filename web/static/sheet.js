@@ -21,7 +21,8 @@ export function sheets(pictures, failed) {
     for (const [button, to] of [[smaller, -1], [larger, 1]]) button.disabled = !(steps.indexOf(zoom) + to in steps);
     status.textContent = `${zoom} %`;
   };
-  const button = (words, label, by) => el("button", { type: "button", class: "plain", "aria-label": label, title: label, onclick: () => fit(by) }, words);
+  const button = (words, label, by) =>
+    el("button", { type: "button", class: "plain", "aria-label": label, title: label, onclick: () => fit(by) }, words);
   const smaller = button("−", t("Zoom out"), -1);
   const larger = button("+", t("Zoom in"), 1);
 
@@ -43,7 +44,8 @@ export function sheets(pictures, failed) {
   const element = el("div", { class: "sheets-shown" }, el("p", { class: "zoom" }, smaller, larger, status),
     el("div", { class: "sheets-scroll", tabindex: "0", role: "region", "aria-label": t("Pages") }, ...images.map((image) => {
       image.classList.add("picture");
-      const sheet = el("div", { class: "sheet" }, image, el("progress", { "aria-label": t("Drawing page {page}…", { page: image.dataset.page }) }));
+      const sheet = el("div", { class: "sheet" }, image,
+        el("progress", { "aria-label": t("Drawing page {page}…", { page: image.dataset.page }) }));
       if (!image.complete) {
         image.addEventListener("load", () => drawing(image, false), { once: true });
         sheet.classList.add("drawing");

@@ -76,7 +76,8 @@ export class SourcePanel {
         el("p", { class: "path" }, documentName(at.document)),
         el("h2", { id: "source-title" }, at.number ? el("span", { class: "number" }, String(at.number)) : "", at.title || at.document),
         place(at) ? el("p", { class: "facts" }, place(at)) : "",
-        el("p", { class: "source-links" }, el("a", { href: documentURL(at.document, at.start, at.end, at.link, at.run), target: "_blank", rel: "noopener" }, t("Open full page"))),
+        el("p", { class: "source-links" }, el("a", { href: documentURL(at.document, at.start, at.end, at.link, at.run),
+          target: "_blank", rel: "noopener" }, t("Open full page"))),
       ),
       el("button", { type: "button", class: "quiet close", onclick: () => this.close() }, t("Close")),
     );

@@ -95,7 +95,9 @@ export function upload(section, { say, refresh, into = () => "" }) {
     e.preventDefault();
     inside = 0;
     document.body.classList.remove("dropping");
-    if (!e.dataTransfer.types.includes("Files")) return offer(e.dataTransfer.getData("text/uri-list").split(/\r?\n/).find((line) => !line.startsWith("#")) || "");
+    if (!e.dataTransfer.types.includes("Files")) {
+      return offer(e.dataTransfer.getData("text/uri-list").split(/\r?\n/).find((line) => !line.startsWith("#")) || "");
+    }
     // The items are only available during this handler.
     const entries = [...e.dataTransfer.items].map((i) => i.webkitGetAsEntry?.()).filter(Boolean);
     const plain = [...e.dataTransfer.files].map((file) => ({ file, name: file.name }));
@@ -103,7 +105,8 @@ export function upload(section, { say, refresh, into = () => "" }) {
   });
 
   for (const { name, reason, more } of refused()) {
-    const line = el("li", { class: "failed" }, el("span", { class: "upload-name" }, name), el("div", { class: "facts" }, reason, fold(more)));
+    const line = el("li", { class: "failed" },
+      el("span", { class: "upload-name" }, name), el("div", { class: "facts" }, reason, fold(more)));
     line.append(dismiss(line, name));
     list.append(line);
   }
@@ -174,12 +177,17 @@ export function upload(section, { say, refresh, into = () => "" }) {
       });
       request.addEventListener("load", () => {
         const reply = parse(request.responseText);
-        if (request.status >= 400) refuse(reply.detail || t("the server replied with status {status}", request), ["unreadable_file", "unsupported_format", "file_too_large"].includes(reply.code));
-        else if (reply.action === "skipped" || reply.action === "failed") refuse(reply.reason || reply.action, true);
+        if (request.status >= 400) {
+          refuse(reply.detail || t("the server replied with status {status}", request),
+            ["unreadable_file", "unsupported_format", "file_too_large"].includes(reply.code));
+        } else if (reply.action === "skipped" || reply.action === "failed") refuse(reply.reason || reply.action, true);
         else {
           keepRefused(refused().filter((x) => x.name !== name));
-          end("done", el("a", { href: documentURL(reply.document) }, reply.action === "added" ? t("Added") : reply.action === "unchanged" ? t("Unchanged") : t("Replaced")),
-            reply.also_in ? ` · ${t("a copy of {name}", { name: reply.also_in.map(documentName).join(t(", ")) })}` : "", reply.reason ? ` · ${reply.action === "unchanged" ? reply.reason : withRemedy(reply.reason)}` : "");
+          const { action, also_in: copies, reason } = reply;
+          const words = { added: t("Added"), unchanged: t("Unchanged") }[action] || t("Replaced");
+          end("done", el("a", { href: documentURL(reply.document) }, words),
+            copies ? ` · ${t("a copy of {name}", { name: copies.map(documentName).join(t(", ")) })}` : "",
+            reason ? ` · ${action === "unchanged" ? reason : withRemedy(reason)}` : "");
         }
       });
       request.addEventListener("error", () => refuse(t("Can't reach the server.")));

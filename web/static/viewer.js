@@ -14,7 +14,8 @@ if (summary) {
 const drawn = document.querySelector(".drawn");
 if (drawn) {
   const shown = sheets([...drawn.querySelectorAll("img")], (image) => {
-    image.closest(".sheet").replaceChildren(el("p", { class: "note" }, t("Page {page} can't be drawn. Its text is shown instead.", { page: image.dataset.page })));
+    const words = t("Page {page} can't be drawn. Its text is shown instead.", { page: image.dataset.page });
+    image.closest(".sheet").replaceChildren(el("p", { class: "note" }, words));
   });
   drawn.replaceChildren(shown);
   // The text next to the picture begins with the same page.

@@ -19,8 +19,10 @@
   details { inline-size: min(26rem, 100vw - 2rem); }
   :host([floating]) details { position: fixed; inset-block-end: 1rem; inset-inline-end: 1rem; z-index: 2147483000; inline-size: auto; }
   :host([floating]) details[open] { inline-size: min(26rem, 100vw - 2rem); }
-  summary { cursor: pointer; padding: .6rem 1rem; border-radius: .6rem; background: #116b5c; color: #fff; font-weight: 600; list-style: none; }
-  section { background: Canvas; border: 1px solid #8886; border-radius: .6rem; padding: 1rem; margin-block-start: .5rem; max-block-size: 70vh; overflow: auto; }
+  summary { cursor: pointer; padding: .6rem 1rem; border-radius: .6rem; background: #116b5c; color: #fff; font-weight: 600;
+    list-style: none; }
+  section { background: Canvas; border: 1px solid #8886; border-radius: .6rem; padding: 1rem; margin-block-start: .5rem;
+    max-block-size: 70vh; overflow: auto; }
   form { display: flex; gap: .5rem; }
   input { flex: 1; min-inline-size: 0; font: inherit; padding: .4rem .6rem; border: 1px solid #888; border-radius: .4rem; }
   button { font: inherit; padding: .4rem .9rem; border: 0; border-radius: .4rem; background: #116b5c; color: #fff; cursor: pointer; }

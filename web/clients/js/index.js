@@ -77,7 +77,9 @@ export class Ibid {
         if (signal?.aborted || (err instanceof IbidError && err.status > 0)) throw err;
         cause = err;
       }
-      if (++lost > lostTimes) throw new IbidError({ code: "unreachable", detail: `the connection to ${this.url} was lost: ${cause.message}` });
+      if (++lost > lostTimes) {
+        throw new IbidError({ code: "unreachable", detail: `the connection to ${this.url} was lost: ${cause.message}` });
+      }
       await new Promise((done) => setTimeout(done, Math.min(250 * 2 ** lost, 5000)));
     }
   }
