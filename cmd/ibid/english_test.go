@@ -204,39 +204,49 @@ func englishRoom(p string) string {
 	return roomOf(path.Dir(p))
 }
 
-// maxColumns is the longest line of Go, in characters; a tab is one.
+// maxColumns is the longest line, in characters; a tab is one.
 const maxColumns = 139
 
-// TestColumns looks for lines of Go of 140 or more columns, without the raw strings in
-// them. Struct tags are counted.
+// TestColumns looks for lines of 140 or more columns in Go, JavaScript, CSS and scripts, without
+// the raw strings of Go tests, which are test data.
 func TestColumns(t *testing.T) {
 	t.Parallel()
-	fset := token.NewFileSet()
-	forEachFile(t, fset, func(pkg string, file *ast.File, name string) {
-		src, err := os.ReadFile(filepath.Join(moduleRoot(t), name))
-		must(t, err)
-		tags := map[*ast.BasicLit]bool{}
-		ast.Inspect(file, func(n ast.Node) bool {
-			switch n := n.(type) {
-			case *ast.Field:
-				tags[n.Tag] = true
-			case *ast.BasicLit:
-				if from := fset.Position(n.Pos()).Offset; n.Value[0] == '`' && !tags[n] {
-					for i := range len(n.Value) {
-						if src[from+i] != '\n' {
-							src[from+i] = 0
-						}
-					}
-				}
-			}
-			return true
-		})
+	check := func(name string, src []byte) {
 		for i, line := range bytes.Split(src, []byte("\n")) {
 			if n := utf8.RuneCount(bytes.ReplaceAll(line, []byte{0}, nil)); n > maxColumns {
 				t.Errorf("%s:%d has %d columns, want at most %d", name, i+1, n, maxColumns)
 			}
 		}
+	}
+	fset := token.NewFileSet()
+	forEachFile(t, fset, func(pkg string, file *ast.File, name string) {
+		src, err := os.ReadFile(filepath.Join(moduleRoot(t), name))
+		must(t, err)
+		ast.Inspect(file, func(n ast.Node) bool {
+			if n, ok := n.(*ast.BasicLit); ok && n.Value[0] == '`' && strings.HasSuffix(name, "_test.go") {
+				from := fset.Position(n.Pos()).Offset
+				for i := range len(n.Value) {
+					if src[from+i] != '\n' {
+						src[from+i] = 0
+					}
+				}
+			}
+			return true
+		})
+		check(name, src)
 	})
+	for _, pattern := range []string{"web/static/*.js", "*/*/*.css", "web/clients/js/*.js"} {
+		names, err := filepath.Glob(filepath.Join(moduleRoot(t), pattern))
+		must(t, err)
+		if len(names) == 0 {
+			t.Errorf("no file is named %s", pattern)
+		}
+		for _, name := range names {
+			src, err := os.ReadFile(name)
+			must(t, err)
+			check(name, src)
+		}
+	}
 }
 
 // The limits of a function: lines and cyclomatic complexity.
