@@ -1,6 +1,6 @@
 // The buttons under an answer.
 
-import { copy, fenced } from "./copy.js";
+import { copyText, fencedText } from "./copy.js";
 import { base, byId, el } from "./dom.js";
 import { post, put, Trouble } from "./stream.js";
 import { t } from "./words.js";
@@ -9,7 +9,7 @@ import { t } from "./words.js";
 export function actions(view) {
   const button = (words, onclick) => el("button", { type: "button", class: "plain", onclick }, words);
   const copied = button(t("Copy"), async () => {
-    const done = await copy(view.markdown || fenced(view.text));
+    const done = await copyText(view.markdown || fencedText(view.text));
     copied.textContent = done ? t("Copied") : t("Copying was blocked");
     if (done) view.say(t("Copied with links to the sources."));
     setTimeout(() => (copied.textContent = t("Copy")), 2000);
@@ -19,26 +19,26 @@ export function actions(view) {
     view.text && !view.unanswered ? copied : "",
     kept ? shareButton({ class: "plain" }, () => [view.run],
       (done, trouble) => view.say(done ? t("Link to this answer copied.") : trouble)) : "",
-    view.failed ? "" : button(t("Regenerate"), () => view.again()),
+    view.failed ? "" : button(t("Regenerate"), () => view.askAgain()),
     ...(kept ? ratings(view) : []),
   ].filter(Boolean);
 }
 
 // shareButton returns a button that shares the answers whose records runs() names, and
-// copies a link to them. ended(done, trouble) is called then.
-export function shareButton(attributes, runs, ended) {
+// copies a link to them. onEnd(done, trouble) is called then.
+export function shareButton(attributes, runs, onEnd) {
   const button = el("button", { type: "button", ...attributes, onclick: async () => {
     try {
       const ids = await runs();
       // Browsers allow copying only right after the click.
       const shared = new URL(`?${ids.map((id) => `run=${id}`).join("&")}`, base).href;
-      const [done] = await Promise.all([copy(shared), ...ids.map((id) => put(new URL(`api/runs/${id}/shared`, base)))]);
+      const [done] = await Promise.all([copyText(shared), ...ids.map((id) => put(new URL(`api/runs/${id}/shared`, base)))]);
       button.textContent = done ? t("Link copied") : t("Copying was blocked");
-      ended(done, button.textContent);
+      onEnd(done, button.textContent);
     } catch (err) {
       if (!(err instanceof Trouble)) throw err;
       button.textContent = t("Couldn't share");
-      ended(false, err.message);
+      onEnd(false, err.message);
     }
     setTimeout(() => (button.textContent = t("Share")), 2000);
   } }, t("Share"));
@@ -52,7 +52,7 @@ function ratings(view) {
       try {
         await post(new URL("api/feedback", base), { run: view.run, rating });
         view.rating = rating;
-        press();
+        showPressed();
         view.say(t("Thanks for the feedback."));
         view.element.dispatchEvent(new Event("rated"));
       } catch (err) {
@@ -61,7 +61,7 @@ function ratings(view) {
         for (const b of buttons) b.replaceWith(b === buttons[0] ? el("span", { class: "facts" }, err.message) : "");
       }
     } }, words));
-  const press = () => buttons.forEach((b) => b.setAttribute("aria-pressed", String(Number(b.dataset.rating) === view.rating)));
-  press();
+  const showPressed = () => buttons.forEach((b) => b.setAttribute("aria-pressed", String(Number(b.dataset.rating) === view.rating)));
+  showPressed();
   return [el("span", { class: "ratings" }, ...buttons)];
 }

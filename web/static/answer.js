@@ -1,21 +1,21 @@
 // One question and its answer, which grows with each event.
 
 import { actions } from "./actions.js";
-import { Blocks, under } from "./blocks.js";
+import { Blocks, citationsAt } from "./blocks.js";
 import { Board } from "./board.js";
-import { base, brokenOff, documentURL, el, fallback, flagged, marked, maySet, place, refusal, snippet } from "./dom.js";
+import { base, breakReason, documentURL, el, fallback, flaggedParts, markedParts, maySet, place, refusal, snippet } from "./dom.js";
 import { storedEvent } from "./history.js";
-import { attach } from "./peek.js";
+import { attachPeek } from "./peek.js";
 import { sentence } from "./stream.js";
 import { parts, t } from "./words.js";
 
 let views = 0;
 
 export class AnswerView {
-  // panel opens sources; say announces a status to screen readers; again asks
-  // the question again; follows is true if there are questions before it.
-  constructor(question, { panel, say, again, follows }) {
-    Object.assign(this, { question, panel, say, again, follows });
+  // panel opens sources; say announces a status to screen readers; askAgain asks
+  // the question again; isFollowUp returns true if there are questions before it.
+  constructor(question, { panel, say, askAgain, isFollowUp }) {
+    Object.assign(this, { question, panel, say, askAgain, isFollowUp });
     this.id = ++views;
     this.run = ""; // the id of the record that the server keeps
     this.text = "";
@@ -31,7 +31,7 @@ export class AnswerView {
     this.notes = el("div", { class: "notes" });
     this.actions = el("div", { class: "actions" });
     this.board = new Board(this, panel);
-    this.blocks = new Blocks(this.textBox, (cite) => this.#equip(cite));
+    this.blocks = new Blocks(this.textBox, (cite) => this.#equipCite(cite));
     this.element = el("article", { class: "turn", "aria-labelledby": `question-${this.id}`, "aria-busy": "true", tabindex: "-1" },
       el("h2", { class: question.length > 160 ? "asked long" : "asked", id: `question-${this.id}`, dir: "auto" }, question),
       el("div", { class: "answer" }, this.textBox, this.progress, this.notes, this.actions), this.board.element);
@@ -51,28 +51,28 @@ export class AnswerView {
   }
 
   on_queued({ place: waiting }) {
-    this.#progress(waiting === 1 ? t("Waiting for another search to finish. You are next.")
+    this.#showProgress(waiting === 1 ? t("Waiting for another search to finish. You are next.")
       : t("Waiting for other searches to finish. {n} are ahead of yours.", { n: waiting - 1 }));
   }
 
   on_retrieved({ question, passages }) {
     if (question && question !== this.question && !this.board.passages.size) {
       this.notes.append(el("p", { class: "facts", dir: "auto" }, t("Searched for: {question}", { question }), " ",
-        this.follows() ? el("button", { type: "button", class: "plain", onclick: () => this.again({ alone: true }) },
+        this.isFollowUp() ? el("button", { type: "button", class: "plain", onclick: () => this.askAgain({ alone: true }) },
           t("Search it as written")) : ""));
     }
     this.board.add(passages || []);
-    this.#progress(t("Checking {n} passages…", { n: this.board.passages.size }));
+    this.#showProgress(t("Checking {n} passages…", { n: this.board.passages.size }));
   }
 
   on_judged(judged) {
     this.board.judge(judged);
     const done = this.board.reasons.size, total = Math.max(this.board.passages.size, done);
-    this.#progress(done === total ? t("Writing the answer…") : t("Checked {done} of {total} passages…", { done, total }), false);
+    this.#showProgress(done === total ? t("Writing the answer…") : t("Checked {done} of {total} passages…", { done, total }), false);
   }
 
   on_draft({ step, final }) {
-    this.#progress(final ? t("Draft {step} is ready, a better one is written from more passages…", { step })
+    this.#showProgress(final ? t("Draft {step} is ready, a better one is written from more passages…", { step })
       : t("Writing draft {step}…", { step }), false);
   }
 
@@ -86,12 +86,12 @@ export class AnswerView {
   // sentences are dimmed. It becomes the text when it is complete, and then all its sources
   // have numbers.
   on_revision({ step, cited, settled, cut }) {
-    if (cut) return this.#unrevise();
+    if (cut) return this.#withdrawRevision();
     if (this.revising !== step) {
       this.revising = step;
       this.revised.clear();
       this.blocks.begin(false, new Set());
-      this.#progress(t("Writing the answer…"));
+      this.#showProgress(t("Writing the answer…"));
     }
     for (const number of settled) this.blocks.settled.add(number);
     for (const source of cited) {
@@ -99,8 +99,8 @@ export class AnswerView {
     }
   }
 
-  #unrevise() {
-    if (this.revising) this.blocks.back();
+  #withdrawRevision() {
+    if (this.revising) this.blocks.withdraw();
     this.revising = 0;
   }
 
@@ -110,7 +110,7 @@ export class AnswerView {
       this.revising = 0;
       this.blocks.settled = null;
       this.board.fold();
-      this.#progress(t("Writing the answer…"));
+      this.#showProgress(t("Writing the answer…"));
     }
     this.text += text;
   }
@@ -139,7 +139,7 @@ export class AnswerView {
   on_quoted(citation) {
     this.citations.push(citation);
     this.board.quote(citation, this.numbers.get(citation.number));
-    this.#weak();
+    this.#markWeak();
   }
 
   on_unanswered({ reason, text, nearest, closest }) {
@@ -147,9 +147,9 @@ export class AnswerView {
     this.reason = reason;
     this.refusal = text;
     this.textBox.hidden = true;
-    if (this.fellBack) this.#failed(fallback(this.fellBack, false));
+    if (this.fellBack) this.#showFailure(fallback(this.fellBack, false));
     this.board.fold();
-    this.#progress("");
+    this.#showProgress("");
     this.notes.append(el("div", { class: "refusal" },
       el("p", { class: "refusal-text", dir: "auto" }, text),
       closest?.length ? el("p", { class: "facts" }, t("Closest passages:")) : "",
@@ -157,38 +157,39 @@ export class AnswerView {
       closest?.length || nearest?.length ? el("ul", { class: "nearest" }, ...(closest?.length ? closest : nearest).map((p) => el("li", {},
         this.board.opener("source-title", p, p.title || p.document),
         el("span", { class: "facts" }, place(p)),
-        p.marks ? el("blockquote", { class: "closest", dir: "auto" }, ...marked(p)) :
+        p.marks ? el("blockquote", { class: "closest", dir: "auto" }, ...markedParts(p)) :
           el("p", { class: "snippet", dir: "auto" }, snippet((p.text || "").replace(/\s+/g, " ")))))) : ""));
   }
 
   // on_fallback shows a sentence about the failure, what is shown instead and what to do.
   on_fallback({ reason }) {
     this.fellBack = reason;
-    this.#failed(fallback(reason));
+    this.#showFailure(fallback(reason));
   }
 
   on_incomplete({ reason: message }) {
     this.incomplete = true;
-    const { reason, more } = brokenOff(message);
-    this.#failed(t("The answer is incomplete: {reason}. The part received so far is shown; ask again for a complete answer.", { reason }));
+    const { reason, more } = breakReason(message);
+    this.#showFailure(
+      t("The answer is incomplete: {reason}. The part received so far is shown; ask again for a complete answer.", { reason }));
     if (more) this.on_warning({ message });
   }
 
   on_warning({ message }) {
     if (message.startsWith("the question was searched for unchanged") && !this.details) {
-      this.#failed(
+      this.#showFailure(
         t("The model couldn't reword the question, so it was searched for as you wrote it. Ask again in a moment, or ask it in full."));
       if (!message.includes(": ")) return;
     }
-    (this.details || this.notes).append(el("p", { class: "note" }, ...flagged(sentence(message))));
+    (this.details || this.notes).append(el("p", { class: "note" }, ...flaggedParts(sentence(message))));
   }
 
-  // #failed shows in one place that the model failed. The warnings before and after are its
+  // #showFailure shows in one place that the model failed. The warnings before and after are its
   // details, with the server's words for readers who may see them.
-  #failed(words) {
+  #showFailure(words) {
     const warnings = [...this.notes.querySelectorAll("p.note:not(.trouble)")];
     this.trouble?.remove();
-    this.notes.append(this.trouble = el("p", { class: "note trouble" }, ...flagged(words)));
+    this.notes.append(this.trouble = el("p", { class: "note trouble" }, ...flaggedParts(words)));
     this.details ||= el("details", { class: "details" }, el("summary", {}, t("Details")));
     this.details.append(...warnings);
     this.notes.append(this.details);
@@ -217,9 +218,9 @@ export class AnswerView {
         { highlighted: el("span", { class: "changed" }, t("Highlighted sentences")) })));
   }
 
-  // reconnecting shows that the connection was lost.
-  reconnecting() {
-    this.#progress(t("Connection lost, reconnecting…"));
+  // showReconnecting shows that the connection was lost.
+  showReconnecting() {
+    this.#showProgress(t("Connection lost, reconnecting…"));
   }
 
   // fail shows an error below the text that was received before it.
@@ -228,14 +229,14 @@ export class AnswerView {
       message = t("Can't reach the server. Your conversation stays here, and you can ask again once the connection is back.");
     }
     const refused = refusal(code);
-    const warnings = refused ? [...this.notes.querySelectorAll("p.note"), ...(maySet ? [el("p", {}, ...flagged(message))] : [])] : [];
+    const warnings = refused ? [...this.notes.querySelectorAll("p.note"), ...(maySet ? [el("p", {}, ...flaggedParts(message))] : [])] : [];
     const details = warnings.length ? el("details", { class: "details" }, el("summary", {}, t("Details")), ...warnings) : "";
     message = refused || message;
     const key = new URL(`key?next=${encodeURIComponent(location.pathname)}`, base).href;
     this.notes.append(el("div", { class: `note trouble ${code || ""}` },
-      el("p", {}, ...flagged(message), request ? el("code", {}, ` ${request}`) : ""),
+      el("p", {}, ...flaggedParts(message), request ? el("code", {}, ` ${request}`) : ""),
       status === 401 ? el("a", { href: key }, t("Sign in"))
-        : el("button", { type: "button", class: "plain", onclick: () => this.again() }, t("Try again")),
+        : el("button", { type: "button", class: "plain", onclick: () => this.askAgain() }, t("Try again")),
       details));
     this.failed = true;
     this.say(message);
@@ -250,23 +251,23 @@ export class AnswerView {
   }
 
   end() {
-    this.#unrevise();
+    this.#withdrawRevision();
     this.blocks.finish();
-    this.#weak();
-    this.#progress("");
+    this.#markWeak();
+    this.#showProgress("");
     this.board.fold();
     this.element.setAttribute("aria-busy", "false");
     this.actions.replaceChildren(...actions(this));
   }
 
-  #progress(words, aloud = true) {
+  #showProgress(words, aloud = true) {
     this.progress.textContent = words;
     this.progress.classList.toggle("ended", !words);
     if (words && aloud) this.say(words);
   }
 
-  // #equip makes a citation number in the text a link to its source.
-  #equip(link) {
+  // #equipCite makes a citation number in the text a link to its source.
+  #equipCite(link) {
     const number = Number(link.dataset.number);
     const cited = this.numbers.get(number) || this.revised.get(number);
     if (!cited) return;
@@ -278,7 +279,7 @@ export class AnswerView {
     link.addEventListener("click", (e) => {
       if (e.metaKey || e.ctrlKey || e.shiftKey) return;
       e.preventDefault();
-      this.panel.open({ ...cited, ...under(this.citations, link)[0], run: this.run }, link);
+      this.panel.open({ ...cited, ...citationsAt(this.citations, link)[0], run: this.run }, link);
     });
     link.addEventListener("keydown", (e) => {
       if ((e.key === " " || e.key === "Enter") && !e.ctrlKey && !e.metaKey && !e.shiftKey) {
@@ -286,15 +287,15 @@ export class AnswerView {
         link.click();
       }
     });
-    attach(link, () => {
-      const quotes = under(this.citations, link);
+    attachPeek(link, () => {
+      const quotes = citationsAt(this.citations, link);
       return { ...cited, page: quotes[0]?.page, heading: quotes[0]?.heading, quotes };
     });
   }
 
-  #weak() {
+  #markWeak() {
     for (const link of this.textBox.querySelectorAll(".cite")) {
-      const quotes = under(this.citations, link);
+      const quotes = citationsAt(this.citations, link);
       if (!quotes.length) continue;
       link.classList.toggle("weak", quotes.every((c) => c.verdict === "weak"));
       link.classList.toggle("found", quotes.every((c) => c.by === "found"));

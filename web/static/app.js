@@ -5,7 +5,7 @@ import { base, byId } from "./dom.js";
 import * as history from "./history.js";
 import { Library } from "./library.js";
 import { Past } from "./past.js";
-import { hide as hidePeek } from "./peek.js";
+import { hidePeek } from "./peek.js";
 import { SourcePanel } from "./source.js";
 import { Trouble } from "./stream.js";
 import { t } from "./words.js";
@@ -17,16 +17,16 @@ const stop = byId("stop");
 const panel = new SourcePanel();
 
 const say = (words) => (byId("status").textContent = words);
-const reachable = (yes) => (byId("offline").hidden = yes);
-const busy = (yes) => {
+const showReachable = (yes) => (byId("offline").hidden = yes);
+const showBusy = (yes) => {
   send.hidden = yes;
   stop.hidden = !yes;
   document.querySelector("link[rel=icon]").href = new URL(`static/icon${yes ? "-busy" : ""}.svg`, base).href;
 };
 
-const library = new Library({ ask, say, reachable });
-const conversation = new Conversation({ panel, say, busy, reachable, changed: updatePage });
-const past = new Past(show, (id) => (!id || id === conversation.id) && begin());
+const library = new Library({ ask: askQuestion, say, showReachable });
+const conversation = new Conversation({ panel, say, showBusy, showReachable, onChange: updatePage });
+const past = new Past(showConversation, (id) => (!id || id === conversation.id) && beginConversation());
 
 // updatePage fits the page to an empty or a started conversation.
 function updatePage() {
@@ -37,35 +37,35 @@ function updatePage() {
   byId("new").hidden = !asked;
   library.showFor(asked);
   box.placeholder = asked ? t("Ask a follow-up") : t("Ask a question");
-  grow();
+  growBox();
   panel.close();
   hidePeek();
 }
 
-// begin empties the page for a new conversation.
-function begin() {
+// beginConversation empties the page for a new conversation.
+function beginConversation() {
   conversation.clear();
-  busy(false);
+  showBusy(false);
   say("");
   window.history.replaceState(null, "", location.pathname);
   updatePage();
   box.focus();
 }
 
-function show(kept) {
-  busy(false);
+function showConversation(kept) {
+  showBusy(false);
   if (!kept.turns) return conversation.fetch(kept.id).catch((err) => say(err.message)); // only on the server
   conversation.show(kept); // busy again if its last answer is not complete
   window.history.replaceState(null, "", `#c=${kept.id}`);
   scrollTo(0, 0);
 }
 
-function grow() {
+function growBox() {
   box.style.height = "auto";
   box.style.height = `${box.scrollHeight + 2}px`;
 }
 
-function ask(question) {
+function askQuestion(question) {
   conversation.ask(question, library.scope);
 }
 
@@ -74,10 +74,10 @@ form.addEventListener("submit", (e) => {
   const question = box.value.trim();
   if (!question) return;
   box.value = "";
-  grow();
+  growBox();
   if (library.offer?.(question)) return;
   if (matchMedia("(hover: none)").matches) box.blur(); // hide the on-screen keyboard, which would cover the answer
-  ask(question);
+  askQuestion(question);
 });
 box.addEventListener("keydown", (e) => {
   if (e.key === "Enter" && !e.shiftKey && !e.isComposing) {
@@ -85,33 +85,33 @@ box.addEventListener("keydown", (e) => {
     form.requestSubmit();
   }
 });
-box.addEventListener("input", grow);
+box.addEventListener("input", growBox);
 stop.addEventListener("click", () => {
   conversation.stop();
   box.focus();
 });
-byId("new").addEventListener("click", begin);
+byId("new").addEventListener("click", beginConversation);
 addEventListener("online", () => {
-  reachable(true);
+  showReachable(true);
   library.refresh();
 });
-addEventListener("offline", () => reachable(false));
-addEventListener("hashchange", open);
+addEventListener("offline", () => showReachable(false));
+addEventListener("hashchange", openFromAddress);
 
-// open shows the conversation that the address names.
-function open() {
+// openFromAddress shows the conversation that the address names.
+function openFromAddress() {
   const id = new URLSearchParams(location.hash.slice(1)).get("c");
   const kept = id && id !== conversation.id && history.find(id);
-  if (kept) show(kept);
+  if (kept) showConversation(kept);
   return Boolean(kept);
 }
 
-// replay shows the answers that a shared address names.
-async function replay() {
+// replayShared shows the answers that a shared address names.
+async function replayShared() {
   const runs = new URLSearchParams(location.search).getAll("run");
   if (!runs.length) return;
   const mine = history.list().find((c) => runs.every((run) => c.turns.some((turn) => turn.run === run)));
-  if (mine) return show(mine); // no second entry in the history
+  if (mine) return showConversation(mine); // no second entry in the history
   try {
     await conversation.replay(runs);
   } catch (err) {
@@ -122,11 +122,11 @@ async function replay() {
 }
 
 byId("past-button").hidden = false;
-const settings = async () => (await import("./settings.js")).open();
-byId("settings-button")?.addEventListener("click", settings);
+const openSettings = async () => (await import("./settings.js")).openSettings();
+byId("settings-button")?.addEventListener("click", openSettings);
 if (byId("settings-button") && location.hash === "#settings") { // from another page
   window.history.replaceState(null, "", location.pathname);
-  settings();
+  openSettings();
 }
-grow();
-if (!open()) replay();
+growBox();
+if (!openFromAddress()) replayShared();

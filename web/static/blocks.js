@@ -5,7 +5,7 @@
 // template element runs and loads nothing.
 
 import { copyButtons } from "./copy.js";
-import { rank } from "./dom.js";
+import { rankHeadings } from "./dom.js";
 
 // The sentences that differ from an earlier draft, if the browser can mark them.
 const changed = globalThis.Highlight && new Highlight();
@@ -32,7 +32,7 @@ export class Blocks {
   begin(draft, settled = null) {
     const size = (html) => html.join("").length;
     if (2 * size(this.html) > size(this.earlier)) this.earlier = this.html; // unless it broke off early
-    this.before = this.earlier.flatMap((html, block) => sentences(parse(html)).map(({ text }, n) => ({ text, block, n })));
+    this.before = this.earlier.flatMap((html, block) => sentences(parseHTML(html)).map(({ text }, n) => ({ text, block, n })));
     if (this.html.length) this.first ||= this.html;
     this.html = [];
     this.stale.clear();
@@ -48,14 +48,14 @@ export class Blocks {
     if (!this.frame) this.frame = requestAnimationFrame(() => this.draw());
   }
 
-  // back withdraws the text, and draws the draft that it should have replaced.
-  back() {
+  // withdraw withdraws the text, and draws the draft that it should have replaced.
+  withdraw() {
     [this.html, this.earlier, this.before] = [this.earlier, [], []];
     this.draft = true;
     this.growing = false;
     this.stale = new Set(this.html.keys());
     this.draw();
-    this.mark(this.html); // removes all marks
+    this.markChanged(this.html); // removes all marks
   }
 
   // finish removes the remaining sentences of the earlier draft, and marks those that differ from the first.
@@ -64,16 +64,16 @@ export class Blocks {
     this.growing = false;
     this.html.forEach((_, i) => this.stale.add(i));
     this.draw();
-    rank(this.element, 3);
-    this.mark(this.first);
+    rankHeadings(this.element, 3);
+    this.markChanged(this.first);
   }
 
-  // mark marks the sentences that are not in an earlier text, given as the HTML of its
+  // markChanged marks the sentences that are not in an earlier text, given as the HTML of its
   // blocks. Sentences of the draft below the text are not marked.
-  mark(before) {
+  markChanged(before) {
     if (!changed || !before?.length) return;
     for (const range of this.marked) changed.delete(range);
-    const old = new Set(before.flatMap((html) => sentences(parse(html)).map((s) => s.text)));
+    const old = new Set(before.flatMap((html) => sentences(parseHTML(html)).map((s) => s.text)));
     const said = sentences(this.element);
     if (this.growing) said.pop();
     this.marked = said.filter((s) => !old.has(s.text)).map((s) => s.range);
@@ -88,7 +88,7 @@ export class Blocks {
   draw() {
     cancelAnimationFrame(this.frame);
     this.frame = 0;
-    const drawn = new Map([...this.stale].sort((a, b) => a - b).map((i) => [i, parse(this.html[i])]));
+    const drawn = new Map([...this.stale].sort((a, b) => a - b).map((i) => [i, parseHTML(this.html[i])]));
     const below = this.before.length ? this.#rest(drawn) : [];
     this.stale.clear();
     below.forEach((content, i) => drawn.set(this.html.length + i, content));
@@ -104,21 +104,21 @@ export class Blocks {
         if (draft) cite.remove();
         else if (this.settled?.has(Number(cite.dataset.number)) === false) cite.textContent = "•";
       }
-      graft(block, content);
+      graftChildren(block, content);
       for (const cite of block.querySelectorAll(".cite:not([href])")) this.equip(cite);
       copyButtons(block);
     }
-    if (this.before.length && !this.draft) this.mark(this.first);
+    if (this.before.length && !this.draft) this.markChanged(this.first);
   }
 
   // #rest returns the part of the earlier draft that is below the text, by block. The end of
   // the paragraph that contains the end of the text is added to the text's last block.
   #rest(drawn) {
     const now = [...drawn.values()].flatMap((content) => sentences(content));
-    const growing = whole.test(now.at(-1)?.text) ? null : now.pop();
+    const growing = sentenceEnd.test(now.at(-1)?.text) ? null : now.pop();
     this.growing = Boolean(growing);
     let begun = false; // the draft has the growing sentence too
-    let [shared, next] = passed(this.before.map((s) => s.text), now.map((s) => s.text));
+    let [shared, next] = countPassed(this.before.map((s) => s.text), now.map((s) => s.text));
     if (growing) {
       // A sentence of the draft stays until the new one differs from it.
       const same = this.before.findIndex((s, i) =>
@@ -139,7 +139,7 @@ export class Blocks {
       this.growing = false;
     }
     if (!left) return [];
-    const rest = this.earlier.slice(left.block).map(parse);
+    const rest = this.earlier.slice(left.block).map(parseHTML);
     if (left.n) {
       const gone = document.createRange();
       const { startContainer, startOffset } = sentences(rest[0])[left.n].range;
@@ -163,11 +163,11 @@ export class Blocks {
   }
 }
 
-// passed returns how many sentences of a draft a growing text has passed: up to the last
+// countPassed returns how many sentences of a draft a growing text has passed: up to the last
 // sentence of the longest list that both have in order, plus those that the sentences
 // after it replace. A sentence also counts, for less, as one that shares
 // most of its words.
-function passed(before, now) {
+function countPassed(before, now) {
   const words = before.map(wordsOf);
   const best = [Array(before.length + 1).fill(0)]; // by the numbers of sentences of the text, and of the draft
   for (const text of now) {
@@ -180,8 +180,8 @@ function passed(before, now) {
   return [shared, Math.min(shared + after, before.length)];
 }
 
-// whole matches the end of a sentence.
-const whole = /[.!?…。！？؟]["'”’»)\]]*$/u;
+// sentenceEnd matches the end of a sentence.
+const sentenceEnd = /[.!?…。！？؟]["'”’»)\]]*$/u;
 
 const wordsOf = (text) => new Set(text.toLowerCase().match(/[\p{L}\p{N}]+/gu));
 
@@ -191,9 +191,9 @@ function likeness(a, b) {
   return share > 0.5 ? 0.9 * share : 0;
 }
 
-// under returns the citations of a number in the text: those with this number whose
+// citationsAt returns the citations of a number in the text: those with this number whose
 // sentence contains it or is nearest.
-export function under(citations, link) {
+export function citationsAt(citations, link) {
   const number = Number(link.dataset.number);
   const at = Number(link.dataset.at);
   const mine = citations.filter((c) => c.number === number);
@@ -202,7 +202,7 @@ export function under(citations, link) {
   return mine.filter((c) => distance(c) === least);
 }
 
-function parse(html) {
+function parseHTML(html) {
   const template = document.createElement("template");
   template.innerHTML = html;
   return template.content;
@@ -235,15 +235,15 @@ function sentences(root) {
   });
 }
 
-// graft replaces the children of an element with those of a fragment, but keeps
+// graftChildren replaces the children of an element with those of a fragment, but keeps
 // equal ones, so that focus, selection and layout do not change.
-function graft(element, fragment) {
+function graftChildren(element, fragment) {
   let at = element.firstChild;
   for (const node of [...fragment.childNodes]) {
-    if (at && alike(at, node)) {
+    if (at && isAlike(at, node)) {
       if (node.nodeType === Node.TEXT_NODE) {
         if (at.data !== node.data) at.data = node.data;
-      } else if (node.className !== "cite") graft(at, node);
+      } else if (node.className !== "cite") graftChildren(at, node);
       at = at.nextSibling;
     } else if (at) {
       at.replaceWith(node);
@@ -257,7 +257,7 @@ function graft(element, fragment) {
   }
 }
 
-function alike(a, b) {
+function isAlike(a, b) {
   if (a.nodeType === Node.TEXT_NODE || b.nodeType === Node.TEXT_NODE) return a.nodeType === b.nodeType;
   if (b.className === "cite") return a.dataset.at === b.dataset.at && a.textContent === b.textContent;
   return a.cloneNode(false).isEqualNode(b.cloneNode(false));

@@ -3,7 +3,7 @@
 // others fold.
 
 import { Blocks } from "./blocks.js";
-import { documentName, documentURL, el, marked, place, snippet } from "./dom.js";
+import { documentName, documentURL, el, markedParts, place, snippet } from "./dom.js";
 import { locale, t } from "./words.js";
 
 const verdicts = {
@@ -38,15 +38,15 @@ export class Board {
   add(passages) {
     for (const p of passages) {
       this.passages.set(p.id, p);
-      if (!this.cards.has(p.id)) this.#card(p.id, p);
+      if (!this.cards.has(p.id)) this.#addCard(p.id, p);
     }
-    this.#count();
+    this.#showCount();
   }
 
   // judge shows a verdict on its passage.
   judge(j) {
     if (j.wider || !this.reasons.has(j.passage)) this.reasons.set(j.passage, j);
-    const card = this.cards.get(j.passage) || this.#card(j.passage, j);
+    const card = this.cards.get(j.passage) || this.#addCard(j.passage, j);
     card.className = `card ${j.verdict}`;
     card.querySelector(".verdict").textContent = verdicts[j.verdict] || j.verdict;
     card.querySelector(".facts").textContent = [
@@ -55,7 +55,7 @@ export class Board {
       reason(j),
       j.by === "unjudged" ? t("ranked by search score") : "",
     ].filter(Boolean).join(" · ");
-    this.#count();
+    this.#showCount();
   }
 
   // cite adds a source with its number.
@@ -90,7 +90,7 @@ export class Board {
     marks.sort((a, b) => a.start - b.start);
     entry.firstChild.replaceChildren(...(whole ? this.#inContext(p, marks) : [this.opener("quote", at, snippet(c.quote))]));
     this.cards.get(c.passage)?.remove();
-    this.#count();
+    this.#showCount();
   }
 
   // showStates shows which sources of an old answer have changed since its date, and
@@ -155,7 +155,7 @@ export class Board {
     return link;
   }
 
-  #card(id, p) {
+  #addCard(id, p) {
     const card = el("li", { class: "card" }, el("span", { class: "verdict" }, t("checking…")),
       this.opener("source-title", p, p.title || p.document), el("span", { class: "facts" }, place(p)),
       p.text ? el("p", { class: "snippet", dir: "auto" }, snippet(belowHeading(p), 140)) : "");
@@ -165,16 +165,16 @@ export class Board {
     return card;
   }
 
-  #count() {
+  #showCount() {
     const all = Math.max(this.passages.size, this.reasons.size);
     this.summary.textContent = this.reasons.size ? t("Checked {done} of {total}", { done: this.reasons.size, total: all })
       : t("Found {n} passages", { n: all });
   }
 
-  // #unsaid removes the middle of marked words that the answer itself contains.
-  #unsaid(mark) {
+  // #shortenRepeated removes the middle of marked words that the answer itself contains.
+  #shortenRepeated(mark) {
     const words = mark.textContent;
-    if (words.length > 60 && plain(this.view.text).includes(plain(words))) {
+    if (words.length > 60 && plainText(this.view.text).includes(plainText(words))) {
       mark.textContent = withoutMiddle(words, 24, 24);
     }
     return mark;
@@ -183,17 +183,17 @@ export class Board {
   // #inContext returns the quoted words of a passage, marked, with the words around them.
   #inContext(p, quotes) {
     const marks = quotes.map(({ start, end }) => ({ start: start - p.start, end: end - p.start }));
-    return marked({ text: p.text, marks }).map((part, i) => (i % 2
-      ? this.opener("quote", quotes[(i - 1) / 2], this.#unsaid(part))
-      : around(part, i > 0, i < 2 * marks.length)));
+    return markedParts({ text: p.text, marks }).map((part, i) => (i % 2
+      ? this.opener("quote", quotes[(i - 1) / 2], this.#shortenRepeated(part))
+      : shortenContext(part, i > 0, i < 2 * marks.length)));
   }
 }
 
-// plain returns a text without Markdown and line breaks.
-const plain = (text) => text.replace(/\[\d+\]|[^\p{L}\p{N}]+/gu, " ").trim();
+// plainText returns a text without Markdown and line breaks.
+const plainText = (text) => text.replace(/\[\d+\]|[^\p{L}\p{N}]+/gu, " ").trim();
 
-// around shortens a text that follows a quote, leads to one, or both.
-function around(text, follows, leads) {
+// shortenContext shortens a text that follows a quote, leads to one, or both.
+function shortenContext(text, follows, leads) {
   const words = text.replace(/[^\S\n]+/g, " ").replace(/\s*\n\s*/g, "\n");
   if (words.length <= (follows && leads ? 200 : 90)) return words;
   return withoutMiddle(words, follows && 90, leads && 90);

@@ -7,21 +7,21 @@ import { t } from "./words.js";
 const chosen = "ibid.collection"; // where the choice is stored
 
 export class Collections {
-  // changed is called after another collection was chosen; say announces a status.
-  constructor({ changed, say }) {
-    Object.assign(this, { changed, say });
+  // onChange is called after another collection was chosen; say announces a status.
+  constructor({ onChange, say }) {
+    Object.assign(this, { onChange, say });
     this.line = byId("collections");
     this.list = byId("collection");
-    this.list.addEventListener("change", () => this.#choose(this.list.value));
+    this.list.addEventListener("change", () => this.#chooseCollection(this.list.value));
     this.made = []; // names of those that can be renamed
     this.dialog = byId("naming");
     if (!this.dialog) return;
-    byId("make-collection").addEventListener("click", () => this.#name(""));
-    byId("rename-collection").addEventListener("click", () => this.#name(this.value));
+    byId("make-collection").addEventListener("click", () => this.#askName(""));
+    byId("rename-collection").addEventListener("click", () => this.#askName(this.value));
     byId("naming-cancel").addEventListener("click", () => this.dialog.close());
     this.dialog.addEventListener("submit", (e) => {
       e.preventDefault(); // it stays open until the server has agreed
-      this.#save(byId("naming-name").value.trim());
+      this.#saveName(byId("naming-name").value.trim());
     });
   }
 
@@ -38,32 +38,32 @@ export class Collections {
     this.list.replaceChildren(this.list.options[0], ...collections.map((c) => el("option", { value: c.collection }, c.collection)));
     const before = localStorage.getItem(chosen);
     this.list.value = collections.some((c) => c.collection === before) ? before : "";
-    this.#fit();
+    this.#fitControls();
   }
 
   // showFor hides the controls for an empty conversation in a started one, and all controls
   // if single documents are picked.
   showFor(asked, picked) {
     Object.assign(this, { asked, picked });
-    this.#fit();
+    this.#fitControls();
   }
 
-  #fit() {
+  #fitControls() {
     this.line.hidden = this.picked || this.list.options.length < 3 && (this.asked || !this.dialog);
     if (!this.dialog) return;
     byId("make-collection").hidden = this.asked;
     byId("rename-collection").hidden = this.asked || !this.made.includes(this.value);
   }
 
-  #choose(name) {
+  #chooseCollection(name) {
     if (name) localStorage.setItem(chosen, name);
     else localStorage.removeItem(chosen);
-    this.#fit();
-    this.changed();
+    this.#fitControls();
+    this.onChange();
   }
 
-  // #name asks for the name of a new collection, or another one for a collection.
-  #name(before) {
+  // #askName asks for the name of a new collection, or another one for a collection.
+  #askName(before) {
     this.before = before;
     byId("naming-title").textContent = before ? t("Rename the collection") : t("New collection");
     byId("naming-name").value = before;
@@ -72,14 +72,14 @@ export class Collections {
     byId("naming-name").select();
   }
 
-  async #save(name) {
+  async #saveName(name) {
     try {
       const url = new URL("api/collections", base);
       if (this.before) await patch(`${url}/${encodeURIComponent(this.before)}`, { collection: name });
       else await post(url, { collection: name });
       localStorage.setItem(chosen, name);
       await this.load();
-      this.#choose(name);
+      this.#chooseCollection(name);
       this.dialog.close();
       this.say(this.before ? t("The collection was renamed.") : t("The collection was made. Files that you add go into it."));
     } catch (err) {

@@ -3,7 +3,7 @@
 import { AnswerView } from "./answer.js";
 import { base, byId, el, writer } from "./dom.js";
 import * as history from "./history.js";
-import { follow, get, post, Trouble } from "./stream.js";
+import { followRun, get, post, Trouble } from "./stream.js";
 import { parts, t } from "./words.js";
 
 // The history that is sent with a question, in characters.
@@ -12,10 +12,10 @@ const historySize = 24_000;
 const runURL = (id, query = "") => new URL(`api/runs/${encodeURIComponent(id)}${query}`, base);
 
 export class Conversation {
-  // panel opens sources; say announces a status to screen readers; busy(yes),
-  // reachable(yes) and changed() are called when that changes.
-  constructor({ panel, say, busy, reachable, changed }) {
-    Object.assign(this, { panel, say, busy, reachable, changed });
+  // panel opens sources; say announces a status to screen readers; showBusy(yes),
+  // showReachable(yes) and onChange() are called when that changes.
+  constructor({ panel, say, showBusy, showReachable, onChange }) {
+    Object.assign(this, { panel, say, showBusy, showReachable, onChange });
     this.views = [];
     this.turns = byId("turns");
     this.clear();
@@ -43,23 +43,23 @@ export class Conversation {
   async ask(question, body = {}, instead = null, { resume = "", compare = false, alone = false } = {}) {
     this.stop();
     const mine = (this.asking = new AbortController());
-    const view = this.#view(question, body, instead);
+    const view = this.#addView(question, body, instead);
     const sent = { ...body, question };
-    const past = alone ? [] : this.#past(view);
+    const past = alone ? [] : this.#turnsBefore(view);
     if (past.length) sent.history = past;
     // With keys, the server has the conversation too.
     if ("keyed" in this.turns.dataset) Object.assign(sent, { conversation: this.id, history: past });
-    this.#save();
-    await this.#follow(view, mine, async () => {
-      const begun = (what) => post(new URL("api/runs", base), what, mine.signal);
+    this.#saveTurns();
+    await this.#followRun(view, mine, async () => {
+      const beginRun = (what) => post(new URL("api/runs", base), what, mine.signal);
       try {
-        if (resume) return (await begun({ run: resume })).id;
+        if (resume) return (await beginRun({ run: resume })).id;
       } catch (err) {
         if (!(err instanceof Trouble) || err.status !== 404) throw err;
       }
-      return (await begun(sent)).id;
+      return (await beginRun(sent)).id;
     });
-    if (compare && view.answer) this.#compare(view, instead);
+    if (compare && view.answer) this.#showDifferences(view, instead);
     this.#showWriter(view.answer);
   }
 
@@ -70,9 +70,9 @@ export class Conversation {
     if (model && fallback !== "model_untrusted" && (fallback || answered && usage?.calls)) line.textContent = writer(model, fallback);
   }
 
-  // #compare marks the sentences that an earlier answer lacks, and shows it below.
-  #compare(view, earlier) {
-    view.blocks.mark(earlier.blocks.html);
+  // #showDifferences marks the sentences that an earlier answer lacks, and shows it below.
+  #showDifferences(view, earlier) {
+    view.blocks.markChanged(earlier.blocks.html);
     view.notes.append(
       el("p", { class: "note" }, ...(view.blocks.differs
         ? parts("{highlighted} differ from the earlier answer.",
@@ -85,7 +85,7 @@ export class Conversation {
   // #showStates shows which sources of a recorded answer have changed, and offers to ask again.
   #showStates(view, { answer, ended }) {
     if (!view.board.showStates(answer?.sources || [], ended)) return;
-    const again = el("button", { type: "button", class: "plain", onclick: () => view.again({ compare: true }) },
+    const again = el("button", { type: "button", class: "plain", onclick: () => view.askAgain({ compare: true }) },
       t("Regenerate and compare"));
     view.actions.insertBefore(again, view.actions.querySelector(".ratings"));
   }
@@ -105,17 +105,17 @@ export class Conversation {
           if (!(err instanceof Trouble) || err.status !== 404) throw err; // it is another reader's
         }
       }
-      const view = await this.#restore(record, mine);
+      const view = await this.#restoreRecord(record, mine);
       this.#showStates(view, record);
     }
   }
 
-  // #restore shows the answer of a record.
-  async #restore({ id, question, request }, mine) {
+  // #restoreRecord shows the answer of a record.
+  async #restoreRecord({ id, question, request }, mine) {
     const { question: _, history: __, conversation: ___, ...body } = request || {};
-    const view = this.#view(question, body, null, false);
+    const view = this.#addView(question, body, null, false);
     this.asking = mine;
-    await this.#follow(view, mine, async () => id);
+    await this.#followRun(view, mine, async () => id);
     return view;
   }
 
@@ -129,7 +129,7 @@ export class Conversation {
     const latest = new Map(runs.map((run) => [`${run.request.history?.length || 0} ${run.question}`, run]));
     for (const record of latest.values()) {
       if (mine.signal.aborted) return;
-      await this.#restore(record, mine);
+      await this.#restoreRecord(record, mine);
     }
   }
 
@@ -138,7 +138,7 @@ export class Conversation {
     this.clear();
     this.id = id;
     for (const { question, body, events, run, rating, over } of turns) {
-      const view = this.#view(question, body, null, false);
+      const view = this.#addView(question, body, null, false);
       Object.assign(view, { run, rating, over });
       for (const event of events) view.draw(event);
     }
@@ -146,7 +146,7 @@ export class Conversation {
     const last = this.views.at(-1);
     for (const view of this.views) {
       if (!view.busy) continue;
-      if (view === last && view.run && !view.over) this.#follow(view, (this.asking = new AbortController()), async () => view.run);
+      if (view === last && view.run && !view.over) this.#followRun(view, (this.asking = new AbortController()), async () => view.run);
       else view.markStopped();
     }
     if ("kept" in this.turns.dataset) for (const view of this.views) if (view.run && view.answer) this.#compareSources(view);
@@ -160,11 +160,11 @@ export class Conversation {
     }
   }
 
-  #view(question, body, instead, scroll = true) {
-    const view = new AnswerView(question, { panel: this.panel, say: this.say, follows: () => this.#past(view).length > 0,
-      again: (more) => this.ask(question, body, view, { resume: view.failed ? view.run : "", ...more }) });
+  #addView(question, body, instead, scroll = true) {
+    const view = new AnswerView(question, { panel: this.panel, say: this.say, isFollowUp: () => this.#turnsBefore(view).length > 0,
+      askAgain: (more) => this.ask(question, body, view, { resume: view.failed ? view.run : "", ...more }) });
     view.body = body;
-    view.element.addEventListener("rated", () => this.#save());
+    view.element.addEventListener("rated", () => this.#saveTurns());
     const at = this.views.indexOf(instead);
     if (at >= 0) {
       this.views[at] = view;
@@ -173,7 +173,7 @@ export class Conversation {
       this.views.push(view);
       this.turns.append(view.element);
     }
-    this.changed();
+    this.onChange();
     if (scroll && this.views.length > 1) {
       const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
       view.element.scrollIntoView({ block: "start", behavior: still ? "instant" : "smooth" });
@@ -181,21 +181,21 @@ export class Conversation {
     return view;
   }
 
-  // #follow shows the events of a run, whose id begin() returns.
-  async #follow(view, mine, begin) {
-    const current = () => this.asking === mine;
-    this.busy(true);
+  // #followRun shows the events of a run, whose id begin() returns.
+  async #followRun(view, mine, begin) {
+    const isCurrent = () => this.asking === mine;
+    this.showBusy(true);
     this.say(t("Searching your documents…"));
     try {
       view.run = await begin();
-      this.#save();
+      this.#saveTurns();
       const url = runURL(view.run, "?html=1&markdown=1");
-      const lost = () => {
-        this.reachable(false);
-        view.reconnecting();
+      const onLost = () => {
+        this.showReachable(false);
+        view.showReconnecting();
       };
-      for await (const event of follow(url, mine.signal, lost)) {
-        this.reachable(true);
+      for await (const event of followRun(url, mine.signal, onLost)) {
+        this.showReachable(true);
         view.draw(event);
       }
       if (view.busy) view.markStopped();
@@ -204,7 +204,7 @@ export class Conversation {
         view.markStopped();
         if (view.run) fetch(runURL(view.run), { method: "DELETE" }).catch(() => {}); // without a reader it ends later
       } else if (err instanceof Trouble) {
-        if (err.code === "unreachable") this.reachable(false);
+        if (err.code === "unreachable") this.showReachable(false);
         view.fail(err);
       } else {
         view.fail({ message: t("The answer couldn't be displayed.") });
@@ -212,23 +212,23 @@ export class Conversation {
       }
     } finally {
       view.over = true;
-      if (current()) {
+      if (isCurrent()) {
         this.asking = null;
-        this.busy(false);
+        this.showBusy(false);
       }
-      if (this.views.includes(view)) this.#save();
+      if (this.views.includes(view)) this.#saveTurns();
     }
   }
 
-  #save() {
+  #saveTurns() {
     const turns = this.views.map((v) =>
       ({ question: v.question, body: v.body, events: v.kept, run: v.run, rating: v.rating, over: v.over }));
     history.save({ id: this.id, at: Date.now(), turns });
     window.history.replaceState(null, "", `#c=${this.id}`);
   }
 
-  // #past returns the latest turns before a view that fit historySize.
-  #past(view) {
+  // #turnsBefore returns the latest turns before a view that fit historySize.
+  #turnsBefore(view) {
     const turns = [];
     let size = 0;
     for (const v of this.views.slice(0, this.views.indexOf(view)).reverse()) {

@@ -3,15 +3,15 @@
 import { el } from "./dom.js";
 import { t } from "./words.js";
 
-// fenced returns a text as a block of code, for an answer without an end: the server
+// fencedText returns a text as a block of code, for an answer without an end: the server
 // sends Markdown with the end.
-export function fenced(text) {
+export function fencedText(text) {
   const fence = "`".repeat(Math.max(3, ...[...text.matchAll(/`+/g)].map(([run]) => run.length + 1)));
   return `${fence}\n${text}\n${fence}\n`;
 }
 
-// copy puts words on the clipboard and reports whether it could.
-export async function copy(words) {
+// copyText puts words on the clipboard and reports whether it could.
+export async function copyText(words) {
   try {
     await navigator.clipboard.writeText(words);
     return true;
@@ -33,7 +33,7 @@ export function copyButtons(element) {
   for (const code of element.querySelectorAll("pre")) {
     if (code.nextElementSibling?.classList.contains("copy-code")) continue;
     const button = el("button", { type: "button", class: "quiet copy-code", onclick: async () => {
-      button.textContent = (await copy(code.textContent)) ? t("Copied") : t("Copying was blocked");
+      button.textContent = (await copyText(code.textContent)) ? t("Copied") : t("Copying was blocked");
       setTimeout(() => (button.textContent = t("Copy code")), 2000);
     } }, t("Copy code"));
     code.after(button);

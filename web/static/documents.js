@@ -3,7 +3,7 @@
 import { base, byId, documentAPI, documentName, documentURL, el } from "./dom.js";
 import { withRemedy } from "./remedy.js";
 import { get, Trouble } from "./stream.js";
-import { showInto as intoWords, upload } from "./upload.js";
+import { showInto as intoWords, setUpUpload } from "./upload.js";
 import { locale, size, t } from "./words.js";
 
 let most = 300; // rows drawn
@@ -16,46 +16,46 @@ const mayChange = Boolean(byId("upload"));
 let all = null; // every document, once loaded
 let unread = new Map(); // id -> trouble in the last sync
 let equal = new Map(); // digest -> documents with this content
-let shown = []; // documents that match, in order
+let matching = []; // documents that match, in order
 const selected = new Set(); // ids
 const verdicts = { skipped: t("skipped"), failed: t("failed") };
 const order = { by: "document", down: false };
 
 const say = (text) => (status.textContent = text);
 
-// load requests the whole list.
-async function load() {
+// loadDocuments requests the whole list.
+async function loadDocuments() {
   const found = [];
   for (let after = ""; ; after = found.at(-1).document) {
     const list = await get(new URL(`api/documents?limit=1000&after=${encodeURIComponent(after)}`, base));
     found.push(...list.documents);
-    facts(list);
+    showFacts(list);
     if (!list.more || !list.documents.length) break;
   }
   all = found;
   equal = Map.groupBy(all.filter((d) => d.digest), (d) => d.digest);
 }
 
-async function refresh() {
+async function refreshPage() {
   try {
-    await load();
+    await loadDocuments();
     await loadCollections();
-    draw();
+    drawList();
   } catch (err) {
     if (!(err instanceof Trouble)) throw err;
     say(err.message);
   }
 }
 
-function facts({ total, indexing, troubles: unread }) {
-  troubles(unread);
+function showFacts({ total, indexing, troubles: unread }) {
+  showTroubles(unread);
   const progress = indexing.ready ? "" : ` · ${t("{done} of {total} files indexed", indexing)}`;
   byId("facts").textContent = t("{n} documents", { n: total }) + progress;
-  if (!indexing.ready) setTimeout(refresh, 2000);
+  if (!indexing.ready) setTimeout(refreshPage, 2000);
 }
 
-// troubles shows the files that couldn't be read.
-function troubles(list) {
+// showTroubles shows the files that couldn't be read.
+function showTroubles(list) {
   unread = new Map(list.map((x) => [x.document, x]));
   const section = byId("troubles");
   section.hidden = list.length === 0;
@@ -63,22 +63,22 @@ function troubles(list) {
     el("span", { class: "path" }, documentName(`${x.root}/${x.path}`)),
     el("span", { class: `verdict ${x.action}` }, verdicts[x.action] || x.action),
     x.reason ? ` ${withRemedy(x.reason)}` : "",
-    mayChange ? el("span", { class: "row-actions" }, ...actions(x.document)) : "")));
+    mayChange ? el("span", { class: "row-actions" }, ...rowActions(x.document)) : "")));
   byId("trouble-count").replaceChildren(...(list.length
     ? [" · ", el("a", { href: "#troubles" }, t("{n} files couldn't be read", { n: list.length }))] : []));
 }
 
-function draw() {
+function drawList() {
   const wanted = words.value.toLowerCase().split(/\s+/).filter(Boolean);
-  const found = shown = all.filter((d) => {
+  const found = matching = all.filter((d) => {
     const name = `${d.title} ${d.document}`.toLowerCase();
     return (!collection.value || d.collection === collection.value) && wanted.every((w) => name.includes(w));
   });
-  found.sort(compare);
+  found.sort(compareDocuments);
   for (const id of selected) if (!all.some((d) => d.document === id)) selected.delete(id);
   showSelected();
   byId("select-head").hidden = byId("date-head").hidden = false;
-  body.replaceChildren(...found.slice(0, most).map(row));
+  body.replaceChildren(...found.slice(0, most).map(drawRow));
   byId("list").hidden = byId("find").hidden = all.length === 0;
   const more = byId("more");
   more.hidden = found.length > 0 && found.length <= most;
@@ -87,15 +87,15 @@ function draw() {
   if (found.length > most) more.append(" ", el("button", { type: "button", class: "plain", onclick: () => {
     const next = most;
     most *= 2;
-    draw();
+    drawList();
     body.children[next].querySelector("a").focus();
   } }, t("More documents")));
   if (all.length) document.querySelector("main > .note")?.remove(); // what an empty library said
   if (wanted.length) say(t("{n} documents", { n: found.length }));
 }
 
-// compare orders two documents by the chosen column, with empty values last.
-function compare(a, b) {
+// compareDocuments orders two documents by the chosen column, with empty values last.
+function compareDocuments(a, b) {
   const keys = { date: (d) => dateOf(d).date, state: (d) => state(d).words, pages: (d) => d.pages || "" };
   const key = (d) => (order.by in keys ? keys[order.by](d) : d[order.by]) ?? "";
   const [x, y] = [key(a), key(b)];
@@ -118,7 +118,7 @@ function state(d) {
   return { words: unread.has(d.document) ? t("Not read again") : t("Partly read"), reason };
 }
 
-function row(d) {
+function drawRow(d) {
   const { words: read, reason } = state(d);
   const { date, of } = dateOf(d);
   const copies = (equal.get(d.digest) || []).filter((x) => x !== d).map((x) => documentName(x.document));
@@ -140,7 +140,7 @@ function row(d) {
     el("td", { class: "count", "data-label": t("Passages") }, String(d.chunks)),
     el("td", { class: "count", "data-label": t("Text") }, size(d.bytes)),
   ];
-  if (mayChange) cells.push(el("td", { class: "row-actions" }, ...actions(d.document)));
+  if (mayChange) cells.push(el("td", { class: "row-actions" }, ...rowActions(d.document)));
   return el("tr", {}, ...cells);
 }
 
@@ -157,8 +157,8 @@ function isPage(id) {
 // showSelected shows what can be done with the selected documents.
 function showSelected() {
   const bar = byId("selected"), head = byId("select-all");
-  const some = shown.filter((d) => selected.has(d.document)).length;
-  head.checked = some > 0 && some === shown.length;
+  const some = matching.filter((d) => selected.has(d.document)).length;
+  head.checked = some > 0 && some === matching.length;
   head.indeterminate = some > 0 && !head.checked;
   bar.hidden = selected.size === 0;
   bar.firstElementChild.textContent = t("{n} selected", { n: selected.size });
@@ -177,12 +177,12 @@ byId("ask-selected").addEventListener("click", () => {
   location.assign(home);
 });
 byId("select-all").addEventListener("change", (e) => {
-  for (const d of shown) selected[e.target.checked ? "add" : "delete"](d.document);
-  draw();
+  for (const d of matching) selected[e.target.checked ? "add" : "delete"](d.document);
+  drawList();
 });
 byId("clear-selected").addEventListener("click", () => {
   selected.clear();
-  draw();
+  drawList();
   words.focus();
 });
 // changeSelected changes each selected document, and says which failed.
@@ -192,7 +192,7 @@ async function changeSelected(method, done, couldNot) {
     const response = await fetch(documentAPI(id), { method }).catch(() => null);
     if (!response?.ok) failed.push(id);
   }
-  await refresh();
+  await refreshPage();
   say(failed.length ? couldNot(failed.map(documentName).join(", ")) : done);
   words.focus();
 }
@@ -213,17 +213,17 @@ for (const head of document.querySelectorAll("th[data-sort]")) {
     order.by = head.dataset.sort;
     for (const other of document.querySelectorAll("th[aria-sort]")) other.removeAttribute("aria-sort");
     head.setAttribute("aria-sort", order.down ? "descending" : "ascending");
-    await narrow();
+    await narrowList();
   } }, head.textContent);
   head.replaceChildren(button);
 }
 
-// actions returns the buttons of a document. Only uploads are changed here: other files are in their folder.
-function actions(id) {
+// rowActions returns the buttons of a document. Only uploads are changed here: other files are in their folder.
+function rowActions(id) {
   if (isPage(id)) return [el("span", { class: "facts" }, t("Read again each day"))];
   const name = documentName(id);
   const again = el("button", { type: "button", class: "quiet", "aria-label": t("Read again: {name}", { name }),
-    onclick: () => change(again, "POST", id, t("{name} was read again.", { name })) }, t("Read again"));
+    onclick: () => changeDocument(again, "POST", id, t("{name} was read again.", { name })) }, t("Read again"));
   if (!isUpload(id)) return [again];
   const file = el("input", { type: "file", class: "hidden", tabindex: "-1", accept: /\.\w+$/.exec(id)?.[0],
     "aria-label": t("Replace: {name}", { name }), onchange: () => {
@@ -232,14 +232,14 @@ function actions(id) {
     const { collection: of } = all?.find((d) => d.document === id) || {};
     if (of) to.searchParams.set("collection", of);
     const sent = { headers: { "Content-Type": "application/octet-stream" }, body: file.files[0] };
-    if (file.files.length) change(replace, "POST", id, `${name}: ${t("Replaced")}`, to, sent);
+    if (file.files.length) changeDocument(replace, "POST", id, `${name}: ${t("Replaced")}`, to, sent);
   } });
   const replace = el("button", { type: "button", class: "quiet", "aria-label": t("Replace: {name}", { name }),
     onclick: () => file.click() }, t("Replace"));
   let sure = false;
   const remove = el("button", { type: "button", class: "quiet", "aria-label": t("Delete: {name}", { name }), onclick: () => {
     if (sure) {
-      change(remove, "DELETE", id, t("{name} was deleted.", { name }));
+      changeDocument(remove, "DELETE", id, t("{name} was deleted.", { name }));
       return;
     }
     sure = true;
@@ -254,30 +254,30 @@ function actions(id) {
   return [again, replace, file, remove];
 }
 
-async function change(button, method, id, done, url = documentAPI(id), sent = {}) {
+async function changeDocument(button, method, id, done, url = documentAPI(id), sent = {}) {
   button.disabled = true;
   try {
     const response = await fetch(url, { method, ...sent });
     if (!response.ok) throw new Trouble(await response.json());
     say(done);
     byId("find").hidden ? byId("choose").focus() : words.focus();
-    await refresh();
+    await refreshPage();
   } catch (err) {
     button.disabled = false;
     say(err instanceof Trouble ? err.message : t("Can't reach the server."));
   }
 }
 
-async function narrow() {
-  if (!all) await load().catch((err) => say(err.message));
-  if (all) draw();
+async function narrowList() {
+  if (!all) await loadDocuments().catch((err) => say(err.message));
+  if (all) drawList();
 }
-words.addEventListener("input", narrow);
+words.addEventListener("input", narrowList);
 // Files are added to the named collection, which may be new, otherwise to the chosen one.
 const named = byId("into");
-const into = () => (named ? named.value.trim() : collection.value);
+const intoName = () => (named ? named.value.trim() : collection.value);
 function showInto() {
-  if (mayChange) intoWords(byId("upload"), into());
+  if (mayChange) intoWords(byId("upload"), intoName());
 }
 function fitInto() {
   if (named) named.value = collection.value;
@@ -287,7 +287,7 @@ named?.addEventListener("change", showInto);
 collection.addEventListener("change", () => {
   history.replaceState({ collection: collection.value }, ""); // for a reload
   fitInto();
-  narrow();
+  narrowList();
 });
 
 // loadCollections offers the collections. Some may be new since the last call.
@@ -309,7 +309,7 @@ if (mayChange) {
   byId("actions-head").hidden = false;
   byId("upload").hidden = false;
   byId("into-line")?.removeAttribute("hidden");
-  upload(byId("upload"), { say, refresh, into });
+  setUpUpload(byId("upload"), { say, refresh: refreshPage, into: intoName });
 }
-if (byId("facts").dataset.ready === "false") setTimeout(refresh, 2000);
-if (body.children.length || !byId("troubles").hidden) refresh();
+if (byId("facts").dataset.ready === "false") setTimeout(refreshPage, 2000);
+if (body.children.length || !byId("troubles").hidden) refreshPage();

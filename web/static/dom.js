@@ -60,15 +60,15 @@ export function refusal(code) {
   return what && t("{what}, so there is no answer. {next}", { what, next });
 }
 
-// brokenOff returns why a text ended early, for a sentence, and, for the details, whether the
+// breakReason returns why a text ended early, for a sentence, and, for the details, whether the
 // server of a model said more, after the first colon.
-export function brokenOff(reason) {
+export function breakReason(reason) {
   const [what, ...more] = reason.replace(/^asking the model \(\w+\): | at https?:\S*[^\s:;,.]/g, "").split(": ");
   return { reason: what.replace(/\.$/, ""), more: more.length > 0 };
 }
 
-// flagged returns the parts of a sentence. Its flags are code, which does not break at a line's end.
-export const flagged = (words) => words.split(/(--[a-z][a-z-]*)/).map((part, i) => i % 2 ? el("code", {}, part) : part);
+// flaggedParts returns the parts of a sentence. Its flags are code, which does not break at a line's end.
+export const flaggedParts = (words) => words.split(/(--[a-z][a-z-]*)/).map((part, i) => i % 2 ? el("code", {}, part) : part);
 
 // base is the address of the server, including a proxy's path.
 export const base = new URL("../", import.meta.url);
@@ -77,15 +77,15 @@ export const base = new URL("../", import.meta.url);
 // own one, which also has the hash of the words at the place.
 // A run is the answer that cites the place, whose record has the quote.
 export function documentURL(id, start, end, link, run) {
-  return placed("documents/", id, start, end, link, run, "#quote");
+  return placeURL("documents/", id, start, end, link, run, "#quote");
 }
 
 // documentAPI returns the address of the same place in the API.
 export function documentAPI(id, start, end, link, run) {
-  return placed("api/documents/", id, start, end, link, run, "");
+  return placeURL("api/documents/", id, start, end, link, run, "");
 }
 
-function placed(route, id, start, end, link, run, fragment) {
+function placeURL(route, id, start, end, link, run, fragment) {
   const path = id.split("/").map(encodeURIComponent).join("/");
   const query = new URL(link || "", base).searchParams;
   const proof = query.get("quote") && Number(query.get("start")) === start
@@ -99,12 +99,12 @@ function placed(route, id, start, end, link, run, fragment) {
 export function place({ page, heading, title }) {
   const path = (heading || "").split(" › ");
   if (path[0] === title) path.shift();
-  return [page ? t("page {page}", { page: String(page) }) : "", apart(path.join(" › "))].filter(Boolean).join(" · ");
+  return [page ? t("page {page}", { page: String(page) }) : "", isolateWords(path.join(" › "))].filter(Boolean).join(" · ");
 }
 
-// apart keeps words of a document from changing the order of the words around them on a
+// isolateWords keeps words of a document from changing the order of the words around them on a
 // page that reads from right to left.
-const apart = (words) => words && document.documentElement.dir === "rtl" ? `\u2068${words}\u2069` : words;
+const isolateWords = (words) => words && document.documentElement.dir === "rtl" ? `\u2068${words}\u2069` : words;
 
 // visibleName returns the name of a file with escapes for characters that are invisible
 // or change the reading direction.
@@ -122,8 +122,8 @@ export function documentName(id) {
   return visibleName((shelves.get(root) ?? root) + id.slice(root.length));
 }
 
-// marked returns the parts of a text with its marks, which count bytes.
-export function marked({ text, marks }) {
+// markedParts returns the parts of a text with its marks, which count bytes.
+export function markedParts({ text, marks }) {
   const bytes = new TextEncoder().encode(text), decode = (from, to) => new TextDecoder().decode(bytes.subarray(from, to));
   const parts = [];
   let at = 0;
@@ -140,8 +140,8 @@ export function snippet(text, most = 220) {
   return words.length > most ? `${words.slice(0, most - 20).replace(/\s\S*$/, "")} …` : words;
 }
 
-// rank gives the headings in an element levels that skip none, the first of them the outermost.
-export function rank(element, outermost) {
+// rankHeadings gives the headings in an element levels that skip none, the first of them the outermost.
+export function rankHeadings(element, outermost) {
   let above = [];
   for (const heading of element.querySelectorAll("h3, h4, h5, h6, [data-level]")) {
     const level = heading.dataset.level || heading.tagName[1];

@@ -4,24 +4,24 @@
 import { Collections } from "./collections.js";
 import { base, byId, documentAPI, documentName, el, visibleName } from "./dom.js";
 import { get, Trouble } from "./stream.js";
-import { showInto, upload } from "./upload.js";
+import { showInto, setUpUpload } from "./upload.js";
 import { parts, t } from "./words.js";
 
 const most = 8; // documents shown to tick
 const mostSuggesting = 20; // ticked documents whose questions are suggested
 
 export class Library {
-  // ask asks a suggested question; say announces a status; reachable(yes) is called when that changes.
-  constructor({ ask, say, reachable }) {
-    Object.assign(this, { ask, reachable });
+  // ask asks a suggested question; say announces a status; showReachable(yes) is called when that changes.
+  constructor({ ask, say, showReachable }) {
+    Object.assign(this, { ask, showReachable });
     this.box = byId("library");
     this.shelf = byId("shelf");
-    this.collections = new Collections({ say, changed: () => this.refresh() });
+    this.collections = new Collections({ say, onChange: () => this.refresh() });
     this.picked = new Map(new URLSearchParams(location.search).getAll("document").map((id) => [id, id.split("/").at(-1)])); // id -> title
     this.asked = false; // a conversation has begun
     this.upload = byId("upload");
     if (this.upload) {
-      this.offer = upload(this.upload, { say, refresh: () => this.refresh(), into: () => this.collections.value });
+      this.offer = setUpUpload(this.upload, { say, refresh: () => this.refresh(), into: () => this.collections.value });
       byId("sample").addEventListener("click", () => this.#addSample(say));
     }
     byId("only-clear").addEventListener("click", () => {
@@ -60,7 +60,7 @@ export class Library {
     this.box.hidden = asked || !this.total && !byId("state").hasChildNodes();
     if (this.upload) this.upload.hidden = asked;
     this.collections.showFor(asked, this.picked.size > 0);
-    this.#fit();
+    this.#fitPage();
   }
 
   // refresh shows the state of the library, until the first sync has ended.
@@ -71,19 +71,19 @@ export class Library {
       await this.collections.load();
       const { value: collection } = this.collections;
       const list = await get(new URL(`api/documents?recent=1&limit=${most}&collection=${encodeURIComponent(collection)}`, base));
-      this.reachable(true);
+      this.showReachable(true);
       if (this.upload) showInto(this.upload, collection);
-      this.#draw(list);
+      this.#drawState(list);
       if (list.indexing.ready) return;
     } catch (err) {
       if (!(err instanceof Trouble)) throw err;
-      this.reachable(!err.offline);
+      this.showReachable(!err.offline);
       wait = 5000;
     }
     this.timer = setTimeout(() => this.refresh(), wait);
   }
 
-  #draw({ documents, total, troubles, indexing }) {
+  #drawState({ documents, total, troubles, indexing }) {
     const { value: collection } = this.collections;
     const shown = `${total} ${collection} ${documents[0]?.document}`;
     const changed = shown !== this.shown;
@@ -116,8 +116,8 @@ export class Library {
     this.showFor(this.asked);
   }
 
-  // #fit shows an empty library as an invitation to add documents.
-  #fit() {
+  // #fitPage shows an empty library as an invitation to add documents.
+  #fitPage() {
     const empty = this.empty && !this.asked;
     document.body.classList.toggle("no-documents", empty);
     byId("welcome").textContent = empty && this.upload ? t("Add your documents") : t("Ask your documents");
@@ -148,30 +148,30 @@ export class Library {
     this.collections.showFor(this.asked, titles.length > 0);
     const names = titles.length > 2 ? t("{n} documents", { n: titles.length }) : titles.map(visibleName).join(", ");
     byId("only-words").textContent = t("Asking only: {documents}", { documents: names });
-    if (this.shown) this.#suggest();
+    if (this.shown) this.#suggestQuestions();
   }
 
-  // #suggest shows questions that the chosen documents answer.
-  async #suggest() {
+  // #suggestQuestions shows questions that the chosen documents answer.
+  async #suggestQuestions() {
     const mine = (this.suggesting = {});
     const list = byId("suggested");
     const url = new URL("api/suggestions", base);
     for (const id of [...this.picked.keys()].slice(0, mostSuggesting)) url.searchParams.append("document", id);
     if (!this.picked.size && this.collections.value) url.searchParams.set("collection", this.collections.value);
-    const show = (questions) => {
+    const showQuestions = (questions) => {
       if (this.suggesting !== mine) return;
       list.replaceChildren(...questions.map((q) => el("li", {},
         el("button", { type: "button", class: "plain", dir: "auto", onclick: () => this.ask(q) }, q))));
       list.hidden = questions.length === 0;
     };
-    if (!this.total) return show([]);
+    if (!this.total) return showQuestions([]);
     try {
       const { questions, model } = await get(url);
-      show(questions);
+      showQuestions(questions);
       if (!model || this.asked) return;
       url.searchParams.set("model", "1");
       const better = await get(url); // the model takes a while
-      if (better.questions.length && !list.contains(document.activeElement)) show(better.questions);
+      if (better.questions.length && !list.contains(document.activeElement)) showQuestions(better.questions);
     } catch (err) {
       if (!(err instanceof Trouble)) throw err; // without suggestions the page is complete
     }

@@ -2,7 +2,7 @@
 
 import { shareButton } from "./actions.js";
 import { isStale } from "./board.js";
-import { fenced } from "./copy.js";
+import { fencedText } from "./copy.js";
 import { base, byId, el } from "./dom.js";
 import * as history from "./history.js";
 import { get, patch, Trouble } from "./stream.js";
@@ -11,11 +11,11 @@ import { locale, t } from "./words.js";
 const conversationURL = (id) => new URL(`api/conversations/${encodeURIComponent(id)}`, base);
 
 // A Past is the drawer with past conversations. open(conversation) shows one;
-// gone(id) is called after one was deleted, without an id after all were.
+// onDelete(id) is called after one was deleted, without an id after all were.
 export class Past {
-  constructor(open, gone) {
+  constructor(open, onDelete) {
     this.open = open;
-    this.gone = gone;
+    this.onDelete = onDelete;
     this.dialog = byId("past");
     this.button = byId("past-button");
     this.keyed = "keyed" in byId("turns").dataset; // the server has the conversations of the caller's key
@@ -25,14 +25,14 @@ export class Past {
   }
 
   async show() {
-    this.#draw();
+    this.#drawList();
     this.dialog.showModal();
     if (this.keyed) await this.#drawOthers();
-    if ("kept" in byId("turns").dataset) this.#compare();
+    if ("kept" in byId("turns").dataset) this.#markChanged();
   }
 
-  // #compare marks the conversations with answers whose sources have changed since.
-  async #compare() {
+  // #markChanged marks the conversations with answers whose sources have changed since.
+  async #markChanged() {
     let changed;
     try {
       const { runs } = await get(new URL("api/runs?limit=500&states=1", base));
@@ -59,7 +59,7 @@ export class Past {
         .map((c) => ({ id: c.conversation, at: c.ended, name: c.name || c.first, questions: c.questions }));
       const named = new Map(conversations.filter((c) => c.name).map((c) => [c.conversation, c.name]));
       const said = this.status.textContent; // meanwhile
-      if (others.length || named.size) this.#draw(others, named);
+      if (others.length || named.size) this.#drawList(others, named);
       this.status.textContent = said;
     } catch (err) {
       if (!(err instanceof Trouble)) throw err;
@@ -72,7 +72,7 @@ export class Past {
   async #loadAll() {
     try {
       let any = false;
-      for (const [c] of this.entries) any = (await load(c)) || any;
+      for (const [c] of this.entries) any = (await loadRuns(c)) || any;
       return any;
     } catch (err) {
       if (!(err instanceof Trouble)) throw err;
@@ -81,23 +81,23 @@ export class Past {
     }
   }
 
-  #draw(others = [], named = new Map()) {
+  #drawList(others = [], named = new Map()) {
     const kept = [...history.list().map((c) => ({ ...c, name: named.get(c.id) || c.name })), ...others]
       .sort((a, b) => new Date(b.at) - new Date(a.at));
     const entries = (this.entries = kept.map((c) => [c, this.#entry(c)]));
     const none = (this.status = el("p", { class: "facts", role: "status" }));
-    const find = () => {
+    const findWords = () => {
       let shown = 0;
       for (const [c, entry] of entries) shown += !(entry.hidden = !matches(c, words.value));
       none.textContent = shown ? "" : t("No conversation contains these words.");
     };
     const words = el("input", { type: "search", "aria-label": t("Search the history"), placeholder: t("Search"), autocomplete: "off",
       oninput: async () => {
-        find();
-        if (await this.#loadAll()) find();
+        findWords();
+        if (await this.#loadAll()) findWords();
       } });
     const exportAll = async () => {
-      if (await this.#loadAll() !== null) download(t("History"), JSON.stringify(kept, null, 1), "json");
+      if (await this.#loadAll() !== null) saveFile(t("History"), JSON.stringify(kept, null, 1), "json");
     };
     this.dialog.replaceChildren(el("div", { class: "drawer-inside" },
       el("header", { class: "drawer-head" }, el("h2", { id: "past-title" }, t("History")),
@@ -107,7 +107,7 @@ export class Past {
       el("footer", { class: "drawer-foot" },
         el("p", { class: "facts" }, this.keyed ? t("Stored on the server, under your key or name.") : t("Stored only in this browser.")),
         kept.length ? el("button", { type: "button", class: "plain", onclick: exportAll }, t("Export as JSON")) : "",
-        kept.length ? this.#clear(kept.length) : "")));
+        kept.length ? this.#clearButton(kept.length) : "")));
   }
 
   #entry(conversation) {
@@ -118,28 +118,29 @@ export class Past {
         this.dialog.close();
         this.open(conversation);
       } }, el("span", { class: "past-question" }, question),
-      el("span", { class: "facts" }, [when(at), questions > 1 ? t("{n} questions", { n: questions }) : ""].filter(Boolean).join(" · "))),
+      el("span", { class: "facts" },
+        [dateWords(at), questions > 1 ? t("{n} questions", { n: questions }) : ""].filter(Boolean).join(" · "))),
       el("button", { type: "button", class: "quiet", "aria-label": t("Rename: {name}", { name: question }),
-        onclick: () => this.#rename(conversation, entry) }, t("Rename")),
+        onclick: () => this.#renameEntry(conversation, entry) }, t("Rename")),
       "kept" in byId("turns").dataset ? shareButton(
         { class: "quiet", "aria-label": t("Share: {name}", { name: question }) }, () => runsOf(conversation),
         (done, trouble) => (this.status.textContent = done ? t("Link to this conversation copied.") : trouble)) : "",
       el("button", { type: "button", class: "quiet", "aria-label": t("Export: {name}", { name: question }),
-        onclick: async () => download(question, turns ? asMarkdown(conversation) : await fetchMarkdown(conversation)) }, t("Export")),
+        onclick: async () => saveFile(question, turns ? asMarkdown(conversation) : await fetchMarkdown(conversation)) }, t("Export")),
       el("button", { type: "button", class: "quiet", "aria-label": t("Delete: {name}", { name: question }), onclick: () => {
         history.forget(id);
-        this.#forget(id);
+        this.#forgetOnServer(id);
         const next = entry.nextElementSibling || entry.previousElementSibling;
         entry.remove();
         (next?.querySelector(".past-open") || this.dialog.querySelector("button")).focus();
-        if (!next) this.#draw();
-        this.gone(id);
+        if (!next) this.#drawList();
+        this.onDelete(id);
       } }, t("Delete")));
     return entry;
   }
 
-  // #rename replaces an entry with a box for its name.
-  #rename(conversation, entry) {
+  // #renameEntry replaces an entry with a box for its name.
+  #renameEntry(conversation, entry) {
     const value = conversation.name || conversation.turns?.[0]?.question || "";
     const box = el("input", { "aria-label": t("Name"), value, maxlength: 200 });
     const form = el("form", { class: "rename", onsubmit: async (e) => {
@@ -153,7 +154,7 @@ export class Past {
         if (!(err instanceof Trouble)) throw err;
         if (err.status !== 404 || !conversation.turns) trouble = err.message; // or its records have expired
       }
-      this.#draw();
+      this.#drawList();
       if (this.keyed) await this.#drawOthers();
       this.status.textContent = trouble;
       this.dialog.querySelector("input").focus();
@@ -162,12 +163,12 @@ export class Past {
     box.select();
   }
 
-  // #forget deletes a conversation on the server.
-  #forget(id) {
+  // #forgetOnServer deletes a conversation on the server.
+  #forgetOnServer(id) {
     if (this.keyed) fetch(conversationURL(id), { method: "DELETE" }).catch(() => {}); // it is listed again
   }
 
-  #clear(count) {
+  #clearButton(count) {
     let sure = false;
     const button = el("button", { type: "button", class: "plain", onclick: () => {
       if (!sure) {
@@ -175,17 +176,17 @@ export class Past {
         button.textContent = t("Confirm: delete all {n}", { n: count });
         return;
       }
-      for (const [{ id }] of this.entries) this.#forget(id);
+      for (const [{ id }] of this.entries) this.#forgetOnServer(id);
       history.clear();
-      this.#draw();
+      this.#drawList();
       this.dialog.querySelector("button").focus();
-      this.gone();
+      this.onDelete();
     } }, t("Delete all"));
     return button;
   }
 }
 
-function when(at) {
+function dateWords(at) {
   const day = new Date(at);
   const today = new Date();
   const time = day.toLocaleTimeString(locale, { hour: "2-digit", minute: "2-digit", hour12: false });
@@ -196,16 +197,16 @@ function when(at) {
 
 // matches reports whether the questions and answers of a conversation have all words.
 function matches({ name, turns = [], runs = [] }, words) {
-  const text = [name, ...turns.flatMap((t) => [t.question, ...said(t)]), ...runs.flatMap((r) => [r.question, r.answer?.text])]
+  const text = [name, ...turns.flatMap((t) => [t.question, ...answerTexts(t)]), ...runs.flatMap((r) => [r.question, r.answer?.text])]
     .join(" ").toLowerCase();
   return words.toLowerCase().split(/\s+/).every((w) => text.includes(w));
 }
 
-const said = ({ events }) => events.filter((e) => e.kind === "text" || e.kind === "unanswered").map((e) => e.data.text);
+const answerTexts = ({ events }) => events.filter((e) => e.kind === "text" || e.kind === "unanswered").map((e) => e.data.text);
 
-// load adds the records of a conversation that is only on the server, and reports
+// loadRuns adds the records of a conversation that is only on the server, and reports
 // whether they were missing.
-async function load(conversation) {
+async function loadRuns(conversation) {
   if (conversation.turns || conversation.runs) return false;
   ({ runs: conversation.runs } = await get(conversationURL(conversation.id)));
   return true;
@@ -213,7 +214,7 @@ async function load(conversation) {
 
 // runsOf returns the ids of the records of a conversation's answers.
 async function runsOf(conversation) {
-  await load(conversation);
+  await loadRuns(conversation);
   return conversation.turns ? conversation.turns.map((turn) => turn.run).filter(Boolean) : conversation.runs.map((run) => run.id);
 }
 
@@ -221,13 +222,13 @@ async function runsOf(conversation) {
 function asMarkdown({ turns }) {
   return turns.map((t) => {
     const whole = t.events.findLast((e) => e.kind === "markdown")?.data.markdown;
-    return `## ${t.question.replace(/\s+/g, " ")}\n\n${whole || fenced(said(t).join(""))}`;
+    return `## ${t.question.replace(/\s+/g, " ")}\n\n${whole || fencedText(answerTexts(t).join(""))}`;
   }).join("\n\n");
 }
 
 // fetchMarkdown is asMarkdown of a conversation that the server has.
 async function fetchMarkdown(conversation) {
-  await load(conversation);
+  await loadRuns(conversation);
   const whole = await Promise.all(conversation.runs.map(async (run) => {
     const { markdown } = await get(new URL(`api/runs/${encodeURIComponent(run.id)}?markdown=1`, base));
     return `## ${run.question.replace(/\s+/g, " ")}\n\n${markdown || ""}`;
@@ -235,8 +236,8 @@ async function fetchMarkdown(conversation) {
   return whole.join("\n\n");
 }
 
-// download saves a text as a file.
-function download(name, text, ending = "md") {
+// saveFile saves a text as a file.
+function saveFile(name, text, ending = "md") {
   const url = URL.createObjectURL(new Blob([text], { type: ending === "md" ? "text/markdown" : "application/json" }));
   el("a", { href: url, download: `${name.replace(/[^\p{L}\p{N} ]+/gu, "").slice(0, 60).trim() || "conversation"}.${ending}` }).click();
   setTimeout(() => URL.revokeObjectURL(url), 10_000);

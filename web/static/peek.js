@@ -8,43 +8,43 @@ const canHover = matchMedia("(hover: hover)");
 let shownFor = null;
 let timer = 0;
 
-// attach shows describe() while the anchor is hovered or focused.
-export function attach(anchor, describe) {
+// attachPeek shows describe() while the anchor is hovered or focused.
+export function attachPeek(anchor, describe) {
   const showSoon = () => {
     clearTimeout(timer);
-    timer = setTimeout(() => show(anchor, describe()), 120);
+    timer = setTimeout(() => showPeek(anchor, describe()), 120);
   };
   anchor.addEventListener("pointerenter", () => canHover.matches && showSoon());
   anchor.addEventListener("pointerleave", hideSoon);
-  anchor.addEventListener("focus", () => anchor.matches(":focus-visible") && show(anchor, describe()));
-  anchor.addEventListener("blur", hide);
-  anchor.addEventListener("click", hide);
+  anchor.addEventListener("focus", () => anchor.matches(":focus-visible") && showPeek(anchor, describe()));
+  anchor.addEventListener("blur", hidePeek);
+  anchor.addEventListener("click", hidePeek);
 }
 
 // hideSoon hides it in a moment, unless the pointer moves into it.
 function hideSoon() {
   clearTimeout(timer);
-  timer = setTimeout(hide, 150);
+  timer = setTimeout(hidePeek, 150);
 }
 peek.addEventListener("pointerenter", () => clearTimeout(timer));
 peek.addEventListener("pointerleave", hideSoon);
 
-export function hide() {
+export function hidePeek() {
   clearTimeout(timer);
   peek.hidden = true;
   shownFor?.removeAttribute("aria-describedby");
   shownFor = null;
 }
 
-// show displays {number, title, page, heading, quotes: [{quote, verdict}]}.
-function show(anchor, what) {
+// showPeek displays {number, title, page, heading, quotes: [{quote, verdict}]}.
+function showPeek(anchor, what) {
   if (!anchor.isConnected) return;
-  hide();
+  hidePeek();
   const where = place(what);
   peek.replaceChildren(
     el("p", { class: "peek-title" }, what.number ? el("span", { class: "number" }, String(what.number)) : "", what.title),
     where ? el("p", { class: "facts" }, where) : "",
-    ...what.quotes.map((q) => el("blockquote", { class: q.verdict === "weak" ? "weak" : null, dir: "auto" }, shortened(q.quote))),
+    ...what.quotes.map((q) => el("blockquote", { class: q.verdict === "weak" ? "weak" : null, dir: "auto" }, shortenQuote(q.quote))),
     what.quotes.some((q) => q.verdict === "weak") ? el("p", { class: "facts" }, t("This quote supports the sentence only weakly.")) : "",
   );
   peek.hidden = false;
@@ -58,15 +58,15 @@ function show(anchor, what) {
   shownFor = anchor;
 }
 
-function shortened(quote) {
+function shortenQuote(quote) {
   const words = quote.replace(/[^\S\n]+/g, " ").replace(/\s*\n\s*/g, "\n").trim();
   return words.length > 320 ? `${words.slice(0, 300).replace(/\s\S*$/, "")} …` : words;
 }
 
-addEventListener("scroll", () => shownFor && hide(), { passive: true });
+addEventListener("scroll", () => shownFor && hidePeek(), { passive: true });
 addEventListener("keydown", (e) => {
   if (e.key === "Escape" && shownFor) {
     e.preventDefault();
-    hide();
+    hidePeek();
   }
 });

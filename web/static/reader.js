@@ -1,7 +1,7 @@
 // The text of a document, or its pages as they look in print, at a place with
 // marked words: pages to turn, and words to find.
 
-import { documentAPI, el, place, rank } from "./dom.js";
+import { documentAPI, el, place, rankHeadings } from "./dom.js";
 import { sheets } from "./sheet.js";
 import { get } from "./stream.js";
 import { t } from "./words.js";
@@ -9,10 +9,10 @@ import { t } from "./words.js";
 const narrow = matchMedia("(max-width: 67.99rem)");
 
 export class Reader {
-  // at is the place: {document, page, heading, start, end, link, quote}. shown is
+  // at is the place: {document, page, heading, start, end, link, quote}. onPart is
   // called with each part of the document that is shown.
-  constructor(at, shown) {
-    Object.assign(this, { at, shown });
+  constructor(at, onPart) {
+    Object.assign(this, { at, onPart });
     this.loading = new AbortController();
     this.quote = documentAPI(at.document, at.start, at.end, at.link, at.run);
     this.asText = false; // the reader wants the text of drawn pages
@@ -22,7 +22,7 @@ export class Reader {
       maxlength: 200, autocomplete: "off" });
     this.find = el("form", { class: "find", role: "search", hidden: true, onsubmit: (e) => {
       e.preventDefault();
-      this.#find(words.value.trim());
+      this.#findWords(words.value.trim());
     } }, words, el("button", { type: "submit", class: "plain" }, t("Find")));
     this.body = el("div", { class: "source-body", tabindex: "0", role: "region", "aria-label": t("Source text") },
       el("p", { class: "waiting" }, t("Loading…")));
@@ -35,13 +35,13 @@ export class Reader {
     const used = document.activeElement?.dataset.tool;
     try {
       const text = await get(url, signal);
-      this.#show(text, new URL(url));
-      this.shown(text);
+      this.#showText(text, new URL(url));
+      this.onPart(text);
       if (used) (this.paging.querySelector(`[data-tool=${used}]:not([disabled])`) || this.body).focus();
     } catch (err) {
       if (signal.aborted) return;
       this.body.replaceChildren(
-        el("p", { class: "note trouble" }, err.message), cited(this.at.quote) || "",
+        el("p", { class: "note trouble" }, err.message), quoteNote(this.at.quote) || "",
         el("button", { type: "button", class: "plain", onclick: () => this.load(url) }, t("Open again")),
       );
     }
@@ -51,58 +51,58 @@ export class Reader {
     this.loading.abort();
   }
 
-  #show(text, url) {
-    const more = (label, offset) => offset >= 0 && el("p", { class: "more" }, el("button", { type: "button", class: "plain",
+  #showText(text, url) {
+    const moreButton = (label, offset) => offset >= 0 && el("p", { class: "more" }, el("button", { type: "button", class: "plain",
       onclick: () => this.load(`${documentAPI(this.at.document)}?at=${offset}`) }, label));
     const words = el("div", {},
       ...[
-        ...changes(text, this.at.quote),
-        more(t("Earlier in this document"), text.earlier),
+        ...changeNotes(text, this.at.quote),
+        moreButton(t("Earlier in this document"), text.earlier),
         ...text.blocks.map(drawBlock),
         text.blocks.length === 0 && el("p", { class: "note" }, t("This document has no text.")),
-        more(t("Later in this document"), text.later),
+        moreButton(t("Later in this document"), text.later),
       ].filter(Boolean),
     );
     const drawn = text.drawn || [];
     const alt = (d) => (text.end > text.start ? t("Page {page} with the quote highlighted", d) : t("Page {page}", d));
     const pictures = drawn.map((d) => ({ src: new URL(d.link, location).href, page: d.page, alt: alt(d) }));
-    const pages = drawn.length > 0 && sheets(pictures, () => swap(true));
-    const swap = (toText) => {
+    const pages = drawn.length > 0 && sheets(pictures, () => showAsText(true));
+    const showAsText = (toText) => {
       words.hidden = !toText;
       if (pages) pages.hidden = toText;
       const button = this.paging.querySelector("[data-tool=swap]");
       if (button) button.textContent = toText ? t("Show page") : t("Show text");
-      if (toText) this.#scroll(url.searchParams.get("page"));
+      if (toText) this.#scrollTo(url.searchParams.get("page"));
     };
     this.find.hidden = text.blocks.length === 0;
-    this.#turns(text, url.href === this.quote, pages && (() => swap((this.asText = words.hidden))));
+    this.#drawPaging(text, url.href === this.quote, pages && (() => showAsText((this.asText = words.hidden))));
     this.body.replaceChildren(...[pages, words].filter(Boolean));
     this.body.scrollTop = 0;
-    rank(words, 3);
-    swap(!pages || this.asText);
+    rankHeadings(words, 3);
+    showAsText(!pages || this.asText);
   }
 
-  // #turns draws the buttons that turn pages, show the text and lead back to the quote.
-  #turns({ page, pages }, atQuote, swap) {
+  // #drawPaging draws the buttons that turn pages, show the text and lead back to the quote.
+  #drawPaging({ page, pages }, atQuote, swap) {
     const button = (tool, words, onclick, disabled = false) =>
       el("button", { type: "button", class: "plain", "data-tool": tool, disabled, onclick }, words);
-    const turn = (to) => () => {
+    const turnTo = (to) => () => {
       const url = new URL(this.quote);
       url.searchParams.set("page", to);
       this.load(url);
     };
     this.paging.replaceChildren(...[
-      page && button("before", t("Previous page"), turn(page - 1), page <= 1),
+      page && button("before", t("Previous page"), turnTo(page - 1), page <= 1),
       page && el("span", { class: "facts", role: "status" }, t("Page {page} of {total}", { page, total: pages })),
-      page && button("after", t("Next page"), turn(page + 1), page >= pages),
+      page && button("after", t("Next page"), turnTo(page + 1), page >= pages),
       swap && button("swap", "", swap),
       !atQuote && this.at.end > this.at.start && button("quote", t("Back to the quote"), () => this.load()),
     ].filter(Boolean));
     this.paging.hidden = !this.paging.hasChildNodes();
   }
 
-  // #find lists the places that have the words.
-  async #find(words) {
+  // #findWords lists the places that have the words.
+  async #findWords(words) {
     this.places.hidden = !words;
     if (!words) return;
     try {
@@ -110,12 +110,13 @@ export class Reader {
       const most = 100; // that the server sends
       const say = found.length < most ? t("{n} places with “{words}”", { n: found.length, words })
         : t("The first {n} places with “{words}”", { n: found.length, words });
-      const open = (f) => {
+      const openPlace = (f) => {
         this.places.open = !narrow.matches; // where it covers the text
         this.load(documentAPI(this.at.document, f.start, f.end));
       };
       this.places.replaceChildren(el("summary", {}, el("span", { role: "status" }, say)),
-        el("ol", {}, ...found.map((f) => el("li", {}, el("button", { type: "button", class: "quiet", dir: "auto", onclick: () => open(f) },
+        el("ol", {}, ...found.map((f) => el("li", {}, el("button",
+          { type: "button", class: "quiet", dir: "auto", onclick: () => openPlace(f) },
           ...runs(f.runs), f.page ? el("span", { class: "facts" }, ` ${place({ page: f.page })}`) : "")))));
       this.places.open = true;
     } catch (err) {
@@ -123,8 +124,8 @@ export class Reader {
     }
   }
 
-  // #scroll shows the page that was turned to, else the marked words.
-  #scroll(page) {
+  // #scrollTo shows the page that was turned to, else the marked words.
+  #scrollTo(page) {
     const { body } = this;
     const to = body.querySelector(page ? `.pagebreak[data-page="${Number(page)}"]` : "mark");
     const above = body.getBoundingClientRect().top + (page ? 0 : body.clientHeight / 3);
@@ -132,8 +133,8 @@ export class Reader {
   }
 }
 
-// changes says how the quote has changed since the document was cited.
-function changes({ state, missing, cited: day }, quote) {
+// changeNotes says how the quote has changed since the document was cited.
+function changeNotes({ state, missing, cited: day }, quote) {
   if (state === "moved") {
     return [el("p", { class: "note" },
       t("The document has changed or was renamed since it was cited. The quoted text is marked at its new place."))];
@@ -142,10 +143,10 @@ function changes({ state, missing, cited: day }, quote) {
   const words = !day ? t("The document has changed since it was cited: the quoted text is no longer there.")
     : state === "gone" ? t("The quoted text has been removed since {day}.", { day })
       : t("The quoted text has changed since {day}.", { day });
-  return [el("p", { class: "note trouble" }, words), cited(quote)];
+  return [el("p", { class: "note trouble" }, words), quoteNote(quote)];
 }
 
-function cited(quote) {
+function quoteNote(quote) {
   return quote && el("div", { class: "note" }, el("p", {}, t("The cited text:")), el("blockquote", { class: "was", dir: "auto" }, quote));
 }
 

@@ -11,7 +11,7 @@ const mostModels = 6; // buttons for the models of a server
 let settings; // as the server last sent them
 let timer;
 
-export async function open() {
+export async function openSettings() {
   const dialog = byId("settings");
   dialog.replaceChildren(frame(el("p", { class: "facts", role: "status" }, t("Looking for models on this machine…"))));
   dialog.showModal();
@@ -21,7 +21,7 @@ export async function open() {
   };
   try {
     settings = await get(address(""));
-    draw();
+    drawSettings();
   } catch (err) {
     dialog.replaceChildren(frame(trouble(err)));
   }
@@ -37,12 +37,12 @@ function trouble(err) {
   return el("p", { class: "note trouble", role: "alert" }, err.message);
 }
 
-function draw() {
-  const form = el("form", { onsubmit: save, autocomplete: "off", novalidate: true },
-    model(), answers(),
+function drawSettings() {
+  const form = el("form", { onsubmit: saveSettings, autocomplete: "off", novalidate: true },
+    modelFields(), answerFields(),
     el("p", { class: "settings-save" }, el("button", { type: "submit", class: "main-action" }, t("Save")), " ",
       el("span", { id: "settings-status", role: "status" })));
-  byId("settings").replaceChildren(frame(form, parts(), reader()));
+  byId("settings").replaceChildren(frame(form, partList(), readerFindings()));
   fitKey();
 }
 
@@ -56,17 +56,17 @@ function field(name, label, input, note) {
   return el("p", {}, el("label", { for: input.id }, label), input, words && el("span", { class: "facts", id: `${input.id}-note` }, words));
 }
 
-function model() {
+function modelFields() {
   const found = settings.found.flatMap((server) => server.models.slice(0, mostModels).map((name) => [server, name]));
   const inUse = (server, name) => server.base_url === settings.base_url && name === settings.model;
-  const use = ([server, name]) => el("li", {}, el("button", { type: "button", class: "plain",
+  const useButton = ([server, name]) => el("li", {}, el("button", { type: "button", class: "plain",
     disabled: Boolean(settings.fixed.model), "aria-pressed": String(inUse(server, name)),
-    onclick: () => put({ base_url: server.base_url, model: name }) },
+    onclick: () => putSettings({ base_url: server.base_url, model: name }) },
     t("Use {model} from {server}", { model: name, server: server.name })));
   return el("fieldset", {}, el("legend", {}, t("Model")),
-    el("p", { id: "settings-writer" }, writing()),
+    el("p", { id: "settings-writer" }, writerLine()),
     settings.self_test && el("ul", { class: "findings" }, finding(settings.self_test)),
-    found.length ? el("ul", { class: "found", "aria-label": t("Models on this machine") }, ...found.map(use))
+    found.length ? el("ul", { class: "found", "aria-label": t("Models on this machine") }, ...found.map(useButton))
       : el("p", { class: "facts" },
         t("No model server was found on this machine. Ollama, LM Studio, llama.cpp and vLLM are found while they run.")),
     field("base_url", t("Endpoint"),
@@ -80,16 +80,16 @@ function model() {
       el("input", { id: "set-code", autocomplete: "off", spellcheck: "false", "aria-describedby": "set-code-note" }),
       el("span", { class: "facts", id: "set-code-note" },
         t("This endpoint is on another machine: give the code that the server printed when it started."))),
-    el("p", {}, el("button", { type: "button", class: "plain", id: "set-test", onclick: test }, t("Test"))),
+    el("p", {}, el("button", { type: "button", class: "plain", id: "set-test", onclick: testModel }, t("Test"))),
     el("ul", { id: "set-findings", class: "findings", "aria-live": "polite" }));
 }
 
-const believed = () => (settings.self_test?.state === "warning" ? "" : settings.model);
-const writing = () => writer(believed(), settings.failing);
+const believedModel = () => (settings.self_test?.state === "warning" ? "" : settings.model);
+const writerLine = () => writer(believedModel(), settings.failing);
 
-const same = () => byId("set-base_url").value.trim().replace(/\/+$/, "") === settings.base_url;
+const isSameEndpoint = () => byId("set-base_url").value.trim().replace(/\/+$/, "") === settings.base_url;
 
-function outside() {
+function isOutside() {
   try {
     return !/^(localhost|127(\.\d+){3}|\[::1\])$/.test(new URL(byId("set-base_url").value).hostname);
   } catch {
@@ -101,18 +101,19 @@ function outside() {
 function fitKey() {
   const key = byId("set-key");
   const note = byId("set-key-note");
-  if (!same() && key.dataset.for !== byId("set-base_url").value) key.value = "";
+  if (!isSameEndpoint() && key.dataset.for !== byId("set-base_url").value) key.value = "";
   key.dataset.for = byId("set-base_url").value;
-  key.disabled = same() && settings.key === "fixed";
-  const stored = same() && settings.key === "stored";
+  key.disabled = isSameEndpoint() && settings.key === "fixed";
+  const stored = isSameEndpoint() && settings.key === "stored";
   note.replaceChildren(
     key.disabled ? t("Fixed by a flag or a variable.") : stored ? t("A key is stored for this endpoint.")
       : t("It is stored for this endpoint only, and never shown."),
-    ...(stored ? [" ", el("button", { type: "button", class: "quiet", onclick: () => put({ key: "" }) }, t("Remove the key"))] : []));
-  byId("set-code-line").hidden = !settings.code || !outside() || same() && Boolean(settings.model);
+    ...(stored ? [" ", el("button", { type: "button", class: "quiet", onclick: () => putSettings({ key: "" }) },
+      t("Remove the key"))] : []));
+  byId("set-code-line").hidden = !settings.code || !isOutside() || isSameEndpoint() && Boolean(settings.model);
 }
 
-function answers() {
+function answerFields() {
   const styles = { auto: t("Automatic"), brief: t("Brief"), detailed: t("Detailed"), list: t("As a list") };
   return el("fieldset", {}, el("legend", {}, t("Answers")),
     field("language", t("Language"), el("input", { value: settings.language, list: "set-languages", maxlength: "40" }),
@@ -125,8 +126,8 @@ function answers() {
       t("From 0 to 1: below it, sentences are not shown as an answer but as the closest passages.")));
 }
 
-// changed returns the settings that differ from the server's.
-function changed() {
+// changedSettings returns the settings that differ from the server's.
+function changedSettings() {
   const body = {};
   for (const name of ["base_url", "model", "language", "style"]) {
     const value = byId(`set-${name}`).value.trim();
@@ -139,27 +140,27 @@ function changed() {
   return body;
 }
 
-function save(e) {
+function saveSettings(e) {
   e.preventDefault();
-  put(changed());
+  putSettings(changedSettings());
 }
 
-async function put(body) {
+async function putSettings(body) {
   const status = byId("settings-status");
   status.textContent = t("Saving…");
   try {
     settings = await change(address(""), body);
-    draw();
-    Object.assign(byId("writer"), { textContent: writing() }).dataset.model = believed();
+    drawSettings();
+    Object.assign(byId("writer"), { textContent: writerLine() }).dataset.model = believedModel();
     byId("settings-status").textContent = t("Saved. It applies from the next question on.");
     byId("settings").querySelector("[type=submit]").focus();
   } catch (err) {
-    fail(err, status);
+    showFailure(err, status);
   }
 }
 
-// fail shows the server's refusal at the field that it names.
-function fail(err, status) {
+// showFailure shows the server's refusal at the field that it names.
+function showFailure(err, status) {
   status.replaceChildren(trouble(err));
   if (err.field) byId(`set-${err.field}`)?.focus();
 }
@@ -168,25 +169,25 @@ const finding = ({ check, state, detail, next }) => el("li", { class: state },
   el("span", { class: "state" }, { ok: t("OK"), warning: t("Warning"), failed: t("Failed"), pending: t("Not tested yet") }[state]), " ",
   el("strong", {}, check), `: ${detail}`, next && el("span", { class: "facts" }, next));
 
-async function test() {
+async function testModel() {
   const button = byId("set-test");
   const list = byId("set-findings");
   button.disabled = true;
   list.replaceChildren(el("li", {}, t("Asking the model…")));
   try {
-    const { base_url = settings.base_url, model: name = settings.model, key, code } = changed();
+    const { base_url = settings.base_url, model: name = settings.model, key, code } = changedSettings();
     const { checks } = await post(address("/test"), { base_url, model: name, key, code });
     list.replaceChildren(...checks.map(finding));
   } catch (err) {
     const line = el("li", {});
     list.replaceChildren(line);
-    fail(err, line);
+    showFailure(err, line);
   } finally {
     button.disabled = false;
   }
 }
 
-function parts() {
+function partList() {
   const brings = {
     english: t("orders English passages better"),
     "english-large": t("orders English passages better, in twice the time"),
@@ -207,8 +208,8 @@ function parts() {
       part.detail && el("span", { class: "note trouble", role: "alert" }, part.detail)];
   };
   clearTimeout(timer);
-  const pending = (part) => part.state === "getting" || part.chunks > (part.encoded ?? 0);
-  if (settings.parts.some(pending)) timer = setTimeout(refreshParts, 1000);
+  const isPending = (part) => part.state === "getting" || part.chunks > (part.encoded ?? 0);
+  if (settings.parts.some(isPending)) timer = setTimeout(refreshParts, 1000);
   const licence = (part) => (part.languages ? `${part.licence} · ${t("{n} languages", { n: part.languages })}` : part.licence);
   return el("fieldset", { id: "set-parts" }, el("legend", {}, t("Parts")),
     el("ul", { class: "findings" }, ...settings.parts.map((part) => el("li", {}, el("strong", {}, part.model), " ",
@@ -218,7 +219,7 @@ function parts() {
 async function refreshParts() {
   try {
     ({ parts: settings.parts } = await get(address("")));
-    byId("set-parts").replaceWith(parts());
+    byId("set-parts").replaceWith(partList());
   } catch (err) {
     byId("set-parts").append(trouble(err));
   }
@@ -227,11 +228,11 @@ async function refreshParts() {
 async function getPart(part) {
   try {
     ({ parts: settings.parts } = await post(address("/parts"), { part }));
-    byId("set-parts").replaceWith(parts());
+    byId("set-parts").replaceWith(partList());
   } catch (err) {
     byId("set-parts").append(trouble(err));
   }
 }
 
-const reader = () => el("fieldset", {}, el("legend", {}, t("Reading files")),
+const readerFindings = () => el("fieldset", {}, el("legend", {}, t("Reading files")),
   el("ul", { class: "findings" }, ...settings.reader.map(finding)));

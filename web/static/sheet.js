@@ -5,40 +5,40 @@ import { t } from "./words.js";
 
 const steps = [50, 75, 100, 150, 200, 300]; // percent of the free width
 
-// sheets shows the pages of pictures, which are images or {src, alt, page}. failed is
+// sheets shows the pages of pictures, which are images or {src, alt, page}. onFail is
 // called when one cannot be drawn.
-export function sheets(pictures, failed) {
+export function sheets(pictures, onFail) {
   let zoom = 100;
   const images = pictures.map((p) => (p instanceof Element ? p : el("img", { src: p.src, alt: p.alt, "data-page": p.page })));
   const status = el("span", { class: "facts", role: "status" });
-  const fit = (by) => {
+  const zoomBy = (by) => {
     zoom = steps[steps.indexOf(zoom) + by];
     for (const image of images) {
       image.style.width = `${zoom}%`;
       // A larger picture is drawn once it is needed.
-      if (zoom > 100 && !/[?&]width=/.test(image.src)) load(image, `${image.src}&width=2000`);
+      if (zoom > 100 && !/[?&]width=/.test(image.src)) loadImage(image, `${image.src}&width=2000`);
     }
     for (const [button, to] of [[smaller, -1], [larger, 1]]) button.disabled = !(steps.indexOf(zoom) + to in steps);
     status.textContent = `${zoom} %`;
   };
   const button = (words, label, by) =>
-    el("button", { type: "button", class: "plain", "aria-label": label, title: label, onclick: () => fit(by) }, words);
+    el("button", { type: "button", class: "plain", "aria-label": label, title: label, onclick: () => zoomBy(by) }, words);
   const smaller = button("−", t("Zoom out"), -1);
   const larger = button("+", t("Zoom in"), 1);
 
-  const drawing = (image, yes) => {
+  const showDrawing = (image, yes) => {
     image.closest(".sheet").classList.toggle("drawing", yes);
     status.textContent = yes ? t("Drawing page {page}…", { page: image.dataset.page }) : `${zoom} %`;
   };
-  // load draws a page in another size, and shows the earlier one until then.
-  const load = (image, src) => {
+  // loadImage draws a page in another size, and shows the earlier one until then.
+  const loadImage = (image, src) => {
     const next = new Image();
-    drawing(image, true);
+    showDrawing(image, true);
     next.onload = () => {
       image.src = src;
-      drawing(image, false);
+      showDrawing(image, false);
     };
-    next.onerror = () => drawing(image, false);
+    next.onerror = () => showDrawing(image, false);
     next.src = src;
   };
   const element = el("div", { class: "sheets-shown" }, el("p", { class: "zoom" }, smaller, larger, status),
@@ -47,17 +47,17 @@ export function sheets(pictures, failed) {
       const sheet = el("div", { class: "sheet" }, image,
         el("progress", { "aria-label": t("Drawing page {page}…", { page: image.dataset.page }) }));
       if (!image.complete) {
-        image.addEventListener("load", () => drawing(image, false), { once: true });
+        image.addEventListener("load", () => showDrawing(image, false), { once: true });
         sheet.classList.add("drawing");
       }
-      const fail = () => {
+      const reportFailure = () => {
         if (!sheet.contains(image)) return; // already reported
         sheet.classList.remove("drawing");
         status.textContent = "";
-        failed(image);
+        onFail(image);
       };
-      image.addEventListener("error", fail);
-      if (image.complete && !image.naturalWidth) queueMicrotask(fail); // before this module ran
+      image.addEventListener("error", reportFailure);
+      if (image.complete && !image.naturalWidth) queueMicrotask(reportFailure); // before this module ran
       return sheet;
     })));
   const waiting = images.find((i) => !i.complete);

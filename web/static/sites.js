@@ -22,9 +22,9 @@ function notice({ code, n, address, detail }) {
   }
 }
 
-// sites sets up the dialog of the section and lists the sites that are being read.
+// setUpSites sets up the dialog of the section and lists the sites that are being read.
 // It returns offer(text), which opens the dialog and reports whether the text is an address.
-export function sites(section, { say, refresh, into }) {
+export function setUpSites(section, { say, refresh, into }) {
   const dialog = byId("sites");
   if (!dialog) return () => false;
   const list = section.querySelector("ul");
@@ -33,10 +33,10 @@ export function sites(section, { say, refresh, into }) {
   byId("site").addEventListener("click", () => dialog.showModal());
   byId("sites-cancel").addEventListener("click", () => dialog.close());
   dialog.addEventListener("submit", () => {
-    add(input.value.trim());
+    addSite(input.value.trim());
     input.value = "";
   });
-  look();
+  pollSites();
   return (text) => {
     if (!/^https?:\/\/\S+$/i.test(text)) return false;
     input.value = text;
@@ -44,33 +44,33 @@ export function sites(section, { say, refresh, into }) {
     return true;
   };
 
-  async function add(address) {
+  async function addSite(address) {
     try {
       const to = new URL(`api/documents?url=${encodeURIComponent(address)}`, base);
       if (into()) to.searchParams.set("collection", into());
       const root = await post(to);
-      show({ address: root.path, reading: true, done: 0, total: 0 });
-      setTimeout(look, pause);
+      showSite({ address: root.path, reading: true, done: 0, total: 0 });
+      setTimeout(pollSites, pause);
     } catch (err) {
       if (!(err instanceof Trouble)) throw err;
-      show({ address, error: err.message });
+      showSite({ address, error: err.message });
     }
   }
 
-  // look requests the progress of the sites until all are read.
-  async function look() {
+  // pollSites requests the progress of the sites until all are read.
+  async function pollSites() {
     let states = [];
     try {
       ({ sites: states = [] } = await get(new URL("api/documents?limit=0", base)));
     } catch (err) {
       if (!(err instanceof Trouble)) throw err; // the page shows that the server is unreachable
     }
-    for (const s of states) if (s.reading || lines.get(s.address)?.classList.contains("reading")) show(s);
-    if (states.some((s) => s.reading)) setTimeout(look, pause);
+    for (const s of states) if (s.reading || lines.get(s.address)?.classList.contains("reading")) showSite(s);
+    if (states.some((s) => s.reading)) setTimeout(pollSites, pause);
   }
 
-  // show shows the state of a site, and announces its end.
-  function show({ address, reading, done, total, notices = [], error }) {
+  // showSite shows the state of a site, and announces its end.
+  function showSite({ address, reading, done, total, notices = [], error }) {
     const name = el("span", { class: "upload-name", dir: "ltr" }, address);
     const line = el("li", { class: reading ? "reading" : error ? "failed" : "done" }, name);
     if (reading) {

@@ -32,13 +32,13 @@ export class SourcePanel {
   async open(at, opener) {
     this.opener = opener || document.activeElement;
     this.reader?.close();
-    const reader = (this.reader = new Reader(at, (text) => this.#links(at, text)));
+    const reader = (this.reader = new Reader(at, (text) => this.#showLinks(at, text)));
     this.panel.replaceChildren(this.#head(at), ...reader.elements);
     this.panel.hidden = false;
     document.body.classList.add("has-source");
     this.#layOut();
     this.panel.focus({ preventScroll: true });
-    this.#mark(opener);
+    this.#markCite(opener);
     await reader.load();
   }
 
@@ -49,13 +49,13 @@ export class SourcePanel {
     this.panel.replaceChildren();
     document.body.classList.remove("has-source");
     this.#layOut();
-    this.#mark(null);
+    this.#markCite(null);
     if (this.opener?.isConnected) this.opener.focus();
     this.opener = null;
   }
 
-  // #links shows where else the document is: its file or web page, and equal files.
-  #links(at, text) {
+  // #showLinks shows where else the document is: its file or web page, and equal files.
+  #showLinks(at, text) {
     const links = this.panel.querySelector(".source-links");
     links.querySelector(".original")?.remove();
     if (/^https?:/.test(text.original)) {
@@ -106,7 +106,7 @@ export class SourcePanel {
     }
   }
 
-  #mark(opener) {
+  #markCite(opener) {
     for (const e of document.querySelectorAll("[aria-expanded=true].cite")) e.setAttribute("aria-expanded", "false");
     if (opener?.classList.contains("cite")) opener.setAttribute("aria-expanded", "true");
   }

@@ -17,10 +17,10 @@ export class Trouble extends Error {
 // sentence makes an error message a sentence; an address at its beginning stays as it is.
 export const sentence = (words) => `${/^https?:/.test(words) ? words[0] : words[0].toUpperCase()}${words.slice(1).replace(/\.$/, "")}.`;
 
-// follow yields {kind, data} for each event of a run, "done" last. If the
-// connection is lost it calls lost(), reconnects and continues. It throws a
+// followRun yields {kind, data} for each event of a run, "done" last. If the
+// connection is lost it calls onLost(), reconnects and continues. It throws a
 // Trouble if the server refuses, stays unreachable, or reports that the run failed.
-export async function* follow(url, signal, lost) {
+export async function* followRun(url, signal, onLost) {
   let last = "";
   for (let tries = 1; ; tries++) {
     try {
@@ -32,7 +32,7 @@ export async function* follow(url, signal, lost) {
       return;
     } catch (err) {
       if (!(err instanceof Trouble) || !err.offline || tries > 5) throw err;
-      lost();
+      onLost();
       await pause(250 * 2 ** tries, signal);
     }
   }
@@ -49,19 +49,19 @@ function pause(ms, signal) {
 }
 
 async function* events(url, signal, last) {
-  const response = await reach(url, { headers: { Accept: "text/event-stream", ...(last && { "Last-Event-ID": last }) }, signal });
+  const response = await reachServer(url, { headers: { Accept: "text/event-stream", ...(last && { "Last-Event-ID": last }) }, signal });
   if (!response.ok) throw new Trouble(await problemOf(response));
   if (!response.body) return; // there are no more events
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   try {
     for (;;) {
-      const { done, value } = await reader.read().catch(lost(signal));
+      const { done, value } = await reader.read().catch(throwLost(signal));
       if (done) break;
       const blocks = (rest + value).split("\n\n");
       rest = blocks.pop();
       for (const block of blocks) {
-        const event = parse(block);
+        const event = parseEvent(block);
         if (!event) continue;
         if (event.kind === "error") throw new Trouble(event.data);
         yield event;
@@ -76,33 +76,33 @@ async function* events(url, signal, last) {
 
 // get reads JSON.
 export async function get(url, signal) {
-  const response = await reach(url, { headers: { Accept: "application/json" }, signal });
+  const response = await reachServer(url, { headers: { Accept: "application/json" }, signal });
   if (!response.ok) throw new Trouble(await problemOf(response));
   return response.json();
 }
 
 // post, change and patch send JSON and read JSON.
-export const post = (url, body, signal) => exchange("POST", url, body, signal);
-export const change = (url, body) => exchange("PUT", url, body);
-export const patch = (url, body) => exchange("PATCH", url, body);
+export const post = (url, body, signal) => exchangeJSON("POST", url, body, signal);
+export const change = (url, body) => exchangeJSON("PUT", url, body);
+export const patch = (url, body) => exchangeJSON("PATCH", url, body);
 
-async function exchange(method, url, body, signal) {
-  const response = await reach(url, { method, headers: { "Content-Type": "application/json" }, body: JSON.stringify(body), signal });
+async function exchangeJSON(method, url, body, signal) {
+  const response = await reachServer(url, { method, headers: { "Content-Type": "application/json" }, body: JSON.stringify(body), signal });
   if (!response.ok) throw new Trouble(await problemOf(response));
   return response.json();
 }
 
 // put sends a request without a body.
 export async function put(url) {
-  const response = await reach(url, { method: "PUT" });
+  const response = await reachServer(url, { method: "PUT" });
   if (!response.ok) throw new Trouble(await problemOf(response));
 }
 
-function reach(url, init) {
-  return fetch(url, init).catch(lost(init.signal));
+function reachServer(url, init) {
+  return fetch(url, init).catch(throwLost(init.signal));
 }
 
-function lost(signal) {
+function throwLost(signal) {
   return (err) => {
     if (signal?.aborted) throw err;
     throw new Trouble({ code: "unreachable", detail: t("can't reach the server") }, true);
@@ -117,7 +117,7 @@ async function problemOf(response) {
   }
 }
 
-function parse(block) {
+function parseEvent(block) {
   let id = "";
   let kind = "";
   let data = "";

@@ -1,8 +1,8 @@
 // The summary of a document, by the model, on the page of the document.
 
-import { Blocks, under } from "./blocks.js";
-import { base, brokenOff, documentURL, el, flagged, maySet, refusal } from "./dom.js";
-import { follow, post, sentence, Trouble } from "./stream.js";
+import { Blocks, citationsAt } from "./blocks.js";
+import { base, breakReason, documentURL, el, flaggedParts, maySet, refusal } from "./dom.js";
+import { followRun, post, sentence, Trouble } from "./stream.js";
 import { t } from "./words.js";
 
 const most = 150; // words
@@ -24,32 +24,33 @@ export async function summarize(section, again) {
     marked: ({ index, html }) => blocks.put(index, html),
     quoted: (c) => citations.push(c),
     incomplete: ({ reason: message }) => {
-      const { reason, more } = brokenOff(message);
-      failed(t("The summary is incomplete: {reason}. The part received so far is shown.", { reason }), more && message);
+      const { reason, more } = breakReason(message);
+      showFailure(t("The summary is incomplete: {reason}. The part received so far is shown.", { reason }), more && message);
     },
-    warning: ({ message }) => (details.parentElement ? details : notes).append(el("p", { class: "note" }, ...flagged(sentence(message)))),
+    warning: ({ message }) => (details.parentElement ? details : notes)
+      .append(el("p", { class: "note" }, ...flaggedParts(sentence(message)))),
   };
-  // failed says in a sentence what happened. Words of the server are details.
-  function failed(words, more) {
+  // showFailure says in a sentence what happened. Words of the server are details.
+  function showFailure(words, more) {
     const warnings = [...notes.querySelectorAll("p.note")];
-    if (more) warnings.push(el("p", { class: "note" }, ...flagged(sentence(more))));
+    if (more) warnings.push(el("p", { class: "note" }, ...flaggedParts(sentence(more))));
     details.append(...warnings);
-    notes.append(el("p", { class: "note trouble", role: "alert" }, ...flagged(words)), again, warnings.length ? details : "");
+    notes.append(el("p", { class: "note trouble", role: "alert" }, ...flaggedParts(words)), again, warnings.length ? details : "");
   }
   try {
     const { id } = await post(new URL("api/runs", base), { summarize: { document: section.dataset.document, max_words: most } });
-    const lost = () => (status.textContent = t("Connection lost, reconnecting…"));
-    for await (const { kind, data } of follow(new URL(`api/runs/${id}?html=1`, base), undefined, lost)) draw[kind]?.(data);
+    const onLost = () => (status.textContent = t("Connection lost, reconnecting…"));
+    for await (const { kind, data } of followRun(new URL(`api/runs/${id}?html=1`, base), undefined, onLost)) draw[kind]?.(data);
     blocks.finish();
     for (const link of text.querySelectorAll(".cite")) {
-      const [c] = under(citations, link);
+      const [c] = citationsAt(citations, link);
       if (c) link.href = documentURL(c.document, c.start, c.end, c.link, id);
     }
     status.textContent = "";
   } catch (err) {
     if (!(err instanceof Trouble)) throw err;
     const words = refusal(err.code);
-    failed(words || err.message, words && maySet && err.message);
+    showFailure(words || err.message, words && maySet && err.message);
     status.remove();
   }
 }

@@ -4,33 +4,33 @@
   const key = "ibid.theme";
   const root = document.documentElement;
   const dark = matchMedia("(prefers-color-scheme: dark)");
-  const stored = () => {
+  const storedTheme = () => {
     try { return localStorage.getItem(key); } catch { return null; }
   };
   // After the system's theme, the other one, then the same one as a choice.
-  const next = () => {
+  const nextTheme = () => {
     const [same, other] = dark.matches ? ["dark", "light"] : ["light", "dark"];
     return { [other]: same, [same]: "system" }[root.dataset.theme] || other;
   };
-  const choice = stored();
+  const choice = storedTheme();
   if (choice === "dark" || choice === "light") root.dataset.theme = choice;
 
   addEventListener("DOMContentLoaded", () => {
     root.style.setProperty("--gutter", `${innerWidth - root.offsetWidth}px`);
     const button = document.getElementById("theme");
-    const label = () => {
-      button.title = button.dataset[next()];
+    const setLabel = () => {
+      button.title = button.dataset[nextTheme()];
       button.setAttribute("aria-label", button.title);
     };
-    label();
+    setLabel();
     button.hidden = false;
     button.addEventListener("click", () => {
-      const chosen = next();
+      const chosen = nextTheme();
       if (chosen === "system") delete root.dataset.theme;
       else root.dataset.theme = chosen;
       try { localStorage.setItem(key, chosen); } catch { /* private mode: for this page only */ }
-      label();
+      setLabel();
     });
-    dark.addEventListener("change", label);
+    dark.addEventListener("change", setLabel);
   });
 })();

@@ -2,7 +2,7 @@
 // them on the page.
 
 import { base, byId, documentName, documentURL, el } from "./dom.js";
-import { sites } from "./sites.js";
+import { setUpSites } from "./sites.js";
 import { withRemedy } from "./remedy.js";
 import { sentence } from "./stream.js";
 import { t } from "./words.js";
@@ -15,7 +15,7 @@ const longReason = 160; // characters: of a longer reason, what follows the firs
 const refusedKey = `ibid.refused.${document.getElementById("upload")?.dataset.caller ?? ""}`;
 const mostRefused = 50;
 
-function refused() {
+function refusedUploads() {
   try {
     const kept = JSON.parse(sessionStorage.getItem(refusedKey));
     return Array.isArray(kept) ? kept : [];
@@ -37,10 +37,10 @@ export function showInto(section, name) {
   section.querySelector(".into").textContent = name && ` · ${t("into the collection {name}", { name })}`;
 }
 
-// upload sets up the section. It calls refresh after files were added to the collection
+// setUpUpload sets up the section. It calls refresh after files were added to the collection
 // that into() names, or the server's, and returns offer(text), which offers to add a web
 // address and reports whether the text is one.
-export function upload(section, { say, refresh, into = () => "" }) {
+export function setUpUpload(section, { say, refresh, into = () => "" }) {
   const list = section.querySelector("ul");
   const waiting = [];
   let running = 0;
@@ -49,33 +49,33 @@ export function upload(section, { say, refresh, into = () => "" }) {
   for (const [i, id] of ["choose", "choose-folder"].entries()) {
     byId(id).addEventListener("click", () => inputs[i].click());
     inputs[i].addEventListener("change", () => {
-      add([...inputs[i].files].map((file) => ({ file, name: file.webkitRelativePath || file.name })));
+      addFiles([...inputs[i].files].map((file) => ({ file, name: file.webkitRelativePath || file.name })));
       inputs[i].value = "";
     });
   }
   const pasted = byId("pasted");
-  const ask = () => {
+  const openPasted = () => {
     pasted.showModal();
     byId("pasted-name").select();
   };
-  byId("paste").addEventListener("click", ask);
+  byId("paste").addEventListener("click", openPasted);
   byId("pasted-cancel").addEventListener("click", () => pasted.close());
   pasted.addEventListener("submit", () => {
     const name = `${byId("pasted-name").value.trim().replace(/[/\\]/g, "-") || t("Notes")}.md`;
-    add([{ file: new Blob([byId("pasted-text").value]), name }]);
+    addFiles([{ file: new Blob([byId("pasted-text").value]), name }]);
     byId("pasted-text").value = "";
   });
-  const offer = sites(section, { say, refresh, into });
+  const offer = setUpSites(section, { say, refresh, into });
   // Pasted outside a field: files, an address or text.
   addEventListener("paste", (e) => {
     if (section.hidden || e.target.closest?.("input, textarea, dialog")) return;
     e.preventDefault(); // or the field that has the focus then gets it a second time
     const files = [...e.clipboardData.files];
     const text = e.clipboardData.getData("text/plain").trim();
-    if (files.length) add(files.map((file) => ({ file, name: file.name })));
+    if (files.length) addFiles(files.map((file) => ({ file, name: file.name })));
     else if (text && !offer(text)) {
       byId("pasted-text").value = text;
-      ask();
+      openPasted();
     }
   });
   let inside = 0;
@@ -101,29 +101,29 @@ export function upload(section, { say, refresh, into = () => "" }) {
     // The items are only available during this handler.
     const entries = [...e.dataTransfer.items].map((i) => i.webkitGetAsEntry?.()).filter(Boolean);
     const plain = [...e.dataTransfer.files].map((file) => ({ file, name: file.name }));
-    add(entries.some((x) => x.isDirectory) ? (await Promise.all(entries.map(filesIn))).flat() : plain);
+    addFiles(entries.some((x) => x.isDirectory) ? (await Promise.all(entries.map(filesIn))).flat() : plain);
   });
 
-  for (const { name, reason, more } of refused()) {
+  for (const { name, reason, more } of refusedUploads()) {
     const line = el("li", { class: "failed" },
-      el("span", { class: "upload-name" }, name), el("div", { class: "facts" }, reason, fold(more)));
-    line.append(dismiss(line, name));
+      el("span", { class: "upload-name" }, name), el("div", { class: "facts" }, reason, foldDetails(more)));
+    line.append(dismissButton(line, name));
     list.append(line);
   }
   section.classList.toggle("has-files", list.children.length > 0);
 
   return offer;
 
-  // dismiss returns a button that takes a refused upload off the list.
-  function dismiss(line, name) {
+  // dismissButton returns a button that takes a refused upload off the list.
+  function dismissButton(line, name) {
     return el("button", { type: "button", class: "quiet", "aria-label": t("Dismiss {name}", { name }), onclick: () => {
-      keepRefused(refused().filter((x) => x.name !== name));
+      keepRefused(refusedUploads().filter((x) => x.name !== name));
       line.remove();
       byId("choose").focus();
     } }, t("Dismiss"));
   }
 
-  function add(files) {
+  function addFiles(files) {
     for (const f of files) {
       if (/\/\./.test(f.name)) continue; // hidden in a folder
       const bar = el("progress", { max: 1, value: 0, "aria-label": t("Uploading {name}", f) });
@@ -134,37 +134,37 @@ export function upload(section, { say, refresh, into = () => "" }) {
     }
     section.hidden = false;
     section.classList.toggle("has-files", list.children.length > 0);
-    next();
+    sendNext();
   }
 
-  function next() {
+  function sendNext() {
     while (running < atOnce && waiting.length) {
       running++;
-      send(waiting.shift()).then(() => {
+      sendFile(waiting.shift()).then(() => {
         running--;
         if (!running && !waiting.length) refresh();
-        next();
+        sendNext();
       });
     }
   }
 
-  // send uploads a file. It never fails: errors are shown with the file.
-  function send({ file, name, line, bar, state, collection }) {
+  // sendFile uploads a file. It never fails: errors are shown with the file.
+  function sendFile({ file, name, line, bar, state, collection }) {
     return new Promise((done) => {
       const request = new XMLHttpRequest(); // fetch reports no progress of uploads
-      const end = (kind, ...words) => {
+      const endUpload = (kind, ...words) => {
         bar.remove();
         line.classList.add(kind);
         state.replaceChildren(...words);
         say(`${name}: ${state.firstChild.textContent}`);
         done();
       };
-      const refuse = (words, unread) => {
+      const showRefused = (words, unread) => {
         const [, short, rest] = words.length > longReason && /^(.+?): (.+)$/s.exec(words) || [0, words];
         const entry = { name, reason: unread ? withRemedy(short, words) : sentence(short), more: rest && sentence(rest) };
-        keepRefused([...refused().filter((x) => x.name !== name), entry]);
-        end("failed", entry.reason, fold(entry.more));
-        line.append(dismiss(line, name));
+        keepRefused([...refusedUploads().filter((x) => x.name !== name), entry]);
+        endUpload("failed", entry.reason, foldDetails(entry.more));
+        line.append(dismissButton(line, name));
       };
       request.upload.addEventListener("progress", (e) => {
         if (!e.lengthComputable) return;
@@ -176,21 +176,21 @@ export function upload(section, { say, refresh, into = () => "" }) {
         state.textContent = t("Reading…");
       });
       request.addEventListener("load", () => {
-        const reply = parse(request.responseText);
+        const reply = parseReply(request.responseText);
         if (request.status >= 400) {
-          refuse(reply.detail || t("the server replied with status {status}", request),
+          showRefused(reply.detail || t("the server replied with status {status}", request),
             ["unreadable_file", "unsupported_format", "file_too_large"].includes(reply.code));
-        } else if (reply.action === "skipped" || reply.action === "failed") refuse(reply.reason || reply.action, true);
+        } else if (reply.action === "skipped" || reply.action === "failed") showRefused(reply.reason || reply.action, true);
         else {
-          keepRefused(refused().filter((x) => x.name !== name));
+          keepRefused(refusedUploads().filter((x) => x.name !== name));
           const { action, also_in: copies, reason } = reply;
           const words = { added: t("Added"), unchanged: t("Unchanged") }[action] || t("Replaced");
-          end("done", el("a", { href: documentURL(reply.document) }, words),
+          endUpload("done", el("a", { href: documentURL(reply.document) }, words),
             copies ? ` · ${t("a copy of {name}", { name: copies.map(documentName).join(t(", ")) })}` : "",
             reason ? ` · ${action === "unchanged" ? reason : withRemedy(reason)}` : "");
         }
       });
-      request.addEventListener("error", () => refuse(t("Can't reach the server.")));
+      request.addEventListener("error", () => showRefused(t("Can't reach the server.")));
       const to = new URL(`api/documents?name=${encodeURIComponent(name)}`, base);
       if (collection) to.searchParams.set("collection", collection);
       request.open("POST", to);
@@ -200,8 +200,8 @@ export function upload(section, { say, refresh, into = () => "" }) {
   }
 }
 
-// fold returns the rest of a long reason, such as the list of formats, folded.
-const fold = (more) => (more ? el("details", {}, el("summary", {}, t("Details")), more) : "");
+// foldDetails returns the rest of a long reason, such as the list of formats, folded.
+const foldDetails = (more) => (more ? el("details", {}, el("summary", {}, t("Details")), more) : "");
 
 // filesIn returns the files of a dropped folder.
 async function filesIn(entry) {
@@ -218,7 +218,7 @@ async function filesIn(entry) {
   }
 }
 
-function parse(text) {
+function parseReply(text) {
   try {
     return JSON.parse(text);
   } catch {

@@ -38,8 +38,8 @@
     return element;
   }
 
-  // answer asks a question and calls show with each event.
-  async function answer(question, history, signal, show) {
+  // askServer asks a question and calls show with each event.
+  async function askServer(question, history, signal, show) {
     const headers = { "Content-Type": "application/json", Accept: "text/event-stream", ...(key && { Authorization: `Bearer ${key}` }) };
     const body = JSON.stringify({ question, history, record: false, ...(collection && { collection }) });
     const reply = await fetch(api, { method: "POST", headers, body, signal, credentials: "omit", referrerPolicy: "no-referrer" });
@@ -59,9 +59,9 @@
   }
 
   function sourcesOf({ sources, closest }) {
-    const quoted = (title, quotes) => el("li", {}, title, ...quotes.map((q) => el("blockquote", { dir: "auto" }, q)));
-    if (sources.length) return sources.map((s) => quoted(s.title || s.document, s.passages.map((p) => p.quote).filter(Boolean)));
-    return closest.map((p) => quoted(p.title || p.document, [p.text]));
+    const quoteList = (title, quotes) => el("li", {}, title, ...quotes.map((q) => el("blockquote", { dir: "auto" }, q)));
+    if (sources.length) return sources.map((s) => quoteList(s.title || s.document, s.passages.map((p) => p.quote).filter(Boolean)));
+    return closest.map((p) => quoteList(p.title || p.document, [p.text]));
   }
 
   function box() {
@@ -81,7 +81,7 @@
       sources.replaceChildren();
       let said = "";
       try {
-        await answer(question, history, mine.signal, (kind, data) => {
+        await askServer(question, history, mine.signal, (kind, data) => {
           if (kind === "text") text.textContent = said += data.text;
           else if (kind === "error") throw new Error(data.detail);
           else if (kind === "done") {
