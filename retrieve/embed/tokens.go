@@ -72,27 +72,8 @@ func classify(r rune) class {
 // train/tokens.py does the same, and testdata/golden.json tests both.
 func (m *Model) features(text string, row func(uint32), hashed func(hash uint64, parts int)) {
 	c := cutter{model: m, row: row, hashed: hashed}
-	for at := 0; at < len(text); {
-		if text[at] < utf8.RuneSelf {
-			c.addRune(rune(text[at]))
-			at++
-			continue
-		}
-		end := at + 1
-		for end < len(text) && text[end] >= utf8.RuneSelf {
-			end++
-		}
-		// No decomposition crosses an ASCII byte except for combining marks, which are dropped.
-		var it norm.Iter
-		it.InitString(norm.NFKD, text[at:end])
-		for !it.Done() {
-			for segment := it.Next(); len(segment) > 0; {
-				r, size := utf8.DecodeRune(segment)
-				segment = segment[size:]
-				c.addRune(r)
-			}
-		}
-		at = end
+	for _, r := range norm.NFKD.String(text) {
+		c.addRune(r)
 	}
 	c.flush()
 }

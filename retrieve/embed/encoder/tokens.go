@@ -138,24 +138,11 @@ func newVocabulary(words lexicon) (*vocabulary, error) {
 // tokens implements [tokenizer], with [CLS] and [SEP].
 func (v *vocabulary) tokens(text string, limit int) []int32 {
 	c := cutter{vocabulary: v, ids: append(make([]int32, 0, min(limit, len(text)/3+2)), v.start), limit: limit - 1}
-	for at := 0; at < len(text) && len(c.ids) < c.limit; {
-		if text[at] < utf8.RuneSelf {
-			c.addRune(rune(text[at]))
-			at++
-			continue
+	for _, r := range norm.NFD.String(text) {
+		if len(c.ids) >= c.limit {
+			break
 		}
-		end := at + 1
-		for end < len(text) && text[end] >= utf8.RuneSelf {
-			end++
-		}
-		var it norm.Iter
-		it.InitString(norm.NFD, text[at:end])
-		for !it.Done() && len(c.ids) < c.limit {
-			for _, r := range string(it.Next()) {
-				c.addRune(r)
-			}
-		}
-		at = end
+		c.addRune(r)
 	}
 	c.flush()
 	return append(c.ids[:min(len(c.ids), c.limit)], v.end)
