@@ -48,7 +48,7 @@ func refersBack(word string) bool {
 }
 
 var (
-	leansOn = wordSet(`it they he she this that these those such its their his her both neither otherwise then however
+	leansOn = marker.WordSet(`it they he she this that these those such its their his her both neither otherwise then however
 	er sie es dies diese dieser dieses il elle ils elles ce cette ces el ella ellos esto`)
 	leansUnspaced = regexp.MustCompile(`^(?:[它他她这那此其彼]|[これそ][れのちう]|否则|两者|มัน|เขา|นี่|นั่น|สิ่งนี้)`)
 )
@@ -145,12 +145,4 @@ func hasPredicate(words []string) bool {
 	return false
 }
 
-var isArticle = wordSet("the a an all every no its their")
-
-func wordSet(words string) map[string]bool {
-	set := map[string]bool{}
-	for w := range strings.FieldsSeq(words) {
-		set[w] = true
-	}
-	return set
-}
+var isArticle = marker.WordSet("the a an all every no its their")

@@ -100,7 +100,7 @@ func (c *comparer) findShort(plain string, passage support.Passage) support.Quot
 		if sentence := passage.Text[s.Start:s.End]; hasInRow(sentence, plain) {
 			near := c.prover.Find(c.standalone+" "+plain, support.Passage{Text: sentence, Title: passage.Title, Heading: passage.Heading})
 			if borne := (1 + near.Support) / 2; borne > q.Support {
-				q = support.Quote{Span: support.Span{Start: s.Start, End: s.End}, Support: borne, Verdict: support.Supported}
+				q = support.Quote{Span: support.Span(s), Support: borne, Verdict: support.Supported}
 			}
 		}
 	}

@@ -32,7 +32,7 @@ const (
 func Prover() support.Prover {
 	return support.Prover{Stem: retrieve.Stem, Sentences: func(text string) (spans []support.Span) {
 		for s := range ingest.Sentences(text) {
-			spans = append(spans, support.Span{Start: s.Start, End: s.End})
+			spans = append(spans, support.Span(s))
 		}
 		return spans
 	}}

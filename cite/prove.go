@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"ibid/answer"
+	"ibid/cite/marker"
 	"ibid/cite/rewrite"
 	"ibid/cite/sentence"
 	"ibid/cite/support"
@@ -97,7 +98,7 @@ func (n *numbering) isListEntry(s sentence.Span) bool {
 		return false
 	}
 	plain := strings.TrimRight(n.plainText(s), " ")
-	if r, _ := utf8.DecodeLastRuneInString(plain); sentence.IsStop(r) {
+	if r, _ := utf8.DecodeLastRuneInString(plain); marker.IsStop(r) {
 		return false
 	}
 	begin := s.End - len(sentence.WithoutLead(string(n.text[s.Start:s.End])))

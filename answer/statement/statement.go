@@ -12,6 +12,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"ibid/cite/marker"
 	"ibid/cite/sentence"
 )
 
@@ -47,7 +48,7 @@ type Unit struct {
 // incomplete and without a reference: "The boat is".
 func (u Unit) IsUnfinished() bool {
 	last, _ := utf8.DecodeLastRuneInString(strings.TrimRight(u.Text, "*_\"'”’)]"))
-	return u.Kind != Verbatim && len(u.Marks) == 0 && !sentence.IsStop(last) && last != '|'
+	return u.Kind != Verbatim && len(u.Marks) == 0 && !marker.IsStop(last) && last != '|'
 }
 
 // IsListed reports whether the unit is a list item or a row of a table.

@@ -12,6 +12,9 @@ func IsClosing(r rune) bool {
 	return unicode.IsSpace(r) || strings.ContainsRune(".,;:!?)]}»”’…。、，；：！？）】」", r)
 }
 
+// IsStop reports whether a sentence may end with r.
+func IsStop(r rune) bool { return strings.ContainsRune(".!?…。！？．｡", r) }
+
 // match decides whether a marker begins at an offset, and where it ends. chained means that
 // another marker is directly before it. If only the text after the marker is undecided, match
 // returns the end too.

@@ -39,8 +39,8 @@ páginas página pág pagina pagine pag sección seção sezione стр ペー�
 
 // Words that distinguish code and data from prose.
 var (
-	arrayNames = wordSet(`arr array args argv buf idx kwargs lst nums ptr tmp vals vec`)
-	dataWords  = wordSet(`array interval matrix tuple vector`)
+	arrayNames = WordSet(`arr array args argv buf idx kwargs lst nums ptr tmp vals vec`)
+	dataWords  = WordSet(`array interval matrix tuple vector`)
 )
 
 // index sorts words by their first letter.
@@ -53,9 +53,10 @@ func index(words []string) map[rune][]string {
 	return m
 }
 
-func wordSet(words string) map[string]bool {
+// WordSet returns the words of a text.
+func WordSet(text string) map[string]bool {
 	m := make(map[string]bool)
-	for _, w := range strings.Fields(words) {
+	for w := range strings.FieldsSeq(text) {
 		m[w] = true
 	}
 	return m

@@ -134,7 +134,7 @@ func isShortClaim(written, plain string) bool {
 	if size == 0 || strings.ContainsRune("?？:：", last) {
 		return false
 	}
-	stop := IsStop(last)
+	stop := marker.IsStop(last)
 	words := strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune("|*_,;()!", r) })
 	for i := range words {
 		words[i] = strings.TrimRight(words[i], ".:")
@@ -167,9 +167,9 @@ func hasQuantity(words []string) bool {
 	return false
 }
 
-var currencies = wordSet("€ $ £ ¥ ₹ eur usd gbp chf jpy")
+var currencies = marker.WordSet("€ $ £ ¥ ₹ eur usd gbp chf jpy")
 
-var units = wordSet(`euro euros dollar dollars cent cents franken crowns yen million billion
+var units = marker.WordSet(`euro euros dollar dollars cent cents franken crowns yen million billion
 	% ‰ percent prozent ° °c °f degrees grad kg g mg t lb lbs oz tonnes tons tonnen kilograms pounds
 	km m cm mm mi ft miles metres meters meter feet inches knots km/h mph l ml litres liters liter m² m³
 	kw kwh mw w v hp ps hz khz mhz ghz kb mb gb tb ms s min h am pm a.m p.m uhr

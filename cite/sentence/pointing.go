@@ -4,10 +4,12 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"ibid/cite/marker"
 )
 
 // pointing are words that only introduce a reference.
-var pointing = wordSet(`see also cf source sources reference references ref refs citation citations cited document documents
+var pointing = marker.WordSet(`see also cf source sources reference references ref refs citation citations cited document documents
 	doc docs passage passages evidence used and from per based on according to the in
 	siehe vgl quelle quellen beleg belege nachweis nachweise und nach voir et fuente fuentes
 	来源 來源 资料来源 参考 參考 参考文献 出处 出典 参见 見 见 和 と`)

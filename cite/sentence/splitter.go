@@ -11,6 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"ibid/cite/marker"
 	"ibid/cite/rewrite"
 )
 
@@ -50,7 +51,7 @@ func (s *Splitter) Next(text []byte, refs, code []Span, final bool) (Span, bool)
 			}
 		case r == '\n':
 			end, known = s.endOfLine(text, refs, code, final)
-		case IsStop(r):
+		case marker.IsStop(r):
 			end, known = s.endOfStop(text, refs, final)
 		}
 		switch {
@@ -173,7 +174,7 @@ func (s *Splitter) endOfStop(text []byte, refs []Span, final bool) (end int, kno
 			spaced, blank = true, true
 			i += size
 			continue
-		case !blank && IsStop(r):
+		case !blank && marker.IsStop(r):
 			return 0, true // the last one decides
 		case !blank && strings.ContainsRune("\"'”’)]»」』）】*_`", r):
 			i += size
@@ -219,8 +220,5 @@ func refLine(text []byte, refs []Span, next, end int, final bool) (to int, known
 	return end, true
 }
 
-// IsStop reports whether a sentence may end with r.
-func IsStop(r rune) bool { return strings.ContainsRune(".!?…。！？．｡", r) }
-
 // isWide reports whether r is a full stop that no space follows.
-func isWide(r rune) bool { return r >= 0x3000 && IsStop(r) }
+func isWide(r rune) bool { return r >= 0x3000 && marker.IsStop(r) }

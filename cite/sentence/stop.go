@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"ibid/cite/marker"
 )
 
 // RunsOn reports whether a sentence continues after a full stop, because the stop belongs to an
@@ -131,14 +133,14 @@ var (
 
 	// In the same sentence, days and months may follow an hour, and months the number of a
 	// day.
-	days = wordSet(`monday tuesday wednesday thursday friday saturday sunday ` +
+	days = marker.WordSet(`monday tuesday wednesday thursday friday saturday sunday ` +
 		`mondays tuesdays wednesdays thursdays fridays saturdays sundays`)
-	months = wordSet(`january february march april may june july august september october november december
+	months = marker.WordSet(`january february march april may june july august september october november december
 		jan feb mar apr jun jul aug sep sept oct nov dec
 		januar jänner februar feber märz mai juni juli oktober dezember mär okt dez`)
 
 	// beginners often begin a sentence.
-	beginners = wordSet(`a an the and or but nor of in on at to for from by with as into about over under after before between
+	beginners = marker.WordSet(`a an the and or but nor of in on at to for from by with as into about over under after before between
 		during through within without then so such that this these those who what when where why how if while because
 		it its he she his her they their i me my we our you your there here both each all any some most other another only
 		is are was were do does did can could may must no not also
@@ -147,26 +149,17 @@ var (
 )
 
 // abbreviations hardly ever end a sentence.
-var abbreviations = wordSet(`
+var abbreviations = marker.WordSet(`
 	mr mrs ms mx dr prof rev hon gen col maj capt cmdr lt sgt ste mt messrs gov sen rep pres
 	e.g i.e eg ie cf viz vs v approx ca incl excl esp resp pos
 	z.b d.h bzw u.a z.t vgl sog ggf evtl inkl exkl zzgl hr hrn fr frl fa tel
 	p.ex mme mlle tél sra srta dra av avda dott dott.ssa avv sig sig.ra sig.na т.е т.н г ул им напр см`)
 
 // numbered abbreviations continue with a number: "No. 5", "Fig. 3", "Jan. 2", "(b. 1769)".
-var numbered = wordSet(`
+var numbered = marker.WordSet(`
 	no nos nr num fig figs eq eqs sec ch chap vol vols pp p pg para art tab ref refs ver ed op abs bd s kap str abb anm ziff
 	jan feb mar apr jun jul aug sep sept oct nov dec рис стр табл гл b c d n fl geb gest núm pág
 	std stk stck mwst hrs qty pcs`)
 
 // surnamed abbreviations end a sentence only if the next word often begins sentences.
-var surnamed = wordSet(`al st jr sr bros dept univ assn`)
-
-// wordSet returns the words of a text.
-func wordSet(words string) map[string]bool {
-	m := make(map[string]bool)
-	for w := range strings.FieldsSeq(words) {
-		m[w] = true
-	}
-	return m
-}
+var surnamed = marker.WordSet(`al st jr sr bros dept univ assn`)

@@ -3,6 +3,8 @@ package support
 import (
 	"slices"
 	"strings"
+
+	"ibid/cite/marker"
 )
 
 const (
@@ -51,7 +53,7 @@ func capitalizesNouns(words []word) bool {
 	return false
 }
 
-var germanWords = wordSet(`der die das dem den des ein eine einen einem einer und oder ist sind war waren wird werden wurde
+var germanWords = marker.WordSet(`der die das dem den des ein eine einen einem einer und oder ist sind war waren wird werden wurde
 	kann darf nicht kein keine auch nur im am zum zur mit für von auf aus bei nach vor bis`)
 
 // sameWords reports whether two units have the same words. A name also matches a name that has

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"ibid/cite/marker"
 )
 
 // maxClaimRead is the number of words of a claim that are compared with the evidence. A longer
@@ -82,7 +84,7 @@ func isNegator(w string) bool {
 	return len(w) > size && strings.ContainsRune("不没沒未无", r)
 }
 
-var negators = wordSet(`not no non never none neither nor cannot without isn't aren't wasn't weren't don't doesn't didn't
+var negators = marker.WordSet(`not no non never none neither nor cannot without isn't aren't wasn't weren't don't doesn't didn't
 	hasn't haven't hadn't won't wouldn't can't couldn't mustn't shouldn't
 	nowhere nobody nothing hardly scarcely barely rarely seldom fail fails failed unable
 	nicht kein keine keinen keinem keiner keines nie niemals niemand nirgends weder
@@ -91,8 +93,8 @@ var negators = wordSet(`not no non never none neither nor cannot without isn't a
 // bounds are words that a negator negates alone: "not only" denies only the "only". filler may
 // be between a negator and the word that it negates.
 var (
-	bounds = wordSet("only just merely solely simply nur seulement")
-	filler = wordSet("always yet usually generally necessarily really normally ever longer fully")
+	bounds = marker.WordSet("only just merely solely simply nur seulement")
+	filler = marker.WordSet("always yet usually generally necessarily really normally ever longer fully")
 )
 
 // opposites are words that exclude each other.

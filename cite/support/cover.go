@@ -78,7 +78,7 @@ func (p Prover) cover(all []word, passages []Passage) *cover {
 	for n, passage := range passages {
 		context := l.read(passage.Title+"\n"+passage.Heading, 0)
 		c.hits(context, index, nil)
-		for _, at := range p.sentences(passage.Text) {
+		for _, at := range p.Sentences(passage.Text) {
 			text := passage.Text[at.Start:at.End]
 			s := covered{Span: at, words: l.read(text, at.Start), heading: isHeading(text, passage.Text[at.End:]), passage: n}
 			if s.hits = c.hits(s.words, index, nil); len(s.hits) > 0 {
@@ -291,7 +291,7 @@ func closingLength(rest string) int {
 	n := 0
 	for n < len(rest) {
 		r, size := utf8.DecodeRuneInString(rest[n:])
-		if !isStop(r) && !strings.ContainsRune("\"'”’)]»」』）】%", r) {
+		if !marker.IsStop(r) && !strings.ContainsRune("\"'”’)]»」』）】%", r) {
 			break
 		}
 		n += size

@@ -52,10 +52,9 @@ type Quote struct {
 // A Prover compares sentences with passages. Its methods may be called concurrently if its
 // functions may.
 type Prover struct {
-	// Stem maps the forms of a word to one. It must not change the first two letters. If
-	// nil, words are compared unchanged.
+	// Stem maps the forms of a word to one. It must not change the first two letters.
 	Stem func(word string) string
-	// Sentences returns the sentences of a passage. If nil, a passage is one sentence.
+	// Sentences returns the sentences of a passage.
 	Sentences func(text string) []Span
 }
 
@@ -137,17 +136,6 @@ func (p Prover) claim(sentence string) []word {
 		}
 	}
 	return (&lexer{stem: p.Stem}).read(sentence, 0)
-}
-
-// sentences returns the sentences of a passage.
-func (p Prover) sentences(text string) []Span {
-	switch {
-	case p.Sentences != nil:
-		return p.Sentences(text)
-	case text == "":
-		return nil
-	}
-	return []Span{{0, len(text)}}
 }
 
 // signals are the inputs of the estimate for a claim.

@@ -64,8 +64,8 @@ func (l *lexer) read(text string, at int) []word {
 			l.add(string(r), string(r), light, Span{i, i + size})
 			i += size
 		default:
-			l.atStart = l.atStart || isStop(r) || r == '\n'
-			l.afterBreak = l.afterBreak || isStop(r) || strings.ContainsRune(",;:()|/–—，；：、", r)
+			l.atStart = l.atStart || marker.IsStop(r) || r == '\n'
+			l.afterBreak = l.afterBreak || marker.IsStop(r) || strings.ContainsRune(",;:()|/–—，；：、", r)
 			i += size
 		}
 	}
@@ -92,10 +92,6 @@ func isLetter(r rune) bool {
 	}
 	joiner := r == '\u200c' || r == '\u200d'
 	return r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsMark(r) || unicode.IsNumber(r) || joiner)
-}
-
-func isStop(r rune) bool {
-	return strings.ContainsRune(".!?…。！？．｡", r)
 }
 
 // ideographs reads a run of a script without spaces: every pair of characters is a word.
@@ -159,7 +155,7 @@ func (l *lexer) letters(text string, start int) int {
 }
 
 func (l *lexer) stemWord(low string) string {
-	if l.stem == nil || len(low) < 3 || l.begins != nil && !l.begins[[2]byte{low[0], low[1]}] {
+	if len(low) < 3 || l.begins != nil && !l.begins[[2]byte{low[0], low[1]}] {
 		return low
 	}
 	return l.stem(low)
@@ -276,7 +272,7 @@ var months = func() map[string]string {
 
 // lightWords are in any English text: articles, pronouns, prepositions, conjunctions,
 // auxiliaries.
-var lightWords = wordSet(`
+var lightWords = marker.WordSet(`
 	a an the and or but nor of in on at to for from by with as into onto upon about over under after before between
 	during through against among within without than then so such that this these those which who whom whose what
 	when where why how if while because it its he she his him her hers they them their theirs i me my mine we us our
@@ -284,11 +280,3 @@ var lightWords = wordSet(`
 	may might can could must not no also there here both each all any some more most other another only own same too
 	very just up out off down again further once isn't aren't wasn't weren't don't doesn't didn't hasn't haven't
 	hadn't won't wouldn't can't couldn't mustn't shouldn't cannot`)
-
-func wordSet(words string) map[string]bool {
-	m := make(map[string]bool)
-	for w := range strings.FieldsSeq(words) {
-		m[w] = true
-	}
-	return m
-}
