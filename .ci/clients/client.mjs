@@ -22,7 +22,8 @@ const slowly = [{ role: 'user', content: SLOWLY }];
   const said = whole.choices[0].message;
   told.answer('chat', said.content, said.annotations.map((a) => a.url_citation), { citations: whole.citations });
   let text = '', notes = [], citations;
-  for await (const chunk of await client.chat.completions.create({ model: 'ibid', messages, stream: true, stream_options: { include_usage: true } })) {
+  const asked = { model: 'ibid', messages, stream: true, stream_options: { include_usage: true } };
+  for await (const chunk of await client.chat.completions.create(asked)) {
     citations = chunk.citations ?? citations;
     for (const choice of chunk.choices) {
       text += choice.delta.content ?? '';
@@ -44,20 +45,24 @@ const slowly = [{ role: 'user', content: SLOWLY }];
   const events = client.responses.stream({ model: 'ibid', input: QUESTION });
   const streamed = await collect(events, (e) => (e.type === 'response.output_text.delta' ? e.delta : ''));
   told.answer('responses, stream', streamed, flat(await events.finalResponse()));
-  told.follow('previous_response_id', (await client.responses.create({ model: 'ibid', input: NEXT, previous_response_id: first.id })).output_text);
+  const next = await client.responses.create({ model: 'ibid', input: NEXT, previous_response_id: first.id });
+  told.follow('previous_response_id', next.output_text);
   await told.stop('responses', async () => {
     for await (const _ of await client.responses.create({ model: 'ibid', input: SLOWLY, stream: true })) break;
   });
   const format = zodTextFormat(Lighting, 'lighting');
   told.json('responses.parse', (await client.responses.parse({ model: 'ibid', input: QUESTION, text: { format } })).output_parsed);
-  const parsed = await client.chat.completions.parse({ model: 'ibid', messages, response_format: zodResponseFormat(Lighting, 'lighting') });
+  const lighting = zodResponseFormat(Lighting, 'lighting');
+  const parsed = await client.chat.completions.parse({ model: 'ibid', messages, response_format: lighting });
   told.json('chat.completions.parse', parsed.choices[0].message.parsed);
   await assert.rejects(client.chat.completions.create({ model: 'none', messages }), { status: 404, code: 'model_not_found' });
 }
 
 // The AI SDK: the default model of its provider asks /v1/responses, where a later turn refers to the earlier message.
 const openai = createOpenAI({ baseURL: url, apiKey: 'none' });
-const compatible = createOpenAICompatible({ name: 'ibid', baseURL: url, apiKey: 'none', includeUsage: true, supportsStructuredOutputs: true });
+const compatible = createOpenAICompatible({
+  name: 'ibid', baseURL: url, apiKey: 'none', includeUsage: true, supportsStructuredOutputs: true,
+});
 const weather = tool({ description: 'weather', inputSchema: z.object({}), execute: async () => assert.fail('a tool is called') });
 for (const [name, how, model] of [['@ai-sdk/openai', 'openai()', openai('ibid')], ['@ai-sdk/openai', 'openai.chat()', openai.chat('ibid')],
   ['@ai-sdk/openai-compatible', 'ibid()', compatible('ibid')]]) {
@@ -103,6 +108,7 @@ for (const [how, useResponsesApi] of [['chat', false], ['responses', true]]) {
   const tools = [langchainTool(() => assert.fail('a tool is called'), { name: 'weather', description: 'weather', schema: z.object({}) })];
   const asked = await createAgent({ model, tools }).invoke({ messages: [{ role: 'user', content: QUESTION }] });
   told.answer('createAgent', asked.messages.at(-1).text);
-  const filled = await createAgent({ model, tools, responseFormat: providerStrategy(Lighting) }).invoke({ messages: [{ role: 'user', content: QUESTION }] });
+  const filled = await createAgent({ model, tools, responseFormat: providerStrategy(Lighting) })
+    .invoke({ messages: [{ role: 'user', content: QUESTION }] });
   told.json('createAgent', filled.structuredResponse);
 }

@@ -30,4 +30,5 @@ class Lighting(BaseModel):
     when: str
 
 
-told.json("response_format", Lighting.model_validate_json(litellm.completion(messages=asked, response_format=Lighting, **to).choices[0].message.content).when)
+filled = litellm.completion(messages=asked, response_format=Lighting, **to).choices[0].message.content
+told.json("response_format", Lighting.model_validate_json(filled).when)

@@ -14,5 +14,6 @@ for name, llm in (("OpenAILike", like), ("OpenAIResponses", responses)):
     said = llm.chat(asked).message
     told.answer(name, said.content)
     told.answer(name + ", stream", "".join(r.delta or "" for r in llm.stream_chat(asked)))
-    told.follow(name, llm.chat([*asked, ChatMessage(role="assistant", content=said.content), ChatMessage(role="user", content=NEXT)]).message.content)
+    past = [*asked, ChatMessage(role="assistant", content=said.content)]
+    told.follow(name, llm.chat([*past, ChatMessage(role="user", content=NEXT)]).message.content)
 told.stop("OpenAILike", lambda: first_of(r.delta for r in like.stream_chat([ChatMessage(role="user", content=SLOWLY)])))

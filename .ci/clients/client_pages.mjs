@@ -11,22 +11,32 @@ const [pictures, ...started] = process.argv.slice(4); // NAME=VERSION=ADDRESS of
 const said = 'The lantern is lit at dusk.'; // twice, from two sources
 const later = 'The keeper puts out the lantern at dawn.';
 const pages = {
-  'Open WebUI': { input: '#chat-input', stop: '[aria-label="Stop"]', more: openWebUI, attach: attachFile, sources: 'chips with titles, quotes in the window of a source' },
+  'Open WebUI': {
+    input: '#chat-input',
+    stop: '[aria-label="Stop"]',
+    more: openWebUI,
+    attach: attachFile,
+    sources: 'chips with titles, quotes in the window of a source',
+  },
   Chainlit: { input: '#chat-input', stop: '#stop-button' },
   gradio: { input: 'textarea', stop: '.stop-button' },
 };
 
 const chromium = execFileSync('sh', ['-c', 'command -v chromium'], { encoding: 'utf8' }).trim();
-const browser = await puppeteer.launch({ executablePath: chromium, args: ['--no-sandbox', '--disable-dev-shm-usage'], protocolTimeout: 300_000 });
+const args = ['--no-sandbox', '--disable-dev-shm-usage'];
+const browser = await puppeteer.launch({ executablePath: chromium, args, protocolTimeout: 300_000 });
 const times = (page, words) => page.evaluate((words) => document.body.innerText.split(words).length - 1, words);
-const until = (page, words, n) => page.waitForFunction((words, n) => document.body.innerText.split(words).length > n, { timeout: 120_000, polling: 100 }, words, n);
+const until = (page, words, n) => page.waitForFunction((words, n) => document.body.innerText.split(words).length > n,
+  { timeout: 120_000, polling: 100 }, words, n);
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 
 // openWebUI checks what this page makes of the sources and of its tasks.
 async function openWebUI(page) {
   await page.waitForFunction(() => document.title.startsWith('Lanterns 🏮'), { timeout: 60_000 }); // the task of a title
   await page.waitForFunction((words) => document.body.innerText.includes(words), { timeout: 60_000 }, NEXT); // the task of follow-ups
-  for (const list of ['Toggle 2 sources', 'Toggle 1 source']) assert.equal(await page.$$eval(`[aria-label="${list}"]`, (all) => all.length), 1, list);
+  for (const list of ['Toggle 2 sources', 'Toggle 1 source']) {
+    assert.equal(await page.$$eval(`[aria-label="${list}"]`, (all) => all.length), 1, list);
+  }
   for (const title of ['Lanterns (harbour)', '灯台 🏮']) {
     assert.equal(await page.$$eval(`[aria-label="View source: ${title}"]`, (all) => all.length), 1, `a chip for ${title}`);
   }
@@ -34,14 +44,17 @@ async function openWebUI(page) {
   await page.waitForSelector('[id^="source-"]', { timeout: 30_000 });
   await page.click('[id^="source-"]');
   const shown = await page.waitForFunction(
-    (said) => [...document.querySelectorAll('[role="dialog"], .modal')].map((d) => d.innerText).find((text) => text.includes(said)), { timeout: 30_000 }, said);
+    (said) => [...document.querySelectorAll('[role="dialog"], .modal')].map((d) => d.innerText).find((text) => text.includes(said)),
+    { timeout: 30_000 }, said);
   assert.equal((await shown.jsonValue()).split('Content').length - 1, 1, 'the window of a source has its quote alone');
   await pause(1000);
   await page.screenshot({ path: `${pictures}/Open WebUI, source.png` });
   const opening = browser.waitForTarget((target) => target.url().includes('/documents/'), { timeout: 30_000 });
   await page.click('a[href*="#quote#:~:text="]');
   const viewer = await (await opening).page();
-  await viewer.waitForFunction((said) => location.hash === '#quote' && [...document.querySelectorAll('mark')].some((mark) => mark.innerText === said), { timeout: 30_000, polling: 100 }, said);
+  await viewer.waitForFunction(
+    (said) => location.hash === '#quote' && [...document.querySelectorAll('mark')].some((mark) => mark.innerText === said),
+    { timeout: 30_000, polling: 100 }, said);
   await viewer.close();
   await page.keyboard.press('Escape');
   await pause(1000);
@@ -59,13 +72,16 @@ async function attachFile(page, ask) {
   await until(page, said, 2);
   await page.waitForSelector('[aria-label="Toggle 3 sources"]', { timeout: 60_000 });
   await pause(2000);
-  const chips = await page.$$eval('[aria-label^="View source: "]', (all) => all.map((chip) => chip.getAttribute('aria-label').slice('View source: '.length)));
+  const chips = await page.$$eval('[aria-label^="View source: "]',
+    (all) => all.map((chip) => chip.getAttribute('aria-label').slice('View source: '.length)));
   await page.click('[aria-label="Toggle 3 sources"]');
   await pause(1000);
   await page.screenshot({ path: `${pictures}/Open WebUI, file.png` });
   assert.deepEqual(chips, ['Lanterns (harbour)', '灯台 🏮']);
   const listed = await page.$$eval('[id^="source-"]', (all) => all.map((source) => source.innerText));
-  for (const title of ['tides.md', 'Lanterns (harbour)', '灯台 🏮']) assert.equal(listed.filter((words) => words.includes(title)).length, 1, `${title} in ${listed}`);
+  for (const title of ['tides.md', 'Lanterns (harbour)', '灯台 🏮']) {
+    assert.equal(listed.filter((words) => words.includes(title)).length, 1, `${title} in ${listed}`);
+  }
 }
 
 for (const one of started) {
@@ -122,7 +138,9 @@ for (const one of started) {
     await step('it attaches a file', () => has.attach(page, ask));
   }
   const sources = has.sources ?? 'links in the text';
-  for (const what of ['answer', 'stream', 'follow-up', 'stop']) console.log(JSON.stringify({ client: name, version, what, how: 'its page', sources }));
+  for (const what of ['answer', 'stream', 'follow-up', 'stop']) {
+    console.log(JSON.stringify({ client: name, version, what, how: 'its page', sources }));
+  }
   await page.close();
 }
 await browser.close();

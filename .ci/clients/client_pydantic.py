@@ -47,7 +47,8 @@ for name, model in (("chat", OpenAIChatModel("ibid", provider=provider)), ("resp
     told.answer(name + ", stream", asyncio.run(streamed(agent)))
     told.follow(name, agent.run_sync(NEXT, message_history=first.all_messages()).output)
     told.stop(name, lambda: asyncio.run(stopped(agent)))
-    for output in (Lighting, [Lighting, Tide], NativeOutput(Lighting), PromptedOutput(Lighting), [ToolOutput(Lighting, name="final_result_Lighting"), Tide]):
+    renamed = ToolOutput(Lighting, name="final_result_Lighting")
+    for output in (Lighting, [Lighting, Tide], NativeOutput(Lighting), PromptedOutput(Lighting), [renamed, Tide]):
         for tools in ([], [weather]):
             told.json("output_type", Agent(model, tools=tools, output_type=output).run_sync(QUESTION).output.when)
     told.json("output_type", asyncio.run(streamed(Agent(model, tools=[weather], output_type=[Lighting, Tide]))).when)

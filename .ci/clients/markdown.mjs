@@ -23,7 +23,8 @@ const renderers = {
   "marked, breaks": (text) => marked.parse(text, { gfm: true, breaks: true }),
   "remark-gfm (GitHub's rules)": (text) => String(github.processSync(text)),
 };
-const plain = new Set("p em strong del s code pre ul ol li h1 h2 h3 h4 h5 h6 hr br blockquote table thead tbody tr th td input".split(" "));
+const plain = new Set(
+  "p em strong del s code pre ul ol li h1 h2 h3 h4 h5 h6 hr br blockquote table thead tbody tr th td input".split(" "));
 
 function live(html) {
   for (const e of parse(html, { blockTextElements: {} }).querySelectorAll("*")) {
@@ -46,5 +47,6 @@ for await (const line of createInterface({ input: process.stdin })) {
     }
   }
 }
-console.log(`figure: ${texts} texts by ${Object.keys(renderers).length} renderers (${Object.keys(renderers).join("; ")}): ${bad} with anything live`);
+const names = Object.keys(renderers);
+console.log(`figure: ${texts} texts by ${names.length} renderers (${names.join("; ")}): ${bad} with anything live`);
 process.exit(bad || !texts ? 1 : 0);

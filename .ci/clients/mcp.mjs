@@ -16,7 +16,9 @@ async function ask(told, how, client, transport) {
   assert.deepEqual(tools.map((t) => t.name).sort(), ['ask', 'list_documents', 'read_source', 'search', 'summarize']);
   const progress = [];
   const options = { onprogress: (p) => progress.push(p.message) };
-  const call = (name, given) => (client instanceof Client1 ? client.callTool({ name, arguments: given }, undefined, options) : client.callTool({ name, arguments: given }, options));
+  const call = (name, given) => (client instanceof Client1
+    ? client.callTool({ name, arguments: given }, undefined, options)
+    : client.callTool({ name, arguments: given }, options));
   const reply = await call('ask', { question: QUESTION });
   assert(!reply.isError && progress.length > 0, JSON.stringify(reply));
   const { text, sources } = reply.structuredContent;
@@ -36,7 +38,8 @@ async function ask(told, how, client, transport) {
   assert(messages[0].content.text.includes(QUESTION), JSON.stringify(messages));
   const summary = await call('summarize', { document: sources[0].document });
   assert(!summary.isError && summary.content[0].text, JSON.stringify(summary));
-  const { completion } = await client.complete({ ref: { type: 'ref/resource', uri: (await client.listResourceTemplates()).resourceTemplates[0].uriTemplate },
+  const [{ uriTemplate }] = (await client.listResourceTemplates()).resourceTemplates;
+  const { completion } = await client.complete({ ref: { type: 'ref/resource', uri: uriTemplate },
     argument: { name: 'id', value: 'library/lan' } });
   assert.equal(completion.values.length, 1, JSON.stringify(completion));
   await client.close();

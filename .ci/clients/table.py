@@ -39,7 +39,8 @@ def shown(line):
     if notes is not None:
         if [n["url"] for n in notes] != [u for _, u in links]:
             wrong.append(f"{name}: annotations {notes} for the links {links}")
-        wrong.extend(f"{name}: the annotation {n} is about other words" for n, (number, u) in zip(notes, links) if n["text"] != f"[[{number}]]({u})")
+        wrong.extend(f"{name}: the annotation {n} is about other words"
+                     for n, (number, u) in zip(notes, links) if n["text"] != f"[[{number}]]({u})")
     return ["links in the text"] + ["`annotations`"] * (notes is not None) + [line.get("as", "`citations`")] * (citations is not None)
 
 

@@ -114,7 +114,8 @@ forms = [  # the program, what the form is like, how it is made, its content, an
     ("LibreOffice", "boxes with small labels in them", small, berth),
     ("LibreOffice", "labels with colons", colons, trial),
     ("ReportLab", "grid, labels at the top", [("GRID", (0, 0), (-1, -1), 0.5, colors.black), ("VALIGN", (0, 0), (-1, -1), "TOP")], berth),
-    ("ReportLab", "grid, labels in the middle", [("GRID", (0, 0), (-1, -1), 0.5, colors.grey), ("VALIGN", (0, 0), (-1, -1), "MIDDLE")], trial),
+    ("ReportLab", "grid, labels in the middle",
+     [("GRID", (0, 0), (-1, -1), 0.5, colors.grey), ("VALIGN", (0, 0), (-1, -1), "MIDDLE")], trial),
     ("ReportLab", "lines below rows", [("LINEBELOW", (0, 0), (-1, -1), 0.25, colors.grey), ("VALIGN", (0, 0), (-1, -1), "TOP")], berth),
     ("ReportLab", "no rules", [("VALIGN", (0, 0), (-1, -1), "TOP")], trial),
 ]
@@ -146,7 +147,8 @@ for path, (program, _, make, content, *around) in zip(paths, forms):
         f.write(f"<html><meta charset=utf-8><style>body{{font:11pt Arial}}</style><body><h1>Application</h1>"
                 f'<div style="{"display:flex;gap:30px" if around else ""}">{body}</div></body></html>')
     if program == "Chromium":
-        run("chromium", "--headless", "--no-sandbox", "--disable-gpu", "--no-pdf-header-footer", "--print-to-pdf=" + path, "file://" + page)
+        run("chromium", "--headless", "--no-sandbox", "--disable-gpu", "--no-pdf-header-footer",
+            "--print-to-pdf=" + path, "file://" + page)
 pages = [p.replace("pdf", "{}") for p, form in zip(paths, forms) if form[0] == "LibreOffice"]
 office = ["soffice", "--headless", f"-env:UserInstallation=file://{work}/office", "--convert-to"]
 run(*office, "odt:writer8", "--infilter=HTML (StarWriter)", "--outdir", folder, *[p.format("html") for p in pages])

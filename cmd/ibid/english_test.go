@@ -2,13 +2,13 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
 	"os"
 	"path"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -207,8 +207,8 @@ func englishRoom(p string) string {
 // maxColumns is the longest line, in characters; a tab is one.
 const maxColumns = 139
 
-// TestColumns looks for lines of 140 or more columns in Go, JavaScript and CSS. Raw strings in
-// tests are data, and may be longer.
+// TestColumns looks for lines of 140 or more columns in Go, JavaScript, CSS, Python and shell
+// scripts. Raw strings in tests are data, and may be longer.
 func TestColumns(t *testing.T) {
 	t.Parallel()
 	check := func(name string, src []byte) {
@@ -218,9 +218,10 @@ func TestColumns(t *testing.T) {
 			}
 		}
 	}
+	root := os.DirFS(moduleRoot(t))
 	fset := token.NewFileSet()
 	forEachFile(t, fset, func(pkg string, file *ast.File, name string) {
-		src, err := os.ReadFile(filepath.Join(moduleRoot(t), name))
+		src, err := fs.ReadFile(root, name)
 		must(t, err)
 		ast.Inspect(file, func(n ast.Node) bool {
 			if n, ok := n.(*ast.BasicLit); ok && n.Value[0] == '`' && strings.HasSuffix(name, "_test.go") {
@@ -235,17 +236,18 @@ func TestColumns(t *testing.T) {
 		})
 		check(name, src)
 	})
-	for _, pattern := range []string{"web/static/*.js", "web/static/*.css", "web/clients/js/*.js", "cmd/ibid/eval/*.css"} {
-		names, err := filepath.Glob(filepath.Join(moduleRoot(t), pattern))
-		must(t, err)
-		if len(names) == 0 {
-			t.Errorf("no file is named %s", pattern)
-		}
-		for _, name := range names {
-			src, err := os.ReadFile(name)
-			must(t, err)
+	for _, dir := range []string{".ci", "cmd/ibid/eval", "retrieve/embed/train", "web/clients", "web/static"} {
+		must(t, fs.WalkDir(root, dir, func(name string, d fs.DirEntry, err error) error {
+			if err != nil || name == ".ci/out" {
+				return cmp.Or(err, fs.SkipDir)
+			}
+			if d.IsDir() || dir != ".ci" && !slices.Contains([]string{".css", ".js", ".py"}, path.Ext(name)) {
+				return nil
+			}
+			src, err := fs.ReadFile(root, name)
 			check(name, src)
-		}
+			return err
+		}))
 	}
 }
 

@@ -241,7 +241,8 @@ def main():
         losses += [distil.item(), contrast.item(), regress.item()]
         if (step + 1) % 50 == 0:
             l = losses / 50
-            print(f"step {step + 1}/{steps}: distil {l[0]:.3f} contrast {l[1]:.3f} regress {l[2]:.3f}, {time.time() - began:.0f} s", flush=True)
+            print(f"step {step + 1}/{steps}: distil {l[0]:.3f} contrast {l[1]:.3f} regress {l[2]:.3f}, {time.time() - began:.0f} s",
+                  flush=True)
             losses[:] = 0
 
     rows = weights.numpy().astype(np.float64)

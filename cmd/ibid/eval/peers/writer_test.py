@@ -37,8 +37,10 @@ class Prompts(unittest.TestCase):
              [1, 2], "", "S [1]."),
             ("llamaindex cites and refines", "", turn + "We have provided an existing answer: At ten [1].Below are several numbered "
              f"sources of information. Begin refining!\n------\nSource 5:\n{OFFICE}\n\n------\n" + query, [5], "At ten [1].", "S [1]."),
-            ("llamaindex", "", f"Context information is below.\n---------------------\n{OFFICE}\n---------------------\n" + query, [0], "", ""),
-            ("llamaindex refines", "", f"\nNew Context: {OFFICE}\nQuery: {ASKED}\nOriginal Answer: At ten.\nNew Answer: ", [0], "At ten.", ""),
+            ("llamaindex", "", f"Context information is below.\n---------------------\n{OFFICE}\n---------------------\n" + query,
+             [0], "", ""),
+            ("llamaindex refines", "", f"\nNew Context: {OFFICE}\nQuery: {ASKED}\nOriginal Answer: At ten.\nNew Answer: ",
+             [0], "At ten.", ""),
             ("txtai", "", f"question: {ASKED}\ncontext: {OFFICE}\n\n{BOATS}", [0], "", ""),
         ]:  # fmt: skip
             with self.subTest(name):

@@ -64,7 +64,8 @@ class Ibid:
     headers are sent with every request, for example the end user's name for a trusted proxy.
     """
 
-    def __init__(self, url: str = "http://127.0.0.1:8080", key: str | None = None, *, timeout: float = 120, headers: Mapping[str, str] | None = None):
+    def __init__(self, url: str = "http://127.0.0.1:8080", key: str | None = None, *, timeout: float = 120,
+                 headers: Mapping[str, str] | None = None):
         self.url, self.timeout, key = url.rstrip("/"), timeout, os.environ.get("IBID_KEY", "") if key is None else key
         self.headers = {"User-Agent": "ibid-python"} | ({"Authorization": f"Bearer {key}"} if key else {}) | dict(headers or {})
 
@@ -193,7 +194,8 @@ def _asked(question: str, history: Iterable[Turn], collection: str | None, more:
 
 def _refusal(problem: Mapping[str, Any], status: int, retry: str | None = None) -> IbidError:
     detail = problem.get("detail") or problem.get("title") or f"the server replied with status {status}"
-    return IbidError(status, problem.get("code", "unknown"), detail, problem.get("request", ""), float(retry) if retry and retry.isdigit() else None)
+    return IbidError(status, problem.get("code", "unknown"), detail, problem.get("request", ""),
+                     float(retry) if retry and retry.isdigit() else None)
 
 
 def _events(lines: Iterable[bytes]) -> Iterator[Event]:
