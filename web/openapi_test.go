@@ -566,19 +566,14 @@ const (
 func schemaRoots() []any {
 	return []any{
 		Problem{}, v1Error{}, askRequest{}, summarizeRequest{}, answered{}, answeredBatch{}, searchRequest{}, searchResult{},
-		feedbackRequest{}, feedbackEntry{},
-		feedbackList{}, runRequest{}, runList{}, answerRecord{}, listedConversations{}, shownConversation{},
-		namedConversation{}, documentList{},
-		shownDocument{}, ingest.Change{}, addedDocument{},
-		citeRequest{}, citePiece{}, citePrompt{}, rewrite.Result{}, collectionList{}, namedCollection{},
-		suggestionList{}, addedSample{},
-		settingsRequest{}, settingsTest{}, partRequest{}, ShownSettings{},
-		liveness{}, readiness{}, labels{}, chatRequest{}, completionRequest{}, chatCompletion{}, responseRequest{}, responseItem{},
-		response{}, v1Files{},
-		vectorStoreList{}, vectorSearchRequest{}, vectorSearchResult{}, v1Models{}, v1Model{},
-		answer.Retrieved{}, answer.Judged{}, answer.Draft{}, cite.Revised{}, textEvent{}, cite.Cited{}, cite.Quoted{}, answer.Unanswered{},
-		answer.Fallback{}, answer.Incomplete{},
-		answer.Warning{}, answer.Usage{}, protectedResource{}, blockEvent{}, markdownEvent{}, queued{},
+		feedbackRequest{}, feedbackEntry{}, feedbackList{}, runRequest{}, runList{}, answerRecord{}, listedConversations{},
+		shownConversation{}, namedConversation{}, documentList{}, shownDocument{}, ingest.Change{}, addedDocument{}, citeRequest{},
+		citePiece{}, citePrompt{}, rewrite.Result{}, collectionList{}, namedCollection{}, suggestionList{}, addedSample{}, settingsRequest{},
+		settingsTest{}, partRequest{}, ShownSettings{}, liveness{}, readiness{}, labels{}, chatRequest{}, completionRequest{},
+		chatCompletion{}, responseRequest{}, responseItem{}, response{}, v1Files{}, vectorStoreList{}, vectorSearchRequest{},
+		vectorSearchResult{}, v1Models{}, v1Model{}, answer.Retrieved{}, answer.Judged{}, answer.Draft{}, cite.Revised{}, textEvent{},
+		cite.Cited{}, cite.Quoted{}, answer.Unanswered{}, answer.Fallback{}, answer.Incomplete{}, answer.Warning{}, answer.Usage{},
+		protectedResource{}, blockEvent{}, markdownEvent{}, queued{},
 	}
 }
 

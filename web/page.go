@@ -63,14 +63,13 @@ func compressReplies(next echo.HandlerFunc) echo.HandlerFunc {
 // pages renders the templates inside the frame, in the languages of the page.
 type pages struct {
 	address   address
-	version   string
-	keyed     bool // whether keys guard the server
 	languages language.Matcher
 	byName    []map[string]*template.Template // by index of the language
 }
 
-func loadPages(a address, version string, keyed bool) (*pages, error) {
-	p := &pages{address: a, version: strings.TrimPrefix(version, "ibid "), keyed: keyed}
+// loadPages reads the templates. Their function options returns the options.
+func loadPages(a address, o *Options) (*pages, error) {
+	p := &pages{address: a}
 	books, err := loadPhrasebooks()
 	if err != nil {
 		return nil, err
@@ -82,7 +81,8 @@ func loadPages(a address, version string, keyed bool) (*pages, error) {
 	}
 	p.languages = language.NewMatcher(tags)
 	for _, name := range []string{"home", "viewer", "documents", "problem", "key"} {
-		t, err := template.New("frame.html").Funcs(template.FuncMap{"link": Link, "size": formatSize, "sentence": asSentence}).
+		t, err := template.New("frame.html").Funcs(template.FuncMap{"link": Link, "size": formatSize, "sentence": asSentence,
+			"options": func() *Options { return o }, "version": func() string { return strings.TrimPrefix(o.Version, "ibid ") }}).
 			Funcs(books[0].templateFuncs()).ParseFS(embedded, "templates/frame.html", "templates/"+name+".html")
 		if err != nil {
 			return nil, fmt.Errorf("reading the page %s: %w", name, err)
@@ -101,8 +101,6 @@ func loadPages(a address, version string, keyed bool) (*pages, error) {
 type frame struct {
 	Heading string // of the page; empty on the home page
 	Prefix  string // path prefix of links, without a trailing slash
-	Version string
-	Keys    bool   // whether keys guard the server
 	Model   string // name of the model that writes answers; empty if they are quoted
 	Failing bool   // the model failed on the last question
 	MaySet  bool   // the caller may choose settings
@@ -119,20 +117,15 @@ func (f frame) Name(id string) string {
 
 type homePage struct {
 	frame
-	pages     *pages
 	documents *documents
-	Kept      bool   // answers are recorded, and so can be shared and rated
 	MayChange bool   // the caller may add documents
 	Caller    string // callerMark
-	// Modules are the scripts to preload.
-	Modules []string
 }
 
-func newHomePage(d *documents, kept bool) *homePage {
-	return &homePage{pages: d.pages, documents: d, Kept: kept,
-		Modules: []string{"actions.js", "answer.js", "blocks.js", "board.js", "collections.js", "conversation.js", "copy.js",
-			"dom.js", "history.js", "library.js", "past.js",
-			"peek.js", "reader.js", "remedy.js", "sheet.js", "sites.js", "source.js", "stream.js", "upload.js", "words.js"}}
+// Modules returns the scripts to preload.
+func (homePage) Modules() []string {
+	return []string{"actions.js", "answer.js", "blocks.js", "board.js", "collections.js", "conversation.js", "copy.js", "dom.js", "history.js",
+		"library.js", "past.js", "peek.js", "reader.js", "remedy.js", "sheet.js", "sites.js", "source.js", "stream.js", "upload.js", "words.js"}
 }
 
 func (p *homePage) show(c echo.Context) error {
@@ -143,7 +136,7 @@ func (p *homePage) show(c echo.Context) error {
 	}
 	home.MayChange = p.documents.mayChange(ctx)
 	home.Caller = callerMark(holderFrom(ctx))
-	return p.pages.send(c, http.StatusOK, "home", home)
+	return p.documents.pages.send(c, http.StatusOK, "home", home)
 }
 
 // callerMark returns the id of a caller, under which a browser stores the history and the
@@ -188,7 +181,7 @@ type problemPage struct {
 }
 
 func (p *pages) frame(heading string) frame {
-	return frame{Heading: heading, Prefix: p.address.prefix(), Version: p.version, Keys: p.keyed}
+	return frame{Heading: heading, Prefix: p.address.prefix()}
 }
 
 // frame returns the frame of a page for a caller.
