@@ -50,7 +50,7 @@ func (s *folderSync) readAhead(ctx context.Context) iter.Seq[readResult] {
 		weight := func(f file) int64 { return min(f.size, maxAheadBytes) }
 		wg.Go(func() {
 			defer close(ordered)
-			for _, f := range s.files {
+			for _, f := range s.listing.files {
 				if memory.Acquire(ctx, weight(f)) != nil || workers.Acquire(ctx, 1) != nil {
 					return
 				}
@@ -130,7 +130,7 @@ func (s *folderSync) readFile(ctx context.Context, f file) (r readResult) {
 	r.digest = digestOf(data)
 	defer func() {
 		if ctx.Err() == nil {
-			s.updateStamp(f, begun, func(st *stamp) { st.digest, st.read, st.err = r.digest, begun, r.err })
+			s.remembered.update(s.root, f, begun, func(st *stamp) { st.digest, st.read, st.err = r.digest, begun, r.err })
 		}
 	}()
 	if s.isStored(f.path, r.digest) && !s.Force {
@@ -242,36 +242,42 @@ const tryAgain = 10 * time.Minute
 // systems.
 const settled = 2 * time.Second
 
-// stampOf returns the stamp of a file, or an empty one if the file has changed.
-func (s *folderSync) stampOf(f file) stamp {
-	s.remembered.mu.Lock()
-	defer s.remembered.mu.Unlock()
-	if last := s.remembered.files[[2]string{s.root.Name, f.path}]; last.size == f.size && last.modified.Equal(f.modified) {
+// of returns the stamp of a file, or an empty one if the file has changed.
+func (m *stamps) of(root Root, f file) stamp {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if last := m.files[[2]string{root.Name, f.path}]; last.size == f.size && last.modified.Equal(f.modified) {
 		return last
 	}
 	return stamp{size: f.size, modified: f.modified}
 }
 
-// updateStamp changes the stamp of a file. It forgets the stamp if the file was so new at the time
-// looked that its next change may not change its modification time.
-func (s *folderSync) updateStamp(f file, looked time.Time, note func(*stamp)) {
-	last := s.stampOf(f)
+// update changes the stamp of a file. It forgets the stamp if the file was so new at the time looked
+// that its next change may not change its modification time.
+func (m *stamps) update(root Root, f file, looked time.Time, note func(*stamp)) {
+	last := m.of(root, f)
 	note(&last)
-	m := &s.remembered
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.files == nil {
 		m.files = make(map[[2]string]stamp)
 	}
-	key := [2]string{s.root.Name, f.path}
+	key := [2]string{root.Name, f.path}
 	if m.files[key] = last; f.modified.IsZero() || looked.Sub(f.modified) < settled {
 		delete(m.files, key)
 	}
 }
 
+// keep forgets the stamps of a root's files that are not in paths.
+func (m *stamps) keep(root Root, paths map[string]bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	maps.DeleteFunc(m.files, func(key [2]string, _ stamp) bool { return key[0] == root.Name && !paths[key[1]] })
+}
+
 // lastResult returns the earlier result for an unchanged file that is stored or can't be read.
 func (s *folderSync) lastResult(f file) (readResult, bool) {
-	last := s.stampOf(f)
+	last := s.remembered.of(s.root, f)
 	known := last.err != nil && time.Since(last.read) <= tryAgain
 	if s.isStored(f.path, last.digest) { // SyncFile may have read it since
 		last.err, known = nil, true

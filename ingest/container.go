@@ -83,7 +83,7 @@ func (r *Reader) askContainer(ctx context.Context, name string, data []byte, pat
 // listContainer lists the files in a container unless it is unchanged. digest is the digest of the listed
 // bytes.
 func (s *folderSync) listContainer(ctx context.Context, f file) (entries []archive.Entry, digest string, err error) {
-	begun, before := time.Now(), s.stampOf(f)
+	begun, before := time.Now(), s.remembered.of(s.root, f)
 	if before.listed && !s.Force {
 		return before.entries, before.digest, nil
 	}
@@ -99,7 +99,7 @@ func (s *folderSync) listContainer(ctx context.Context, f file) (entries []archi
 		}
 		entries = reply.Entries
 	}
-	s.updateStamp(f, begun, func(st *stamp) { st.listed, st.entries, st.digest = true, entries, digest })
+	s.remembered.update(s.root, f, begun, func(st *stamp) { st.listed, st.entries, st.digest = true, entries, digest })
 	return entries, digest, nil
 }
 
@@ -126,7 +126,7 @@ func (s *folderSync) openContainers(ctx context.Context) error {
 	var mu sync.Mutex
 	var group errgroup.Group
 	group.SetLimit(runtime.NumCPU())
-	for _, f := range s.files {
+	for _, f := range s.listing.files {
 		if f.err != nil || !isContainer(f.path) {
 			mu.Lock()
 			files = append(files, f)
@@ -137,12 +137,12 @@ func (s *folderSync) openContainers(ctx context.Context) error {
 			inside, broken := s.openContainer(ctx, f)
 			mu.Lock()
 			defer mu.Unlock()
-			files, s.broken = append(files, inside...), append(s.broken, broken...)
+			files, s.listing.broken = append(files, inside...), append(s.listing.broken, broken...)
 			return ctx.Err()
 		})
 	}
 	err := group.Wait()
-	s.files = files
+	s.listing.files = files
 	return err
 }
 
@@ -157,7 +157,7 @@ func (s *folderSync) openContainer(ctx context.Context, f file) (files []file, b
 	c := &container{file: f, digest: digest, content: make(map[string][]byte)}
 	for _, e := range entries {
 		in := file{path: f.path + "/" + e.Path, size: e.Size, container: c, digest: e.Digest}
-		if f.rules.matchBelow(f.path, in.path) || s.exclude.matchBelow(f.path, in.path) || !s.isIncluded(in.path) {
+		if f.rules.matchBelow(f.path, in.path) || s.listing.exclude.matchBelow(f.path, in.path) || !s.listing.isIncluded(in.path) {
 			continue
 		}
 		switch {
@@ -196,8 +196,8 @@ func (s *folderSync) syncContainer(ctx context.Context, f file) (Change, error) 
 	s.known = maps.Clone(s.known)
 	maps.DeleteFunc(s.known, func(p string, _ Stored) bool { return p != f.path && !strings.HasPrefix(p, f.path+"/") })
 	stored := len(s.known) > 0
-	s.files, s.broken = s.openContainer(ctx, f)
-	slices.SortFunc(s.files, byPath)
+	s.listing.files, s.listing.broken = s.openContainer(ctx, f)
+	slices.SortFunc(s.listing.files, byPath)
 	whole := Change{Document: s.root.Name + "/" + f.path, Root: s.root.Name, Path: f.path, Done: 1, Total: 1}
 	counts := make(map[Action]int)
 	var reasons []string

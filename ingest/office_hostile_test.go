@@ -343,9 +343,11 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-func TestOfficeMutants(t *testing.T) {
+// TestMutantSamples damages the samples of formats that are read in a child process.
+func TestMutantSamples(t *testing.T) {
 	rng := datatest.Rand(t)
 	files := officeFiles(t)
+	maps.Copy(files, samples(t, func(f fileFormat) bool { return f.isolated && f.readOutside == nil }))
 	names := slices.Sorted(maps.Keys(files))
 	var mutants []mutation
 	for _, name := range names {

@@ -27,7 +27,7 @@ func (r *Reader) Original(ctx context.Context, fsys fs.FS, doc *Document) ([]byt
 	if err != nil {
 		return nil, fmt.Errorf("checking the file %s: %w", name, plainError(err))
 	}
-	f := folder.inspect(name, fs.FileInfoToDirEntry(info))
+	f := folder.listing.inspect(name, fs.FileInfoToDirEntry(info))
 	if f.err != nil {
 		return nil, fmt.Errorf("the file %s: %w", name, f.err)
 	}

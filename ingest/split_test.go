@@ -211,8 +211,7 @@ func TestSplitBetweenPhrases(t *testing.T) {
 }
 
 func FuzzRead(f *testing.F) {
-	for _, ext := range []string{".md", ".mdx", ".rst", ".txt", ".html", ".csv", ".tsv", ".adoc", ".tex", ".org", ".xml", ".yaml", ".toml",
-		".json", ".jsonl", ".ipynb", ".srt", ".go", ".py", ".c", ".js"} {
+	for _, ext := range slices.Sorted(maps.Keys(byEnding)) {
 		f.Add(ext, []byte("---\ntitle: x\n---\n# A *b*\n\n- c | d\n\n|a|b|\n|-|-|\n|1|2|\n\n<p id=x>e<table><tr><td>f\n===\n.. note:: g\n"))
 	}
 	for _, list := range []string{"<p>hello</p><li>orphan</li>", "<dd>x<li>orphan", "</ul></ul><ul><li>a</ul><li>b",
@@ -220,11 +219,14 @@ func FuzzRead(f *testing.F) {
 		f.Add(".html", []byte(list))
 		f.Add(".md", []byte(list+"\n"))
 	}
+	for name, data := range samples(f, inProcess) {
+		f.Add(path.Ext(name), data)
+	}
 	for _, row := range datatest.Rows(f, "testdata/hostile.txt", "seeds") {
 		f.Add(row[0], []byte(row[1]))
 	}
 	f.Fuzz(func(t *testing.T, ext string, data []byte) {
-		if format, ok := formatOf(ext); !ok || format.isolated {
+		if format, ok := formatOf(ext); !ok || !inProcess(format) {
 			return
 		}
 		doc, err := new(Reader).Read(t.Context(), "a"+ext, data)

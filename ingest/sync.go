@@ -74,7 +74,7 @@ func (s *Syncer) SyncFile(ctx context.Context, root Root, fsys fs.FS, name strin
 	if !fs.ValidPath(name) || name == "." {
 		return Change{}, &fs.PathError{Op: "sync", Path: name, Err: fs.ErrInvalid}
 	}
-	rules, err := folder.rulesFor(name)
+	rules, err := folder.listing.rulesFor(name)
 	if err != nil {
 		return Change{}, fmt.Errorf("checking the file: %w", err)
 	}
@@ -82,42 +82,40 @@ func (s *Syncer) SyncFile(ctx context.Context, root Root, fsys fs.FS, name strin
 	if err != nil {
 		return Change{}, fmt.Errorf("checking the file: %w", err)
 	}
-	f := folder.inspect(name, fs.FileInfoToDirEntry(info))
+	f := folder.listing.inspect(name, fs.FileInfoToDirEntry(info))
 	f.rules = rules
 	if f.err == nil && isContainer(name) {
 		return folder.syncContainer(ctx, f)
 	}
-	folder.files, folder.done = []file{f}, 1
+	folder.listing.files, folder.done = []file{f}, 1
 	return folder.apply(ctx, f, folder.readFile(ctx, f))
 }
 
-// start prepares a sync of a folder. The caller must call end after the sync.
-func (s *Syncer) start(root Root, fsys fs.FS) (folder *folderSync, end func()) {
-	folder = &folderSync{Syncer: s, root: root, fsys: fsys, reader: s.Reader, first: make(map[string]string)}
-	folder.include, folder.exclude = parseIgnore(".", strings.Join(s.Include, "\n")), parseIgnore(".", strings.Join(s.Exclude, "\n"))
-	end = func() {}
-	if folder.reader == nil {
-		folder.reader = new(Reader)
-		end = folder.reader.Close
+// start prepares a sync of a folder. The caller must call the function after the sync.
+func (s *Syncer) start(root Root, fsys fs.FS) (*folderSync, func()) {
+	reader, end := s.Reader, func() {}
+	if reader == nil {
+		reader = new(Reader)
+		end = reader.Close
 	}
-	return folder, end
+	return &folderSync{Syncer: s, root: root, fsys: fsys, reader: reader, first: make(map[string]string), listing: listing{
+		root: root, fsys: fsys, reader: reader,
+		include: parseIgnore(".", strings.Join(s.Include, "\n")), exclude: parseIgnore(".", strings.Join(s.Exclude, "\n")),
+	}}, end
 }
 
 // A folderSync is one sync of one folder.
 type folderSync struct {
 	*Syncer
-	root             Root
-	fsys             fs.FS
-	reader           *Reader
-	include, exclude ignoreRules
-
-	files []file // in path order
+	root    Root
+	fsys    fs.FS
+	reader  *Reader
+	listing listing
 	// The sink's documents by path, and the paths of documents without a file, by digest. The
 	// workers read both.
 	known   map[string]Stored
 	gone    map[string]string
 	moved   map[string]bool // paths of documents renamed in this sync
-	broken  []string        // folders that could not be listed
 	done    int
 	failing int               // consecutive failures of the sink
 	read    sync.Map          // digests of the files read so far
@@ -145,7 +143,7 @@ func (s *folderSync) changes(ctx context.Context) iter.Seq2[Change, error] {
 func (s *folderSync) apply(ctx context.Context, f file, r readResult) (Change, error) {
 	c := Change{
 		Document: s.root.Name + "/" + f.path, Root: s.root.Name, Path: f.path,
-		Done: s.done, Total: len(s.files),
+		Done: s.done, Total: len(s.listing.files),
 	}
 	if pages, ok := s.fsys.(webPages); ok {
 		c.URL = pages.Address(f.path)
@@ -236,19 +234,19 @@ func (s *folderSync) sinkFailed(c Change, err error) (Change, error) {
 
 // removeGone deletes the documents whose files no longer exist.
 func (s *folderSync) removeGone(ctx context.Context, yield func(Change, error) bool) {
-	seen := make(map[string]bool, len(s.files))
-	for _, f := range s.files {
+	seen := make(map[string]bool, len(s.listing.files))
+	for _, f := range s.listing.files {
 		seen[f.path] = true
 	}
 	for _, p := range slices.Sorted(maps.Keys(s.known)) {
 		if ctx.Err() != nil {
 			break
 		}
-		if seen[p] || s.moved[p] || s.isBelowBroken(p) {
+		if seen[p] || s.moved[p] || s.listing.isBelowBroken(p) {
 			continue
 		}
 		c := Change{Document: s.root.Name + "/" + p, Root: s.root.Name, Path: p, URL: s.known[p].Meta[AddressKey], Action: Removed,
-			Done: s.done, Total: len(s.files)}
+			Done: s.done, Total: len(s.listing.files)}
 		err := s.Sink.Delete(context.WithoutCancel(ctx), c.Document)
 		if err != nil {
 			err = fmt.Errorf("removing %s: %w", c.Document, err)

@@ -25,6 +25,17 @@ type file struct {
 	partial   string      // why the files in it are not read
 }
 
+// A listing is the list of the files in a folder, with the rules by which files are left out.
+type listing struct {
+	root             Root
+	fsys             fs.FS
+	reader           *Reader
+	include, exclude ignoreRules
+
+	files  []file   // in path order
+	broken []string // folders that could not be listed
+}
+
 func byPath(a, b file) int { return strings.Compare(a.path, b.path) }
 
 // prepare lists the folder and compares it with the sink.
@@ -35,29 +46,27 @@ func (s *folderSync) prepare(ctx context.Context) error {
 	}
 	s.known = known
 	if pages, ok := s.fsys.(webPages); ok {
-		s.addPages(pages)
-	} else if err := s.walk(ctx, ".", nil); err != nil {
+		s.listing.addPages(pages)
+	} else if err := s.listing.walk(ctx, ".", nil); err != nil {
 		return err
 	}
-	listed := s.files
+	listed := s.listing.files
 	if err := s.openContainers(ctx); err != nil {
 		return err
 	}
-	slices.SortFunc(s.files, byPath)
-	seen := make(map[string]bool, len(s.files))
-	for _, f := range s.files {
+	slices.SortFunc(s.listing.files, byPath)
+	seen := make(map[string]bool, len(s.listing.files))
+	for _, f := range s.listing.files {
 		seen[f.path] = true
 	}
 	inFolder := maps.Clone(seen)
 	for _, f := range listed {
 		inFolder[f.path] = true // includes archives
 	}
-	s.remembered.mu.Lock()
-	maps.DeleteFunc(s.remembered.files, func(key [2]string, _ stamp) bool { return key[0] == s.root.Name && !inFolder[key[1]] })
-	s.remembered.mu.Unlock()
+	s.remembered.keep(s.root, inFolder)
 	s.gone, s.moved = make(map[string]string), make(map[string]bool)
 	for _, p := range slices.Sorted(maps.Keys(known)) {
-		if !seen[p] && !s.isBelowBroken(p) {
+		if !seen[p] && !s.listing.isBelowBroken(p) {
 			// Renaming a document that would be read again saves nothing.
 			if _, ok := s.gone[known[p].Digest]; !ok && !s.reader.outdated(known[p].Meta[ReaderKey]) {
 				s.gone[known[p].Digest] = p
@@ -67,55 +76,55 @@ func (s *folderSync) prepare(ctx context.Context) error {
 	return nil
 }
 
-func (s *folderSync) isBelowBroken(p string) bool {
-	return slices.ContainsFunc(s.broken, func(dir string) bool { return strings.HasPrefix(p, dir+"/") })
+func (l *listing) isBelowBroken(p string) bool {
+	return slices.ContainsFunc(l.broken, func(dir string) bool { return strings.HasPrefix(p, dir+"/") })
 }
 
 // addPages lists the pages of a web site.
-func (s *folderSync) addPages(pages webPages) {
+func (l *listing) addPages(pages webPages) {
 	for p := range pages.Pages() {
-		if s.exclude.matchBelow("", p.Path) || !s.isIncluded(p.Path) {
+		if l.exclude.matchBelow("", p.Path) || !l.isIncluded(p.Path) {
 			continue
 		}
 		f := file{path: p.Path, size: p.Size, modified: p.Fetched, err: p.Err}
 		if f.err == nil {
-			f.err = s.reader.refuse(p.Path, p.Size)
+			f.err = l.reader.refuse(p.Path, p.Size)
 		}
-		s.files = append(s.files, f)
+		l.files = append(l.files, f)
 	}
 }
 
 // walk lists the files below dir. Only the root must be readable.
-func (s *folderSync) walk(ctx context.Context, dir string, rules ignoreRules) error {
+func (l *listing) walk(ctx context.Context, dir string, rules ignoreRules) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	entries, err := fs.ReadDir(s.fsys, dir)
+	entries, err := fs.ReadDir(l.fsys, dir)
 	if err != nil {
 		if dir == "." {
-			return fmt.Errorf("listing the folder %s: %w", s.root.Path, plainError(err))
+			return fmt.Errorf("listing the folder %s: %w", l.root.Path, plainError(err))
 		}
-		s.broken = append(s.broken, dir)
+		l.broken = append(l.broken, dir)
 		err = fmt.Errorf("the folder cannot be listed (%w); its stored documents are kept", plainError(err))
-		s.files = append(s.files, file{path: dir, err: err})
+		l.files = append(l.files, file{path: dir, err: err})
 		return nil
 	}
-	rules = rules.withFolder(s.fsys, dir)
+	rules = rules.withFolder(l.fsys, dir)
 	for _, e := range entries {
 		p := path.Join(dir, e.Name())
-		if s.isLeftOut(p, e.IsDir(), rules) {
+		if l.isLeftOut(p, e.IsDir(), rules) {
 			continue
 		}
 		if e.IsDir() {
-			if err := s.walk(ctx, p, rules); err != nil {
+			if err := l.walk(ctx, p, rules); err != nil {
 				return err
 			}
 			continue
 		}
-		if archive.Is(p) || s.isIncluded(p) {
-			f := s.inspect(p, e)
+		if archive.Is(p) || l.isIncluded(p) {
+			f := l.inspect(p, e)
 			f.rules = rules
-			s.files = append(s.files, f)
+			l.files = append(l.files, f)
 		}
 	}
 	return nil
@@ -123,38 +132,38 @@ func (s *folderSync) walk(ctx context.Context, dir string, rules ignoreRules) er
 
 // isLeftOut reports whether a file or folder is hidden, ignored or excluded, or a program's own:
 // "~$" begins the names of Office's lock files.
-func (s *folderSync) isLeftOut(p string, dir bool, rules ignoreRules) bool {
+func (l *listing) isLeftOut(p string, dir bool, rules ignoreRules) bool {
 	name := path.Base(p)
 	return strings.HasPrefix(name, ".") || strings.HasPrefix(name, "~$") || strings.EqualFold(name, "desktop.ini") ||
-		rules.excludes(p, dir) || s.exclude.excludes(p, dir)
+		rules.excludes(p, dir) || l.exclude.excludes(p, dir)
 }
 
 // rulesFor returns the ignore rules for a file. The error is [fs.ErrNotExist] if a walk would not
 // reach the file.
-func (s *folderSync) rulesFor(name string) (rules ignoreRules, err error) {
+func (l *listing) rulesFor(name string) (rules ignoreRules, err error) {
 	at, parts := ".", strings.Split(name, "/")
 	for i, part := range parts {
-		rules = rules.withFolder(s.fsys, at)
+		rules = rules.withFolder(l.fsys, at)
 		at = path.Join(at, part)
 		above := i < len(parts)-1
-		info, err := fs.Lstat(s.fsys, at)
-		if s.isLeftOut(at, above, rules) || above && err == nil && !info.IsDir() {
+		info, err := fs.Lstat(l.fsys, at)
+		if l.isLeftOut(at, above, rules) || above && err == nil && !info.IsDir() {
 			return nil, fs.ErrNotExist
 		}
 	}
-	if !archive.Is(name) && !s.isIncluded(name) {
+	if !archive.Is(name) && !l.isIncluded(name) {
 		return nil, fs.ErrNotExist
 	}
 	return rules, nil
 }
 
 // isIncluded reports whether the patterns include a file or a folder above it.
-func (s *folderSync) isIncluded(p string) bool {
-	return len(s.Include) == 0 || s.include.matchBelow("", p)
+func (l *listing) isIncluded(p string) bool {
+	return len(l.include) == 0 || l.include.matchBelow("", p)
 }
 
 // inspect decides from its directory entry whether a file is read.
-func (s *folderSync) inspect(p string, e fs.DirEntry) file {
+func (l *listing) inspect(p string, e fs.DirEntry) file {
 	f := file{path: p}
 	info, err := e.Info()
 	switch {
@@ -168,7 +177,7 @@ func (s *folderSync) inspect(p string, e fs.DirEntry) file {
 		f.err = &SkipError{Reason: "its name is not valid UTF-8: rename it"}
 	default:
 		f.size, f.modified = info.Size(), info.ModTime()
-		f.err = s.reader.refuse(p, f.size)
+		f.err = l.reader.refuse(p, f.size)
 	}
 	return f
 }

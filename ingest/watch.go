@@ -54,8 +54,8 @@ func (w *Watcher) state(ctx context.Context) uint64 {
 	folder, end := w.Syncer.start(Root{}, w.Folder)
 	defer end()
 	sum := fnv.New64a()
-	err := folder.walk(ctx, ".", nil)
-	for _, f := range folder.files {
+	err := folder.listing.walk(ctx, ".", nil)
+	for _, f := range folder.listing.files {
 		if f.err != nil { // it may change all the time
 			f.size, f.modified = 0, time.Time{}
 		}
