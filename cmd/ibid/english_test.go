@@ -103,7 +103,7 @@ var riddles = []*regexp.Regexp{
 	regexp.MustCompile(`\b(the others|the rest|those (that|with|in|whose|who))\b`),
 }
 
-const riddlesPer10000 = 40
+const riddlesPer10000 = 20
 
 // TestPlainComments counts the riddles in the comments of Go files outside their tests.
 func TestPlainComments(t *testing.T) {

@@ -23,11 +23,11 @@ func (g Grades) Relevant() int {
 	return n
 }
 
-// A Metric is a measure of one ranking, cut at rank K. The kinds are those that BEIR reports
+// A Metric is a measure of one ranking, cut at rank K. BEIR reports these kinds
 // with pytrec_eval, the Python interface of NIST's trec_eval, with one difference: trec_eval
 // sorts documents of equal score by id, whereas a Metric keeps the order of the ranking.
 //
-//   - ndcg: discounted cumulative gain, divided by that of the best possible
+//   - ndcg: discounted cumulative gain, divided by the gain of the best possible
 //     order (Järvelin and Kekäläinen 2002, with trec_eval's discount
 //     1/log2(rank+1)). The gain is the grade itself, not 2^grade-1; grades below
 //     0 gain nothing. The best order includes relevant documents that the corpus

@@ -25,7 +25,7 @@ type Question struct {
 	Worded string `json:"worded,omitempty"`
 	// Unanswerable means that the documents do not contain an answer, so refusing is right.
 	Unanswerable bool `json:"unanswerable,omitempty"`
-	// HasAnswer means that the documents contain an answer, even if nothing else is known.
+	// HasAnswer means that the documents contain an answer, which need not be known.
 	HasAnswer bool `json:"has_answer,omitempty"`
 	// A right answer contains at least one of Answers and all of Words.
 	Answers []string `json:"answers,omitempty"`
