@@ -124,8 +124,9 @@ type homePage struct {
 
 // Modules returns the scripts to preload.
 func (homePage) Modules() []string {
-	return []string{"actions.js", "answer.js", "blocks.js", "board.js", "collections.js", "conversation.js", "copy.js", "dom.js", "history.js",
-		"library.js", "past.js", "peek.js", "reader.js", "remedy.js", "sheet.js", "sites.js", "source.js", "stream.js", "upload.js", "words.js"}
+	return []string{"actions.js", "answer.js", "blocks.js", "board.js", "collections.js", "conversation.js", "copy.js", "dom.js",
+		"history.js", "library.js", "past.js", "peek.js", "reader.js", "remedy.js", "sheet.js", "sites.js", "source.js", "stream.js",
+		"upload.js", "words.js"}
 }
 
 func (p *homePage) show(c echo.Context) error {
