@@ -85,7 +85,7 @@ func (f *file) chart(part string) []Block {
 		x.find(func(e element) {
 			switch e.Name.Local {
 			case "title":
-				if text := oneLine(drawnText(x)); text != "" {
+				if text := lineOf(drawnBlocks(x, false)); text != "" {
 					titles = append(titles, text)
 				}
 			case "ser":
@@ -128,7 +128,7 @@ func readSeries(x *xmlReader) (s series) {
 				case "idx":
 					at = number(e, "val", -1)
 				case "rich": // a text in place of the value
-					labels[at] = oneLine(drawnText(x))
+					labels[at] = lineOf(drawnBlocks(x, false))
 				}
 			})
 		}
@@ -170,10 +170,8 @@ func cachedValues(x *xmlReader) (out []string) {
 // diagram reads the text of a diagram (SmartArt) as a list.
 func (f *file) diagram(part string) (out []Block) {
 	f.drawing(part, "diagram", func(x *xmlReader) {
-		for line := range strings.Lines(drawnText(x)) {
-			if line = strings.TrimSpace(line); line != "" {
-				out = append(out, Block{Kind: Item, Marker: bullet, Text: line})
-			}
+		for _, b := range drawnBlocks(x, false) {
+			out = append(out, Block{Kind: Item, Marker: bullet, Text: lineOf([]Block{b})})
 		}
 	})
 	return out
@@ -184,28 +182,6 @@ func (f *file) drawing(part, kind string, read func(x *xmlReader)) {
 	if err := f.read(part, read); err != nil && f.has(part) {
 		f.addPartial("a %s could be read only in part: %v", kind, err)
 	}
-}
-
-// drawnText returns the paragraphs of a drawing's text, one per line.
-func drawnText(x *xmlReader) string {
-	var out strings.Builder
-	x.find(func(e element) {
-		switch e.Name.Local {
-		case "t", "v":
-			out.WriteString(x.text())
-		case "br":
-			out.WriteByte('\n')
-		case "p", "pt": // a paragraph or a point of a diagram
-			if out.Len() > 0 && !strings.HasSuffix(out.String(), "\n") {
-				out.WriteByte('\n')
-			}
-		case "oMath":
-			out.WriteString(formula(x))
-		case "Fallback", "f":
-			x.skip()
-		}
-	})
-	return out.String()
 }
 
 // oneLine replaces each run of white space with a single space.

@@ -13,18 +13,6 @@ type listRef struct {
 	level int // -1 if not given
 }
 
-// read reads a numPr element or one of its children.
-func (r *listRef) read(e element) {
-	switch e.Name.Local {
-	case "numPr":
-		*r = listRef{given: true, level: -1}
-	case "ilvl":
-		r.level = number(e, "val", 0)
-	case "numId":
-		r.id = attr(e, "val")
-	}
-}
-
 const (
 	listLevels   = 9        // per list
 	bulletFormat = "bullet" // of a level without numbers

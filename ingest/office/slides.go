@@ -138,16 +138,20 @@ func (s *slideReader) shape(x *xmlReader) (sh shape) {
 	return sh
 }
 
-// drawnBlocks reads the paragraphs of a shape. Paragraphs of an outline and paragraphs with a
-// bullet are list items.
+// drawnBlocks reads the paragraphs of a shape, a diagram, or the title of a chart. Paragraphs of an
+// outline and paragraphs with a bullet are list items.
 func drawnBlocks(x *xmlReader, outline bool) []Block {
 	var out []Block
-	x.each(func(e element) {
-		if e.Name.Local != "p" {
-			return
-		}
+	x.find(func(e element) {
 		p := drawnParagraph{x: x}
-		x.each(p.read)
+		switch e.Name.Local {
+		case "p":
+			x.each(p.read)
+		case "v": // a value in a title
+			p.text.WriteString(x.text())
+		case "Fallback":
+			x.skip()
+		}
 		b := Block{Text: p.text.String(), Level: p.level, Marker: p.marker}
 		if strings.TrimSpace(b.Text) == "" {
 			return

@@ -48,8 +48,12 @@ func (s *style) read(e element) {
 	switch e.Name.Local {
 	case "outlineLvl":
 		s.level = number(e, "val", -1) + 1
-	case "numPr", "ilvl", "numId":
-		s.list.read(e)
+	case "numPr":
+		s.list = listRef{given: true, level: -1}
+	case "ilvl":
+		s.list.level = number(e, "val", 0)
+	case "numId":
+		s.list.id = attr(e, "val")
 	case "vanish":
 		s.hidden = isSwitchOn(e)
 	case "b":
