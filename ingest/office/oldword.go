@@ -80,20 +80,13 @@ func (f *file) oldWord(root compound.Folder) error {
 	})
 	d.readLists()
 	head.at = fibCounts
-	count := func() int { return int(int32(head.number(4))) }
-	ends := []struct {
-		label string
-		end   int
-	}{{"", count()}, {"Footnote: ", count()}, {runningHeads, count()}, {"-", count()}, {"Comment: ", count()},
-		{"Endnote: ", count()}, {"", count()}}
-	at, part, left := 0, 0, ends[0].end
+	labels := []string{"Footnote: ", runningHeads, "-", "Comment: ", "Endnote: ", ""} // of the parts after the text
+	at, left := 0, int32(head.number(4))
 	for c, place := range d.characters(d.part(fibPieces)) {
-		for left <= 0 && part+1 < len(ends) {
+		for left <= 0 && len(labels) > 0 {
 			d.end(wordRun{})
-			part++
-			left = ends[part].end
+			d.label, labels, left = labels[0], labels[1:], int32(head.number(4))
 		}
-		d.label = ends[part].label
 		left--
 		at++
 		if d.label != "-" { // macros

@@ -39,11 +39,14 @@ type rtfState struct {
 	unpacked     bool // in RTF that packs HTML, this is not part of the HTML
 	wide         int  // number of characters that replace a Unicode character
 	font         int
-	note, label  bool // label: the marker of an item
-	pict         bool
-	edge         string // label of a header or footer
-	code         int    // start of a field code in the text, plus 1; 0 outside codes
+	note, pict   bool
+	apart        string // the text that is kept apart: fieldCode, markerText or the label of an edge
+	from         int    // its start
 }
+
+// Texts that are kept apart from the document. Others are edges: headers, footers and texts of
+// pictures.
+const fieldCode, markerText = "code", "marker"
 
 // An rtfPicture is the current picture, in twips.
 type rtfPicture struct {
@@ -71,8 +74,7 @@ type rtfReader struct {
 	inTable bool
 	heads   map[int]int // outline levels by style
 	style   int
-	body    string     // text of the document, saved while a header, footer, description or marker is read
-	edges   [][]string // label and text of headers, footers and pictures
+	edges   []Block // headers, footers and texts of pictures
 	// described is the label of the next property value, or "" if the value is not text.
 	described string
 	uncounted bool // hidden text not yet counted
@@ -96,17 +98,7 @@ func (f *file) rtf(data []byte) error {
 	}
 	r.end("par")
 	r.writeRows()
-	for _, edge := range r.edges {
-		blocks := []Block{{Text: edge[1]}}
-		if edge[0] == "Picture" {
-			b, ok := picture(edge[1])
-			if !ok {
-				continue
-			}
-			blocks = []Block{b}
-		}
-		r.flow.write(r.running(edge[0], blocks)...)
-	}
+	r.flow.write(r.edges...)
 	return f.exceeded
 }
 
@@ -136,25 +128,8 @@ func (r *rtfReader) next() {
 			if p := r.drawn; r.state.pict && !r.saved[n-1].pict && p.pixels && !p.described && p.width*p.height >= leastPicture*twips*twips {
 				r.countUnread(pictures)
 			}
-			if r.state.edge != "" && r.saved[n-1].edge == "" {
-				if _, ok := picture(r.text.String()); ok && r.state.pict {
-					r.drawn.described = true
-				}
-				r.edges = append(r.edges, []string{r.state.edge, r.text.String()})
-				r.text.Reset()
-				r.text.WriteString(r.body)
-			}
-			if at := r.state.code - 1; at >= 0 && r.saved[n-1].code == 0 {
-				text := r.text.String()
-				at = min(at, len(text))
-				words, _ := equationWords(text[at:])
-				r.text.Reset()
-				r.text.WriteString(text[:at] + words)
-			}
-			if r.state.label && !r.saved[n-1].label {
-				r.marker = strings.TrimSpace(r.text.String())
-				r.text.Reset()
-				r.text.WriteString(r.body)
+			if r.state.apart != r.saved[n-1].apart {
+				r.endApart()
 			}
 			if r.state, r.saved = r.saved[n-1], r.saved[:n-1]; n == 1 { // ignore text after the document
 				r.at = len(r.src)
@@ -332,7 +307,7 @@ func (r *rtfReader) word(word string, n int, given bool) {
 	case "ansicpg", "mac", "f", "fcharset":
 		r.encoding(word, n)
 	case "par", "sect", "page", "cell", "nestcell", "row", "nestrow":
-		if !r.state.skip && r.state.code == 0 {
+		if !r.state.skip {
 			r.end(word)
 		}
 	default:
@@ -379,7 +354,7 @@ func (r *rtfReader) property(word string, n int, given bool) {
 	case "ls", "pnlvlblt", "pnlvlbody":
 		r.inList = true
 	case "pard":
-		if !r.state.label {
+		if r.state.apart != markerText {
 			r.level, r.inList, r.depth, r.inTable = 0, false, 0, false
 		}
 	case "fftype": // check box or list; other fields have their text in the document
@@ -401,15 +376,9 @@ func (r *rtfReader) beginPart(word string) {
 	case "fldinst":
 		r.flush()
 		r.state.skip = r.state.skip || r.html
-		if r.state.code == 0 && !r.state.skip {
-			r.state.code = 1 + r.text.Len()
-		}
+		r.beginApart(fieldCode)
 	case "listtext", "pntext":
-		r.flush()
-		if !r.state.label && !r.state.skip && r.state.edge == "" {
-			r.state.label = true
-			r.saveBody()
-		}
+		r.beginApart(markerText)
 	case "sn":
 		name, _, _ := strings.Cut(r.src[r.at:min(r.at+20, len(r.src))], "}")
 		r.described = map[string]string{"wzDescription": "Picture", "gtextUNICODE": "Drawn text"}[name]
@@ -417,19 +386,12 @@ func (r *rtfReader) beginPart(word string) {
 		if r.described == "" {
 			break
 		}
-		r.flush()
-		if r.state.skip = false; r.state.edge == "" {
-			r.state.edge = r.described
-			r.saveBody()
-		}
+		r.state.skip = false
+		r.beginApart(r.described)
 		r.text.WriteByte(' ')
 		r.described = ""
 	case "header", "headerl", "headerr", "headerf", "footer", "footerl", "footerr", "footerf":
-		r.flush()
-		if r.state.edge == "" && !r.state.skip {
-			r.state.edge = strings.ToUpper(word[:1]) + word[1:6]
-			r.saveBody()
-		}
+		r.beginApart(strings.ToUpper(word[:1]) + word[1:6])
 	case "footnote", "annotation":
 		r.flush()
 		if !r.state.note {
@@ -439,9 +401,35 @@ func (r *rtfReader) beginPart(word string) {
 	}
 }
 
-func (r *rtfReader) saveBody() {
-	r.body = r.text.String()
+// beginApart begins a text that is kept apart until its group ends. Edges hold only field codes.
+func (r *rtfReader) beginApart(what string) {
+	r.flush()
+	outer := r.state.apart
+	if !r.state.skip && what != outer && (what == fieldCode || outer == "" || outer == fieldCode || outer == markerText) {
+		r.state.apart, r.state.from = what, r.text.Len()
+	}
+}
+
+func (r *rtfReader) endApart() {
+	all := r.text.String()
+	from := min(r.state.from, len(all))
+	text := all[from:]
 	r.text.Reset()
+	r.text.WriteString(all[:from])
+	switch r.state.apart {
+	case fieldCode:
+		words, _ := equationWords(text)
+		r.text.WriteString(words)
+	case markerText:
+		r.marker = strings.TrimSpace(text)
+	default:
+		b, ok := picture(text)
+		r.drawn.described = r.drawn.described || ok && r.state.pict
+		if r.state.apart != "Picture" {
+			b = Block{Text: text}
+		}
+		r.edges = append(r.edges, r.running(r.state.apart, []Block{b})...)
+	}
 }
 
 // end ends a paragraph, a cell or a row.
@@ -451,7 +439,7 @@ func (r *rtfReader) end(word string) {
 		r.write("\n")
 		return
 	}
-	if r.state.edge != "" {
+	if r.state.apart != "" {
 		r.text.WriteByte(' ')
 		return
 	}

@@ -125,7 +125,7 @@ func (s *slideReader) shape(x *xmlReader) (sh shape) {
 		case "txBody":
 			sh.blocks = append(sh.blocks, drawnBlocks(x, sh.place == "body" || sh.place == "obj")...)
 		case "tbl":
-			sh.blocks = append(sh.blocks, s.table(x, func(out func(Block)) func(e element) { return cellReader(x, out) })...)
+			sh.blocks = append(sh.blocks, s.table(x, func(out func(Block)) func(e element) { return slideCell(x, out) })...)
 		case "chart", "relIds":
 			sh.blocks = append(sh.blocks, s.readDrawing(e)...)
 		case "cNvPr", "blip":
@@ -206,13 +206,11 @@ func (p *drawnParagraph) read(e element) {
 	}
 }
 
-// cellReader returns a function that reads an element of a table cell.
-func cellReader(x *xmlReader, out func(Block)) func(e element) {
-	return func(e element) {
-		if e.Name.Local == "txBody" {
-			for _, b := range drawnBlocks(x, false) {
-				out(b)
-			}
+// slideCell returns a function that reads an element of a table cell.
+func slideCell(x *xmlReader, out func(Block)) func(e element) {
+	return func(element) { // its text or its properties
+		for _, b := range drawnBlocks(x, false) {
+			out(b)
 		}
 	}
 }

@@ -16,8 +16,8 @@ func (f *file) word(main string) error {
 	if at := relatedParts(d.relations, "numbering"); len(at) > 0 {
 		d.lists = f.wordNumbering(at[0])
 	}
-	for kind, label := range map[string]string{"footnotes": "footnote", "endnotes": "endnote", "comments": "comment"} {
-		if at := relatedParts(d.relations, kind); len(at) > 0 {
+	for _, label := range []string{"footnote", "endnote", "comment"} {
+		if at := relatedParts(d.relations, label+"s"); len(at) > 0 {
 			d.readNotes(at[0], label)
 		}
 	}
