@@ -188,7 +188,7 @@ func (r *asking) answerQuestion(ctx context.Context) error {
 	r.question.Text = question
 	r.makeParts(ctx)
 	var err error
-	if r.finder.standalone, err = r.finder.condenseQuestion(ctx, r.question, r.Retriever); err != nil {
+	if r.finder.standalone, err = r.finder.condenseQuestion(ctx); err != nil {
 		return err
 	}
 	r.writer.Question = r.finder.standalone
@@ -223,17 +223,17 @@ func (r *asking) answerQuestion(ctx context.Context) error {
 
 // makeParts creates the finder, the gate and the writing.
 func (r *asking) makeParts(ctx context.Context) {
-	r.finder = r.newFinder(r.caller, r.question)
-	r.writing = r.newWriting(r.caller, r.finder)
+	r.finder = &finder{Answerer: &r.Answerer, caller: r.caller, question: r.question, standalone: r.question.Text}
+	r.writing = &writing{Answerer: &r.Answerer, caller: r.caller, finder: r.finder}
 	var j *judge
 	if r.Gate != GateOff {
 		j = r.newJudge(ctx, r.caller, r.trust)
 	}
 	if r.strategy.usesModel && r.Unproved != UnprovedOff {
-		r.writing.unproved, r.writing.judge = r.Unproved, j
+		r.writing.proves, r.writing.judge = r.Unproved != "", j
 	}
-	r.gate = newGate(r.Gate, r.finder, j, r.writing.unproved != "")
-	if j != nil && r.writing.unproved != "" {
+	r.gate = newGate(r.Gate, r.finder, j, r.writing.proves)
+	if j != nil && r.writing.proves {
 		r.reservedShare = sparedForProof
 	}
 	r.setStyle()

@@ -215,6 +215,7 @@ type call struct {
 	// counts as complete although its reply is cut.
 	enough  bool
 	unsaved error // why the journal does not have the call
+	err     error // why it failed, once it has ended; only of callAll
 }
 
 func (c *caller) newCall(p Prompt) *call {

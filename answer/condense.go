@@ -23,47 +23,40 @@ const condenseTokens = 256
 // turnTokens is what a turn costs in a prompt in addition to its text.
 const turnTokens = 4
 
-// A rewriter asks a model for other versions of a question.
-type rewriter struct {
-	*caller
-	model      Model
-	known      *Translations
-	noFallback bool
-}
-
 // condenseQuestion rewrites a follow-up as a standalone question. If no model is set it uses a
-// rule, which may search in. If the model fails, the question is unchanged.
-func (r *rewriter) condenseQuestion(ctx context.Context, q Question, in Retriever) (string, error) {
-	r.writer.Question = q.Text
+// rule, which may search. If the model fails, the question is unchanged.
+func (f *finder) condenseQuestion(ctx context.Context) (string, error) {
+	q := f.question
+	f.writer.Question = q.Text
 	if len(q.History) == 0 {
 		return q.Text, nil
 	}
-	length := r.writer.Count(q.Text) + condenseTokens
-	turns, err := r.latestTurns(q, length)
+	length := f.writer.Count(q.Text) + condenseTokens
+	turns, err := f.latestTurns(length)
 	if err != nil {
 		return "", err
 	}
-	if r.model == nil || len(turns) == 0 {
+	if f.Model == nil || len(turns) == 0 {
 		return followUp(q.Text, q.History, q.CitedUnder, func(question, whole string) (bool, error) {
-			return foundTogether(ctx, in, question, whole, q.Filter)
+			return f.foundTogether(ctx, question, whole)
 		})
 	}
-	p, err := r.writePrompt(RoleCondense, prompt.Slots{History: turns})
+	p, err := f.writePrompt(RoleCondense, prompt.Slots{History: turns})
 	if err != nil {
 		return "", err
 	}
 	p.MaxTokens = length
-	standalone, err := r.rewordQuestion(ctx, p)
+	standalone, err := f.rewordQuestion(ctx, p)
 	return cmp.Or(standalone, q.Text), err
 }
 
 // foundTogether reports whether the best passage for a whole question has at least as many terms
 // of the short question as the best passage for the short one. It is false if the short question
 // has several terms and one passage has them all: the question then needs no further words.
-func foundTogether(ctx context.Context, in Retriever, question, whole string, filter retrieve.Filter) (bool, error) {
+func (f *finder) foundTogether(ctx context.Context, question, whole string) (bool, error) {
 	terms, has := retrieve.Terms(question), [2]int{}
 	for i, text := range []string{question, whole} {
-		found, err := in.Search(ctx, retrieve.Query{Text: text, K: 1, Filter: filter})
+		found, err := f.Retriever.Search(ctx, retrieve.Query{Text: text, K: 1, Filter: f.question.Filter})
 		if err != nil {
 			return false, fmt.Errorf("searching: %w", err) // without the question, which no log may hold
 		}
@@ -82,23 +75,23 @@ func foundTogether(ctx context.Context, in Retriever, question, whole string, fi
 // translateQuestion returns the question in the language of the documents, to search with: from
 // the known translations, or else from the model. The answer keeps the question's language. It
 // returns "" if the model fails.
-func (r *rewriter) translateQuestion(ctx context.Context, question, language string) (string, error) {
-	p, err := r.writePrompt(RoleTranslate, prompt.Slots{Language: language})
-	if err != nil || !r.canAfford(r.promptSize(p)+r.leastTokens(question)) {
+func (f *finder) translateQuestion(ctx context.Context, question, language string) (string, error) {
+	p, err := f.writePrompt(RoleTranslate, prompt.Slots{Language: language})
+	if err != nil || !f.canAfford(f.promptSize(p)+f.leastTokens(question)) {
 		return "", err
 	}
-	p.MaxTokens = 2*r.writer.Count(question) + condenseTokens
-	known, key := cmp.Or(r.known, &Translations{}), language+"\n"+question
+	p.MaxTokens = 2*f.writer.Count(question) + condenseTokens
+	known, key := cmp.Or(f.Translations, &Translations{}), language+"\n"+question
 	if kept, ok := known.kept.Load(key); ok {
-		c := r.newCall(p)
+		c := f.newCall(p)
 		if !c.loadReply(ctx) {
 			c.text, c.finish = []byte(kept.(string)), "stop"
 			c.saveReply(ctx) // so that a resumed answer searches with the same text
 		}
-		r.addUsage(c)
+		f.addUsage(c)
 		return findQuestion(string(c.text)), nil
 	}
-	q, err := r.rewordQuestion(ctx, p)
+	q, err := f.rewordQuestion(ctx, p)
 	if q != "" && q != question {
 		if known.count.Add(1)%256 == 0 { // the store is full
 			known.kept.Clear()
@@ -117,14 +110,14 @@ type Translations struct {
 
 // rewordQuestion returns the model's version of the question: the first line of its reply. If
 // the model fails or the version is too long, it warns and returns "".
-func (r *rewriter) rewordQuestion(ctx context.Context, p Prompt) (string, error) {
-	c := r.newCall(p)
-	err := c.readWhole(ctx, r.model)
-	r.addUsage(c)
+func (f *finder) rewordQuestion(ctx context.Context, p Prompt) (string, error) {
+	c := f.newCall(p)
+	err := c.readWhole(ctx, f.Model)
+	f.addUsage(c)
 	if ctx.Err() != nil {
 		return "", ctx.Err()
 	}
-	if isUnusable(err) && (r.noFallback || !allowsFallback(ctx, err)) {
+	if isUnusable(err) && (f.NoFallback || !allowsFallback(ctx, err)) {
 		return "", err
 	}
 	reply := string(c.text)
@@ -139,7 +132,7 @@ func (r *rewriter) rewordQuestion(ctx context.Context, p Prompt) (string, error)
 		err = errors.New("the model's version of it was too long")
 	}
 	if err != nil {
-		r.warn("the question was searched for unchanged: %s", err)
+		f.warn("the question was searched for unchanged: %s", err)
 		return "", nil
 	}
 	return q, nil
@@ -148,15 +141,15 @@ func (r *rewriter) rewordQuestion(ctx context.Context, p Prompt) (string, error)
 // latestTurns returns the latest turns of the history that fit half of the context window, or
 // less if the question and a reply of the given length leave less, or if the budget needs
 // room for the answer.
-func (r *rewriter) latestTurns(q Question, length int) ([]prompt.Turn, error) {
-	w := r.writer
+func (f *finder) latestTurns(length int) ([]prompt.Turn, error) {
+	w, q := f.writer, f.question
 	overhead, err := w.Overhead(prompt.Condense, 0)
 	if err != nil {
 		return nil, err
 	}
 	room := min(w.Window()/2, w.Window()-overhead-length)
-	if r.budget > 0 {
-		room = min(room, r.budget-overhead-length-r.leastTokens(q.Text))
+	if f.budget > 0 {
+		room = min(room, f.budget-overhead-length-f.leastTokens(q.Text))
 	}
 	var turns []prompt.Turn
 	for i := len(q.History) - 1; i >= 0 && room > turnTokens; i-- {

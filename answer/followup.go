@@ -2,6 +2,7 @@ package answer
 
 import (
 	_ "embed"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -95,43 +96,30 @@ var numbers = regexp.MustCompile(`\d+`)
 //go:embed followups.txt
 var followUpTable string
 
-// followUpWords are the words that mark a follow-up question, by language. Openings begin it;
-// references refer to the last question, except in idle phrases. In a verbless language "who
-// director?" is a complete question. amounts, in all languages together, are words that ask for a
-// number without naming the things to count.
-var followUpWords, amounts = readFollowUps()
-
-type followUpSet struct {
-	openings, references, idle []string
-	verbless                   bool
-}
-
-func readFollowUps() (map[string]followUpSet, map[string]bool) {
-	words, amounts := map[string]followUpSet{}, map[string]bool{}
+// followUpWords are the words of followups.txt by kind and language. An "opening" begins a follow-up
+// question; a "reference" refers to the last question, except in an "idle" phrase. A "verbless"
+// language, for which "who director?" is a complete question, has an empty list.
+var followUpWords = func() map[string]map[string][]string {
+	words := map[string]map[string][]string{}
 	for line := range strings.Lines(followUpTable) {
 		fields := strings.Fields(line)
 		if len(fields) == 0 || fields[0] == "#" {
 			continue
 		}
-		of := words[fields[1]]
-		of.verbless = of.verbless || fields[0] == "verbless"
-		for _, word := range fields[2:] {
-			word = strings.ReplaceAll(word, "_", " ")
-			switch fields[0] {
-			case "opening":
-				of.openings = append(of.openings, word)
-			case "reference":
-				of.references = append(of.references, word)
-			case "idle":
-				of.idle = append(of.idle, word)
-			case "amount":
-				amounts[word] = true
-			}
+		kind, language := fields[0], fields[1]
+		if words[kind] == nil {
+			words[kind] = map[string][]string{}
 		}
-		words[fields[1]] = of
+		for i, phrase := range fields {
+			fields[i] = strings.ReplaceAll(phrase, "_", " ")
+		}
+		words[kind][language] = append(words[kind][language], fields[2:]...)
 	}
-	return words, amounts
-}
+	return words
+}()
+
+// amounts are words of all languages that ask for a number without naming the things to count.
+var amounts = slices.Concat(slices.Collect(maps.Values(followUpWords["amount"]))...)
 
 // isElliptic reports whether a question cannot be understood alone. It is elliptic if it has no
 // content word, fewer than four and an opening ("and") or a pronoun, or fewer than six and both. In
@@ -142,9 +130,9 @@ func isElliptic(question, before string) (elliptic, short bool) {
 	lower := " " + strings.Join(strings.FieldsFunc(strings.ToLower(question), func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsNumber(r) && !unicode.IsMark(r)
 	}), " ") + " "
-	words, own, rest := followUpWords[retrieve.Language(before+" "+question)], countWords(question, before), lower
+	language, own, rest := retrieve.Language(before+" "+question), countWords(question, before), lower
 	for found := true; found; { // "and what about"
-		found = slices.ContainsFunc(words.openings, func(p string) bool {
+		found = slices.ContainsFunc(followUpWords["opening"][language], func(p string) bool {
 			after, ok := strings.CutPrefix(rest, " "+p+spaceAround(p))
 			if ok {
 				rest = " " + after
@@ -153,11 +141,14 @@ func isElliptic(question, before string) (elliptic, short bool) {
 		})
 	}
 	opens := len(rest) < len(lower) && !extract.Asks(rest)
-	for _, idle := range words.idle {
+	for _, idle := range followUpWords["idle"][language] {
 		lower = strings.ReplaceAll(lower, " "+idle+" ", " ")
 	}
-	refers := slices.ContainsFunc(words.references, func(p string) bool { return strings.Contains(lower, spaceAround(p)+p+spaceAround(p)) })
-	asks := own == 1 && strings.Count(rest, " ") == 3 && !words.verbless // "Who won?"
+	refers := slices.ContainsFunc(followUpWords["reference"][language], func(p string) bool {
+		return strings.Contains(lower, spaceAround(p)+p+spaceAround(p))
+	})
+	_, verbless := followUpWords["verbless"][language]
+	asks := own == 1 && strings.Count(rest, " ") == 3 && !verbless // "Who won?"
 	return own == 0 || asks || own < 4 && (opens || refers) || own < 6 && opens && refers, own < fewWords
 }
 
@@ -177,7 +168,7 @@ func countWords(question, previous string) int {
 		return len(retrieve.Terms(question)) / 2
 	}
 	words := contentWords(question, previous)
-	if !slices.ContainsFunc(words, func(word string) bool { return !amounts[strings.ToLower(strings.Trim(word, marks))] }) {
+	if !slices.ContainsFunc(words, func(word string) bool { return !slices.Contains(amounts, strings.ToLower(strings.Trim(word, marks))) }) {
 		return 0
 	}
 	return len(words)

@@ -124,9 +124,8 @@ func openSet(t *testing.T, dir string) (*retrieve.Index, map[string]string) {
 }
 
 func foundIn(t *testing.T, index *retrieve.Index) func(question, whole string) (bool, error) {
-	return func(question, whole string) (bool, error) {
-		return foundTogether(t.Context(), index, question, whole, retrieve.Filter{})
-	}
+	f := &finder{Answerer: &Answerer{Retriever: index}}
+	return func(question, whole string) (bool, error) { return f.foundTogether(t.Context(), question, whole) }
 }
 
 // TestTopicChange checks that after a question about another topic, a whole question is

@@ -25,15 +25,12 @@ func TestJudgement(t *testing.T) {
 		Decision Decision
 		Read     string // the part of the reply that is read before the call is canceled
 	}](t, "testdata/tables.txt", "verdicts") {
-		var j judgement
-		n := 0
-		for n < len(test.Reply) {
+		n := 1
+		for n < len(test.Reply) && !hasVerdict(test.Reply[:n]) {
 			n++
-			if j.addPiece(test.Reply[n-1 : n]) {
-				break
-			}
 		}
-		if decision := j.verdict(); decision != test.Decision || test.Reply[:n] != test.Read {
+		n = min(n, len(test.Reply))
+		if decision := readVerdict(test.Reply[:n]); decision != test.Decision || test.Reply[:n] != test.Read {
 			t.Errorf("%q: verdict = %s after %q; want %s after %q", test.Reply, decision, test.Reply[:n], test.Decision, test.Read)
 		}
 	}
@@ -46,7 +43,7 @@ func TestGate(t *testing.T) {
 		clear[i].Scores = s
 	}
 	for i, want := range []string{"on", "?", "?", "off"} {
-		r := (&Answerer{Retriever: clear}).newFinder(nil, Question{Text: "mooring fee 2025"})
+		r := &finder{Answerer: &Answerer{Retriever: clear}, standalone: "mooring fee 2025"}
 		must(t, r.readPassages(t.Context(), clear))
 		c, _ := r.reading.Chance(clear[i])
 		if on, off := c > surelyOn, c < surelyOff; on != (want == "on") || off != (want == "off") {

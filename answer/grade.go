@@ -80,27 +80,23 @@ func onlyMember(object string) string {
 	return ""
 }
 
-// A judgement reads a judge's reply as it streams. A yes or no at the beginning decides,
-// whatever follows.
-type judgement struct{ reply strings.Builder }
-
 // maxVerdictBytes is how much of a reply is read to find a verdict.
 const maxVerdictBytes = 200
 
-// addPiece adds the next piece and reports whether the call can be stopped.
-func (j *judgement) addPiece(piece string) (done bool) {
-	j.reply.WriteString(piece)
-	text := strings.TrimLeftFunc(j.reply.String(), unicode.IsSpace)
+// hasVerdict reports whether a reply that still streams has been read far enough. A yes or no at
+// the beginning decides, whatever follows.
+func hasVerdict(reply string) bool {
+	text := strings.TrimLeftFunc(reply, unicode.IsSpace)
 	word := firstWord.FindString(text)
 	return word != "" && len(word) < len(text) || len(text) > maxVerdictBytes
 }
 
-// verdict returns the verdict of the reply so far.
-func (j *judgement) verdict() Decision {
-	if d := Grade(j.reply.String()); d != Unparsable {
+// readVerdict returns the verdict of a reply, or of as much of it as was read.
+func readVerdict(reply string) Decision {
+	if d := Grade(reply); d != Unparsable {
 		return d
 	}
-	return gradeWord(trimWrapping(firstWord.FindString(j.reply.String())))
+	return gradeWord(trimWrapping(firstWord.FindString(reply)))
 }
 
 // firstWord matches a yes or no at the beginning of a reply.

@@ -196,14 +196,9 @@ func (j *judge) requestVerdict(ctx context.Context, first call) verdict {
 		c := first
 		c.repetition += len(v.calls)
 		v.calls = append(v.calls, &c)
-		var reply judgement
 		v.err = nil
-		for piece, err := range c.pieces(ctx, j.model) {
-			if err != nil {
-				v.err = err
-				break
-			}
-			if c.enough = reply.addPiece(piece) || c.yes > 0; c.enough {
+		for _, v.err = range c.pieces(ctx, j.model) {
+			if c.enough = v.err == nil && (hasVerdict(string(c.text)) || c.yes > 0); c.enough {
 				break
 			}
 		}
@@ -214,7 +209,7 @@ func (j *judge) requestVerdict(ctx context.Context, first call) verdict {
 			}
 			continue
 		}
-		switch v.decision = reply.verdict(); {
+		switch v.decision = readVerdict(string(c.text)); {
 		case c.yes >= .5:
 			v.decision = Relevant
 		case c.yes > 0:

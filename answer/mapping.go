@@ -71,7 +71,7 @@ func (m *mapping) makeParts(ctx context.Context) (parts []Part, err error) {
 	}
 	m.warnShortened()
 	var long error // a prompt was too long
-	for i, k := range m.callAll(ctx, m.model, prompts) {
+	for i, k := range m.callAll(ctx, m.Model, prompts) {
 		if errors.Is(k.err, ErrContextLength) {
 			long = k.err
 		}
@@ -96,13 +96,13 @@ func (m *mapping) makeParts(ctx context.Context) (parts []Part, err error) {
 
 // readPart reads the part in a reply and emits the step, of which done has the passages and
 // labels. The part has no text if the call failed or its reply has no answer.
-func (m *mapping) readPart(k endedCall, done Stepped) (p Part, failed bool) {
+func (m *mapping) readPart(k *call, done Stepped) (p Part, failed bool) {
 	m.steps++
 	if k.made {
 		m.callsMade++
 	}
-	m.addUsage(k.call)
-	m.warnCutPrompt(k.call)
+	m.addUsage(k)
+	m.warnCutPrompt(k)
 	reply := string(k.text)
 	p = Part{Text: reply, whole: k.finish != "length", steps: []int{m.steps}}
 	done.Step, done.Role = m.steps, k.prompt.Role

@@ -99,7 +99,7 @@ func (m *mapping) collapseGroups(ctx context.Context, groups [][]Part) ([]Part, 
 		return nil, errSpent
 	}
 	var out []Part
-	for i, k := range m.callAll(ctx, m.model, prompts) {
+	for i, k := range m.callAll(ctx, m.Model, prompts) {
 		if err := wasCanceled(ctx); err != nil {
 			return nil, err
 		}
@@ -132,7 +132,7 @@ func (m *mapping) combineParts(ctx context.Context, parts []Part) error {
 		last: true, allowed: labels, previousLabels: labels}
 	s.result = Stepped{Step: m.steps, Role: RoleCombine, Passages: []string{}, Labels: labels, From: stepsOf(parts)}
 	s.reply.Expects.NoAnswer = m.summary == nil
-	s.streamReply(ctx, m.model, p)
+	s.streamReply(ctx, m.Model, p)
 	if m.stopped {
 		return nil
 	}

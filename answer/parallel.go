@@ -8,12 +8,6 @@ import (
 	"sync/atomic"
 )
 
-// An endedCall is a call whose reply has ended. If err is not nil, the call failed.
-type endedCall struct {
-	*call
-	err error
-}
-
 // inParallel runs the jobs 0 to n-1 with the given number of workers. It returns a
 // channel for each job's result, and a function that waits until all jobs have ended.
 func inParallel[T any](n, workers int, job func(i int) T) (results []chan T, wait func()) {
@@ -36,16 +30,16 @@ func inParallel[T any](n, workers int, job func(i int) T) (results []chan T, wai
 // callAll makes the calls in parallel, and yields each when it has ended, in the order
 // of the prompts. If a call finds the model unusable, or its context window too small,
 // the remaining calls are not made and fail with the same error.
-func (c *caller) callAll(ctx context.Context, m Model, prompts []Prompt) iter.Seq2[int, endedCall] {
-	return func(yield func(int, endedCall) bool) {
+func (c *caller) callAll(ctx context.Context, m Model, prompts []Prompt) iter.Seq2[int, *call] {
+	return func(yield func(int, *call) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		var fatal atomic.Pointer[error]
 		calls := make([]*call, len(prompts))
 		for i, p := range prompts {
 			calls[i] = c.newCall(p)
 		}
-		ended, wait := inParallel(len(prompts), c.parallel, func(i int) endedCall {
-			k := endedCall{call: calls[i]}
+		ended, wait := inParallel(len(prompts), c.parallel, func(i int) *call {
+			k := calls[i]
 			if err := fatal.Load(); err != nil {
 				k.err = *err
 			} else if k.err = k.readWhole(ctx, m); isUnusable(k.err) || errors.Is(k.err, ErrContextLength) {

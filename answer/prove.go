@@ -44,8 +44,7 @@ func Prover() support.Prover {
 // the judge has replied.
 type proof struct {
 	*comparer
-	judge    *judge // nil if no model judges
-	unproved Unproved
+	judge *judge // nil if no model judges
 
 	units     *statement.Splitter
 	next      []statement.Unit // a unit that waits for the next one
@@ -55,7 +54,7 @@ type proof struct {
 	lead      string // the last lead
 	afterLead bool   // the previous unit is a lead that ends in a colon
 	heldText  string // text that may be shown once a statement has a source
-	hasSource bool   // some statement has a source, or none is needed since the gate is off
+	hasSource bool   // some statement has a source, or none is needed because the gate is off
 	shown     bool   // part of the answer was shown
 	open      []*openStatement
 	places    chan struct{}           // limits the calls at a time
@@ -331,7 +330,7 @@ func (p *proof) recordVerdict(o *openStatement, v verdict) {
 		}
 	default:
 		o.event.Verdict, o.event.Found, o.event.Idle = Dropped, 0, nil
-		if p.unproved == UnprovedMark {
+		if p.Unproved == UnprovedMark {
 			o.event.Verdict = Marked
 		}
 	}
@@ -349,7 +348,7 @@ func (p *proof) concludeStatement(o *openStatement) {
 		v = statement.Drop
 	}
 	cites := e.Found != 0 || len(o.Labels()) > len(e.Idle)
-	p.hasSource = p.hasSource || v == statement.Keep && (cites || p.unproved == UnprovedMark)
+	p.hasSource = p.hasSource || v == statement.Keep && (cites || p.Unproved == UnprovedMark)
 	if e.Found != 0 && e.Found == o.nearest {
 		e.Quotes = map[int]support.Quote{o.nearest: o.quote}
 	}

@@ -243,7 +243,8 @@ func TestCompare(t *testing.T) {
 		for _, p := range passages {
 			quotes = append(quotes, Prover().Find(statement, support.Passage{Text: p.Text, Title: p.Title}))
 		}
-		c := &comparer{finder: &finder{encoder: func() retrieve.Encoder { return farEncoder(near) }}, ctx: t.Context(), passages: passages}
+		a := &Answerer{Encoder: func() retrieve.Encoder { return farEncoder(near) }}
+		c := &comparer{finder: &finder{Answerer: a}, ctx: t.Context(), passages: passages}
 		c.addSecondScores(statement, quotes)
 		return quotes
 	}

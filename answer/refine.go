@@ -87,7 +87,7 @@ func (l *refiner) obstacle(b prompt.Batch) (string, error) {
 	case l.steps == 0 && !l.canAfford(size):
 		return "", prompt.ErrBudget
 	case l.steps == 0:
-	case draft > 0 && (l.maxDraft > 0 && draft > l.maxDraft || size+draft > l.writer.Window()):
+	case draft > 0 && (l.MaxDraftTokens > 0 && draft > l.MaxDraftTokens || size+draft > l.writer.Window()):
 		return "answer_too_long", nil
 	case !l.canAfford(size):
 		return noRoom, nil
@@ -153,9 +153,9 @@ func (l *refiner) makeStep(ctx context.Context, b prompt.Batch) error {
 	if s.asRevision = s.last && l.draft.text != "" && !l.draft.cut; s.asRevision {
 		l.revised = &revised{step: l.steps}
 	}
-	model := l.model
+	model := l.Model
 	if l.draft.text != "" {
-		s.result.Role, model = RoleRefine, l.refineModel
+		s.result.Role, model = RoleRefine, cmp.Or(l.RefineModel, l.Model)
 	}
 	s.reply.Expects = replies.NonAnswers{NoAnswer: true, NoChange: l.draft.text != ""}
 	s.allowed = append(b.Labels(), l.cited...)

@@ -15,31 +15,17 @@ import (
 
 // A finder finds passages for one question, and scores them.
 type finder struct {
+	*Answerer // for this question
 	*caller
-	*rewriter
-	retriever  Retriever
-	embedder   retrieve.Embedder
-	encoder    func() retrieve.Encoder
-	confidence float64
-	filter     retrieve.Filter
-	original   string           // the question as it was asked
+	question   Question
 	standalone string           // the standalone question that is searched for
 	reading    *extract.Reading // set by readPassages
-}
-
-// newFinder returns the finder of a question.
-func (a *Answerer) newFinder(c *caller, q Question) *finder {
-	return &finder{
-		caller: c, rewriter: &rewriter{c, a.Model, a.Translations, a.NoFallback},
-		retriever: a.Retriever, embedder: a.Embedder, encoder: a.encoder, confidence: cmp.Or(a.Confidence, DefaultConfidence),
-		filter: q.Filter, original: q.Text, standalone: q.Text,
-	}
 }
 
 // searchPassages finds the k nearest passages; if k is 0, the index's default number. It
 // emits the search's warnings, but stores a LanguageError in other if that is not nil.
 func (f *finder) searchPassages(ctx context.Context, k int, other **retrieve.LanguageError) ([]retrieve.Passage, error) {
-	found, err := f.retriever.Search(ctx, retrieve.Query{Text: f.standalone, K: k, Filter: f.filter, Warn: func(err error) {
+	found, err := f.Retriever.Search(ctx, retrieve.Query{Text: f.standalone, K: k, Filter: f.question.Filter, Warn: func(err error) {
 		if other == nil || !errors.As(err, other) {
 			f.warn("%s", err)
 		}
@@ -79,7 +65,7 @@ func (f *finder) searchTranslated(ctx context.Context, k int, keepAll bool) ([]r
 
 // emitRetrieved reports the passages that were found.
 func (f *finder) emitRetrieved(found []retrieve.Passage) bool {
-	return f.emit(Retrieved{Question: f.standalone, Reworded: f.standalone != f.original, Passages: found})
+	return f.emit(Retrieved{Question: f.standalone, Reworded: f.standalone != f.question.Text, Passages: found})
 }
 
 // otherLanguage returns the language of at least half of the passages if it differs from
@@ -119,14 +105,14 @@ var defaultEmbedder = sync.OnceValues(embed.New)
 
 // readPassages compares the question with the passages, for the chances and quotes.
 func (f *finder) readPassages(ctx context.Context, found []retrieve.Passage) error {
-	embedder, ok := f.embedder.(*embed.Model)
+	embedder, ok := f.Embedder.(*embed.Model)
 	if !ok {
 		var err error
 		if embedder, err = defaultEmbedder(); err != nil {
 			return fmt.Errorf("loading the embedded embedding model: %w", err)
 		}
 	}
-	if t, ok := f.retriever.(TurnTaker); ok {
+	if t, ok := f.Retriever.(TurnTaker); ok {
 		end, err := t.Turn(ctx)
 		if err != nil {
 			return fmt.Errorf("waiting to read the passages: %w", err)
@@ -135,7 +121,7 @@ func (f *finder) readPassages(ctx context.Context, found []retrieve.Passage) err
 	}
 	var stats retrieve.Stats
 	var err error
-	if c, ok := f.retriever.(Counter); ok {
+	if c, ok := f.Retriever.(Counter); ok {
 		if stats, err = c.Stats(ctx, retrieve.QuestionTerms(f.standalone)); err != nil {
 			return fmt.Errorf("counting the terms of the question: %w", err)
 		}
@@ -156,7 +142,7 @@ func (a *Answerer) encoder() retrieve.Encoder {
 // Best returns the n sentences of passages that most likely answer a question, and the
 // chance that the first one does. It is for evaluations.
 func (a *Answerer) Best(ctx context.Context, question string, passages []retrieve.Passage, n int) ([]string, float64, error) {
-	f := a.newFinder(nil, Question{Text: question})
+	f := &finder{Answerer: a, standalone: question}
 	if err := f.readPassages(ctx, passages); err != nil {
 		return nil, 0, err
 	}
@@ -196,7 +182,7 @@ func (f *finder) rankByChance(passages []retrieve.Passage) []retrieve.Passage {
 // quotes returns the sentences that answer, if their chance reaches the confidence, and the
 // passages in which they continue, which next finds.
 func (f *finder) quotes(ctx context.Context, kept []retrieve.Passage, next extract.Next) ([]extract.Quote, []retrieve.Passage, error) {
-	return f.reading.Quote(ctx, kept, f.confidence, next)
+	return f.reading.Quote(ctx, kept, cmp.Or(f.Confidence, DefaultConfidence), next)
 }
 
 // gap is the most bytes between adjacent passages.
@@ -204,9 +190,9 @@ const gap = 8
 
 // nextPassage finds the passage after p by a search for p's text in its document.
 func (f *finder) nextPassage(ctx context.Context, p retrieve.Passage) (next retrieve.Passage, ok bool, err error) {
-	q := retrieve.Query{Text: p.Heading + "\n" + p.Text[len(p.Text)/2:], K: 24, Filter: f.filter}
+	q := retrieve.Query{Text: p.Heading + "\n" + p.Text[len(p.Text)/2:], K: 24, Filter: f.question.Filter}
 	q.Filter.Document = p.Document
-	near, err := f.retriever.Search(ctx, q)
+	near, err := f.Retriever.Search(ctx, q)
 	if err != nil {
 		return next, false, fmt.Errorf("searching for the rest of a list: %w", err)
 	}

@@ -43,7 +43,7 @@ func (a *Answerer) Summarize(ctx context.Context, s Summary) iter.Seq2[Event, er
 		c := a.newCaller(yield, s.Recorder)
 		c.callLimit, c.budget, c.writer.Budget = -1, 0, nil
 		c.summary, c.writer.Words = &s, s.Words
-		if err := a.newWriting(c, nil).summarize(ctx); err != nil && !c.stopped {
+		if err := (&writing{Answerer: a, caller: c}).summarize(ctx); err != nil && !c.stopped {
 			yield(nil, err)
 		}
 	}
@@ -51,7 +51,7 @@ func (a *Answerer) Summarize(ctx context.Context, s Summary) iter.Seq2[Event, er
 
 func (w *writing) summarize(ctx context.Context) error {
 	s := w.summary
-	if err := s.checkSummary(w.model != nil); err != nil {
+	if err := s.checkSummary(w.Model != nil); err != nil {
 		return err
 	}
 	w.usage.Looked = len(s.Passages)

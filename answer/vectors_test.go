@@ -151,12 +151,8 @@ func (m *table) answer(p Prompt) (string, error) {
 		replies := m.v.Judge[id]
 		reply := replies[min(m.judged[n], len(replies)-1)]
 		m.judged[n]++
-		if text, err := reply.get(); m.done != nil {
-			var j judgement
-			j.addPiece(text)
-			if err == nil && j.verdict() != Unparsable || m.judged[n] == 2 {
-				close(m.done[id])
-			}
+		if text, err := reply.get(); m.done != nil && (err == nil && readVerdict(text) != Unparsable || m.judged[n] == 2) {
+			close(m.done[id])
 		}
 		return reply.get()
 	case RoleAnswer:

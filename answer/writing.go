@@ -15,25 +15,15 @@ import (
 // passages into prompts, labels them and adds the answer piece by piece. If statements
 // are proved, each is shown when its proof ends.
 type writing struct {
+	*Answerer
 	*caller
-	finder             *finder // nil for a summary
-	model, refineModel Model
-	maxDraft           int                // tokens of a draft after which it is not refined; 0 for no limit
-	mayWiden           bool               // further passages may be read if the first hold no answer
-	deferred           []retrieve.Passage // kept, but read only if the first hold no answer
+	finder   *finder            // nil for a summary
+	mayWiden bool               // further passages may be read if the first hold no answer
+	deferred []retrieve.Passage // kept, but read only if the first hold no answer
 
-	unproved Unproved // empty if statements are not proved
-	ungated  bool     // the gate is off, so an answer needs no source
-	judge    *judge   // judges statements; nil if no model judges
-	proof    *proof   // the proof of the answer; nil if it is not proved
-}
-
-func (a *Answerer) newWriting(c *caller, f *finder) *writing {
-	w := &writing{caller: c, finder: f, model: a.Model, refineModel: a.RefineModel, maxDraft: a.MaxDraftTokens, ungated: a.Gate == GateOff}
-	if w.refineModel == nil {
-		w.refineModel = w.model
-	}
-	return w
+	proves bool   // statements are proved
+	judge  *judge // judges statements; nil if no model judges
+	proof  *proof // the proof of the answer; nil if it is not proved
 }
 
 // canWiden reports whether further passages can be read if the model finds no answer
@@ -83,12 +73,12 @@ func (w *writing) labelPassages(ctx context.Context, kept []retrieve.Passage, pa
 // beginProof begins the proof of an answer from labelled passages.
 func (w *writing) beginProof(ctx context.Context, passages []retrieve.Passage) {
 	w.proof = nil
-	if w.unproved == "" {
+	if !w.proves {
 		return
 	}
 	p := &proof{
-		comparer: &comparer{finder: w.finder, ctx: ctx, passages: passages, prover: Prover()}, judge: w.judge, unproved: w.unproved,
-		units: statement.NewSplitter(len(passages)), places: make(chan struct{}, w.parallel), hasSource: w.ungated,
+		comparer: &comparer{finder: w.finder, ctx: ctx, passages: passages, prover: Prover()}, judge: w.judge,
+		units: statement.NewSplitter(len(passages)), places: make(chan struct{}, w.parallel), hasSource: w.Gate == GateOff,
 		verdicts: map[string]chan verdict{},
 	}
 	if w.judge != nil {

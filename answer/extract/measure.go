@@ -98,7 +98,7 @@ func (m *measurer) measure(k int) {
 		f[sigDenies] = 1
 	}
 	f[sigScore] = m.passage.Score
-	f[sigCell] = rowReader{m.q}.cells(s.text)
+	f[sigCell] = m.q.cellShare(s.text)
 }
 
 // isInAsked reports whether sentence k is in a section with steps whose headings have all words

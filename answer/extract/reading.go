@@ -13,7 +13,7 @@
 //   - needs (needs.go): the words of the question, and how many of them a text has
 //   - query (query.go): the question, with the similarity of the passages' words
 //   - letter (mail.go): the parts of a mail and their authors
-//   - rowReader (row.go): the cells of a row that the question asks for
+//   - cell (row.go): the cells of a row that the question asks for
 //   - sentence (sentence.go, split.go): a part of a passage and its place there
 //   - table (table.go): the rows that a question about several rows asks for
 //   - measurer (measure.go): the signals of the sentences of one passage

@@ -35,28 +35,25 @@ func (c cell) String() string {
 	return c.name + ": " + c.value
 }
 
-// A rowReader compares the rows of tables with the question.
-type rowReader struct{ q *query }
-
-// cells is the share of the question's weight in cells that it covers entirely, such as "Adult"
+// cellShare is the share of the question's weight in cells that it covers entirely, such as "Adult"
 // in "Kind: Adult | A year: 155".
-func (r rowReader) cells(row string) float64 {
+func (q *query) cellShare(row string) float64 {
 	if !isRow(row) {
 		return 0
 	}
-	covered := make(coverage, len(r.q.needs.terms))
+	covered := make(coverage, len(q.needs.terms))
 	for _, c := range cellsOf(row) {
-		if terms := termSet(c.value); len(terms) > 0 && r.q.precision(terms) > .99-notAlike/2 {
-			covered = covered.union(r.q.coverageOf(terms))
+		if terms := termSet(c.value); len(terms) > 0 && q.precision(terms) > .99-notAlike/2 {
+			covered = covered.union(q.coverageOf(terms))
 		}
 	}
-	return r.q.needs.exactShare(covered)
+	return q.needs.exactShare(covered)
 }
 
 // writeRow writes the name of a row and the cells that the question asks for, such as "Adult – A
 // year: 155". It returns the row unchanged if most cells have no column name: it may be a
 // command, such as "curl … | sh".
-func (r rowReader) writeRow(row string) string {
+func (q *query) writeRow(row string) string {
 	cells, columns := cellsOf(row), 0
 	for _, c := range cells {
 		if c.name != "" && !strings.Contains(c.name, "`") {
@@ -67,7 +64,7 @@ func (r rowReader) writeRow(row string) string {
 		return row
 	}
 	named := nameCells(cells)
-	shown := slices.Concat(cells[:named], r.askedFor(cells[named:]))
+	shown := slices.Concat(cells[:named], q.askedFor(cells[named:]))
 	var b strings.Builder
 	for i, c := range shown {
 		switch {
@@ -113,14 +110,14 @@ func hasWord(text string) bool {
 // askedFor returns the cells whose columns the question asks for; if there are no such columns,
 // the cells with a value of the asked kind. Cells with a value from the question are added,
 // since they identify the row. If no cell is asked for, it returns all.
-func (r rowReader) askedFor(cells []cell) []cell {
-	wanted, k := r.columnsAsked(cells), r.q.needs.kind
+func (q *query) askedFor(cells []cell) []cell {
+	wanted, k := q.columnsAsked(cells), q.needs.kind
 	for _, bar := range []string{"", "| "} { // after a bar, a bare number is an amount, if no cell has a currency
 		if slices.Contains(wanted, true) || !k.isDistinctive() {
 			break
 		}
 		for i, c := range cells {
-			wanted[i] = k.foundIn(bar+c.value, r.q.text) == 1
+			wanted[i] = k.foundIn(bar+c.value, q.text) == 1
 		}
 	}
 	if !slices.Contains(wanted, true) {
@@ -128,7 +125,7 @@ func (r rowReader) askedFor(cells []cell) []cell {
 	}
 	var shown []cell
 	for i, c := range cells {
-		if wanted[i] || len(r.q.needs.askedOf(termSet(c.value))) > 0 {
+		if wanted[i] || len(q.needs.askedOf(termSet(c.value))) > 0 {
 			shown = append(shown, c)
 		}
 	}
@@ -138,12 +135,12 @@ func (r rowReader) askedFor(cells []cell) []cell {
 // columnsAsked reports, for each cell, whether the question names its column. A column of
 // another year does not count, and "First train" does not if "Last train" has more words of the
 // question.
-func (r rowReader) columnsAsked(cells []cell) []bool {
-	asked := r.q.years
+func (q *query) columnsAsked(cells []cell) []bool {
+	asked := q.years
 	has, wanted := make([][]string, len(cells)), make([]bool, len(cells)) // has: terms of the question in each column name
 	for i, c := range cells {
 		if of := years(c.name); len(asked) == 0 || len(of) == 0 || meet(asked, of) {
-			has[i] = r.q.needs.askedOf(termSet(c.name))
+			has[i] = q.needs.askedOf(termSet(c.name))
 		}
 	}
 	for i := range cells {
@@ -157,11 +154,11 @@ func (r rowReader) columnsAsked(cells []cell) []bool {
 // otherYears reports whether a row is about other years than the question: by the names of its
 // columns or, if these have no years, by its cells and headings. A row with years as columns and
 // no other word of the question is ruled out too: the row asked for may lack that year.
-func (r rowReader) otherYears(row string, p retrieve.Passage) bool {
-	asked, named, about := r.q.years, false, r.q.foreign
+func (q *query) otherYears(row string, p retrieve.Passage) bool {
+	asked, named, about := q.years, false, q.foreign
 	for _, c := range cellsOf(row) {
 		of := len(years(c.name)) > 0
-		named, about = named || of, about || !of && len(r.q.needs.askedOf(termSet(c.value))) > 0
+		named, about = named || of, about || !of && len(q.needs.askedOf(termSet(c.value))) > 0
 	}
 	of := years(row)
 	if !named {
@@ -173,16 +170,16 @@ func (r rowReader) otherYears(row string, p retrieve.Passage) bool {
 // lacksPrice reports whether a row lacks an amount of money although only an amount answers. A
 // bare number is an amount if the headings or the column name have a word for prices, or if the
 // question names the column.
-func (r rowReader) lacksPrice(row string, p retrieve.Passage) bool {
-	k := r.q.needs.kind
-	if !r.q.demandsKind() || k.name != "amount" {
+func (q *query) lacksPrice(row string, p retrieve.Passage) bool {
+	k := q.needs.kind
+	if !q.demandsKind() || k.name != "amount" {
 		return false
 	}
 	priced := func(text string) bool { return k.asks.anywhere(lowerWords(text)) }
 	return !priced(p.Title+" "+p.Heading+" "+p.Path) && !slices.ContainsFunc(cellsOf(row), func(c cell) bool {
 		name := termSet(c.name)
-		return k.foundIn(c.value, r.q.text) == 1 ||
-			bareNumber.MatchString(c.value) && (priced(c.name) || len(name) > 0 && r.q.precision(name) >= alike)
+		return k.foundIn(c.value, q.text) == 1 ||
+			bareNumber.MatchString(c.value) && (priced(c.name) || len(name) > 0 && q.precision(name) >= alike)
 	})
 }
 

@@ -11,24 +11,23 @@ import (
 // A sentence is a unit that can be quoted alone: a sentence, a list item, a table row, a block
 // of code.
 type sentence struct {
-	passage  int // index of the kept passage
-	index    int // position among the sentences of its passage
-	span     ingest.Span
+	letterPart
+	passage  int         // index of the kept passage
+	index    int         // position among the sentences of its passage
+	span     ingest.Span // in the passage, unlike that of its part
 	text     string
-	joins    bool   // in the paragraph or list item of the previous sentence
-	title    bool   // a heading
-	asks     bool   // a question
-	bare     bool   // cannot answer: a rule, a path, a licence
-	licensed bool   // part of a licence
-	other    bool   // answers another question, such as one about another year
-	inAsked  bool   // in the section or declaration that the question asks for
-	outside  bool   // a greeting or signature of a mail
-	together int    // place among the rows that are asked for together, from 1; else 0
-	code     bool   // a block of code
-	headed   bool   // a block of code right under a heading
-	declares bool   // in source code, which is quoted by declaration
-	reply    bool   // quoted by a mail that replies to it
-	by       string // author and date in a mail
+	joins    bool // in the paragraph or list item of the previous sentence
+	title    bool // a heading
+	asks     bool // a question
+	bare     bool // cannot answer: a rule, a path, a licence
+	licensed bool // part of a licence
+	other    bool // answers another question, such as one about another year
+	inAsked  bool // in the section or declaration that the question asks for
+	outside  bool // a greeting or signature of a mail
+	together int  // place among the rows that are asked for together, from 1; else 0
+	code     bool // a block of code
+	headed   bool // a block of code right under a heading
+	declares bool // in source code, which is quoted by declaration
 	terms    map[string]bool
 	covers   coverage // of the question
 	window   coverage // covers with the headings and neighbours

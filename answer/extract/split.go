@@ -12,52 +12,45 @@ import (
 	"ibid/retrieve"
 )
 
-// spansOf cuts a passage into sentences and blocks of code, each with its part of the mail.
-func spansOf(p retrieve.Passage) (spans []ingest.Span, code []bool, parts []letterPart) {
+// cut cuts a passage into sentences and blocks of code, with their spans and parts of the mail.
+func cut(p retrieve.Passage) (in []sentence) {
 	for _, part := range letterOf(p).parts {
 		for span := range ingest.Sentences(p.Text[part.span.Start:part.span.End]) {
 			span.Start, span.End = part.span.Start+span.Start, part.span.Start+span.End
-			indented, last := isIndented(p, span), len(spans)-1
-			if last >= 0 && parts[last] == part && (indented && code[last] ||
-				!indented && !code[last] && continues(p, spans[last], span)) {
-				spans[last].End = span.End
+			s, last := sentence{letterPart: part, span: span, code: isIndented(p, span)}, len(in)-1
+			if last >= 0 && in[last].letterPart == part && in[last].code == s.code && (s.code || continues(p, in[last].span, span)) {
+				in[last].span.End = span.End
 				continue
 			}
-			spans, code, parts = append(spans, span), append(code, indented), append(parts, part)
+			in = append(in, s)
 		}
 	}
-	return spans, code, parts
+	return in
 }
 
 // split cuts a passage, the i-th of the kept ones, into sentences and blocks of code.
 func split(q *query, i int, p retrieve.Passage) []sentence {
-	spans, code, parts := spansOf(p)
-	in := make([]sentence, len(spans))
-	rows, before := rowReader{q}, sentence{}
-	for k, span := range spans {
-		text, rest := p.Text[span.Start:span.End], p.Text[span.End:]
-		terms, said := termSet(text), text
-		if !code[k] {
-			said = q.headsOfCompounds(text)
-		}
-		s := sentence{
-			passage: i, index: k, span: span, text: text, code: code[k], declares: p.Format == "code",
-			terms: terms, covers: q.coverageOf(termSet(said)), reply: parts[k].reply, by: parts[k].by,
-		}
+	in, before := cut(p), sentence{}
+	for k := range in {
+		s := &in[k]
+		text, rest := p.Text[s.span.Start:s.span.End], p.Text[s.span.End:]
+		s.passage, s.index, s.text, s.declares, s.terms = i, k, text, p.Format == "code", termSet(text)
 		if s.code {
+			s.covers = q.coverageOf(s.terms)
 			s.headed = before.title && !s.declares
 			s.bare = !s.headed || !q.needs.kind.isWay()
 		} else {
-			s.joins = k > 0 && joins(p.Text[before.span.End:span.Start], before, text)
+			s.covers = q.coverageOf(termSet(q.headsOfCompounds(text)))
+			s.joins = k > 0 && joins(p.Text[before.span.End:s.span.Start], before, text)
 			s.asks = isAsking(text)
 			s.title = isTitle(text, rest) || isHeading(text, p)
-			s.outside = parts[k].head || parts[k].end
+			s.outside = s.head || s.end
 			s.licensed = !s.outside && (licence.MatchString(plainLine(text)) || s.joins && before.licensed)
-			s.other = isRow(text) && (rows.otherYears(text, p) || rows.lacksPrice(text, p)) ||
+			s.other = isRow(text) && (q.otherYears(text, p) || q.lacksPrice(text, p)) ||
 				q.answersOther(lastTitle(in, k), text) || q.byAnother(s.by)
-			s.bare = s.outside || isBare(text) || s.licensed && !asksLicence.MatchString(q.text) || q.saysNothing(s, before, p)
+			s.bare = s.outside || isBare(text) || s.licensed && !asksLicence.MatchString(q.text) || q.saysNothing(*s, before, p)
 		}
-		in[k], before = s, s
+		before = *s
 	}
 	return in
 }

@@ -139,7 +139,7 @@ func (t *table) rowsAsked() (asked []int, several bool) {
 	if len(asked) == 0 && partly && sign == 0 { // the missing words may have another meaning
 		return nil, false
 	}
-	columns := rowReader{t.q}.columnsAsked(t.cells[0][1:])
+	columns := t.q.columnsAsked(t.cells[0][1:])
 	affirms, values := t.findAffirmingRows(columns, asked)
 	switch {
 	case sign != 0:
@@ -195,7 +195,7 @@ func (t *table) countRowsWith(need int) (named, others int) {
 // hasNeeded reports whether row i has all needed words. Numbers count only in the columns that
 // the question names, if any.
 func (t *table) hasNeeded(i int) bool {
-	columns := rowReader{t.q}.columnsAsked(t.cells[i][1:])
+	columns := t.q.columnsAsked(t.cells[i][1:])
 	has := make(coverage, len(t.q.needs.terms))
 	for k, c := range t.cells[i][1:] {
 		covers := t.q.coverageOf(termSet(c.value))

@@ -178,9 +178,9 @@ func (s *selection) writeLine(p piece, k int) string {
 	}
 	switch {
 	case isRow(text) && p.end-p.start > 1:
-		return "- " + rowReader{s.q}.writeRow(plainLine(text))
+		return "- " + s.q.writeRow(plainLine(text))
 	case isRow(text):
-		return rowReader{s.q}.writeRow(plainLine(text))
+		return s.q.writeRow(plainLine(text))
 	case isItem(text) && (k > p.start || after(in, k) < p.end):
 		mark := "-"
 		if isStep(text) {

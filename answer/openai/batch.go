@@ -3,23 +3,10 @@ package openai
 import (
 	"context"
 	"slices"
-	"sync"
 	"time"
 
 	"ibid/ingest"
 )
-
-// A batcher combines the texts of many calls in few requests. It fills batches with
-// waiting texts, sends a limited number of requests at a time, and delays all of them
-// when the server asks one to wait.
-type batcher struct {
-	e *Embedder
-
-	mu      sync.Mutex
-	waiting []batchItem
-	running int       // requests
-	resume  time.Time // no request starts before this time
-}
 
 // mostWaits is how often a request is repeated, in addition to Options.Retries, when the
 // server says how long to wait: an ingest can wait.
@@ -41,9 +28,10 @@ type batchItem struct {
 	alone         bool // must not share a request with texts of other calls
 }
 
-// embed returns the vectors of the texts. If ctx ends, a request in progress is not
-// canceled, since it may contain texts of other calls.
-func (b *batcher) embed(ctx context.Context, texts []string) ([][]float32, error) {
+// Embed implements [retrieve.Embedder]; its errors are of type [*Error]. Simultaneous calls
+// share requests; each request has its own time limits and retries. If ctx ends, a request in
+// progress is not canceled, since it may contain texts of other calls.
+func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, error) {
 	c := &batchCall{rows: make([][]float32, len(texts)), missing: len(texts), done: make(chan struct{})}
 	if len(texts) == 0 {
 		return c.rows, nil
@@ -52,70 +40,70 @@ func (b *batcher) embed(ctx context.Context, texts []string) ([][]float32, error
 	for i, text := range texts {
 		items[i] = batchItem{batchCall: c, index: i, text: text, tokens: ingest.CountTokens(text)}
 	}
-	b.mu.Lock()
+	e.mu.Lock()
 	if len(items) == 1 {
-		b.waiting = slices.Insert(b.waiting, 0, items...) // a question, whose user is waiting
+		e.waiting = slices.Insert(e.waiting, 0, items...) // a question, whose user is waiting
 	} else {
-		b.waiting = append(b.waiting, items...)
+		e.waiting = append(e.waiting, items...)
 	}
-	b.start()
-	b.mu.Unlock()
+	e.start()
+	e.mu.Unlock()
 	select {
 	case <-c.done:
 	case <-ctx.Done():
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.waiting = slices.DeleteFunc(b.waiting, func(i batchItem) bool { return i.batchCall == c })
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.waiting = slices.DeleteFunc(e.waiting, func(i batchItem) bool { return i.batchCall == c })
 	missing := c.missing
 	switch c.missing = 0; {
 	case c.err != nil:
 		return nil, c.err
 	case missing > 0:
-		return nil, b.e.contextError(ctx)
+		return nil, e.contextError(ctx)
 	}
 	return c.rows, nil
 }
 
 // start starts as many requests as may run.
-func (b *batcher) start() {
-	for len(b.waiting) > 0 && b.running < b.e.o.Parallel {
-		n, tokens, first := 0, 0, b.waiting[0]
-		for _, i := range b.waiting {
+func (e *Embedder) start() {
+	for len(e.waiting) > 0 && e.running < e.o.Parallel {
+		n, tokens, first := 0, 0, e.waiting[0]
+		for _, i := range e.waiting {
 			other := i.batchCall != first.batchCall && (i.alone || first.alone)
-			if tokens += i.tokens; n > 0 && (n == b.e.o.BatchTexts || tokens > b.e.o.BatchTokens || other) {
+			if tokens += i.tokens; n > 0 && (n == e.o.BatchTexts || tokens > e.o.BatchTokens || other) {
 				break
 			}
 			n++
 		}
-		items := slices.Clone(b.waiting[:n])
-		b.waiting = slices.Delete(b.waiting, 0, n)
-		b.running++
-		go b.request(items)
+		items := slices.Clone(e.waiting[:n])
+		e.waiting = slices.Delete(e.waiting, 0, n)
+		e.running++
+		go e.request(items)
 	}
 }
 
 // request makes one request, with its retries, and delivers the result.
-func (b *batcher) request(items []batchItem) {
+func (e *Embedder) request(items []batchItem) {
 	texts := make([]string, len(items))
 	for i, item := range items {
 		texts[i] = item.text
 	}
 	var rows [][]float32
 	held := 0
-	err := b.e.retry(context.Background(), b.e.o.Retries, func(ctx context.Context) (failed *Error) {
-		if failed = b.waitTurn(ctx); failed == nil {
-			rows, failed = b.e.attempt(ctx, texts)
+	err := e.retry(context.Background(), e.o.Retries, func(ctx context.Context) (failed *Error) {
+		if failed = e.waitTurn(ctx); failed == nil {
+			rows, failed = e.attempt(ctx, texts)
 			if failed != nil && failed.RetryAfter > 0 {
 				held++
-				failed.adapted = b.delayAll(ctx, failed) && held <= mostWaits
+				failed.adapted = e.delayAll(ctx, failed) && held <= mostWaits
 			}
 		}
 		return failed
 	})
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.running--
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.running--
 	// If the text of one call caused the error, each call is sent in a separate request.
 	shared := slices.ContainsFunc(items, func(i batchItem) bool { return i.batchCall != items[0].batchCall })
 	fault := err != nil && shared && (err.Kind == Rejected || err.Kind == ContextLength || err.Kind == Filtered)
@@ -125,7 +113,7 @@ func (b *batcher) request(items []batchItem) {
 			continue
 		case fault:
 			item.alone = true
-			b.waiting = slices.Insert(b.waiting, 0, item)
+			e.waiting = slices.Insert(e.waiting, 0, item)
 			continue
 		case err != nil:
 			c.err, c.missing = err, 0
@@ -137,37 +125,30 @@ func (b *batcher) request(items []batchItem) {
 			close(item.done)
 		}
 	}
-	b.start()
+	e.start()
 }
 
 // waitTurn waits until a request may be made.
-func (b *batcher) waitTurn(ctx context.Context) *Error {
-	b.mu.Lock()
-	pause := time.Until(b.resume)
-	b.mu.Unlock()
-	if pause > 0 {
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return b.e.contextError(ctx)
-		}
-	}
-	return nil
+func (e *Embedder) waitTurn(ctx context.Context) *Error {
+	e.mu.Lock()
+	pause := time.Until(e.resume)
+	e.mu.Unlock()
+	return e.wait(ctx, pause)
 }
 
 // delayAll delays all requests by the time that the server asked one of them to wait.
 // It reports whether that request may be repeated: it was rejected only for its rate,
 // and its deadline allows the wait.
-func (b *batcher) delayAll(ctx context.Context, failed *Error) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (e *Embedder) delayAll(ctx context.Context, failed *Error) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	until := time.Now().Add(failed.RetryAfter)
 	deadline, bounded := ctx.Deadline()
 	if bounded && !deadline.After(until) {
 		return false // this request fails, so others need not wait
 	}
-	if until.After(b.resume) {
-		b.resume = until
+	if until.After(e.resume) {
+		e.resume = until
 	}
 	return failed.Kind == RateLimited
 }

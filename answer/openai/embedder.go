@@ -4,16 +4,24 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"sync"
+	"time"
 
 	"github.com/sashabaranov/go-openai"
 )
 
-// An Embedder makes vectors; it is a [retrieve.Embedder], safe for concurrent
-// use.
+// An Embedder makes vectors; it is a [retrieve.Embedder], safe for concurrent use.
+//
+// It combines the texts of many calls in few requests: it fills batches with waiting texts, sends
+// a limited number of requests at a time, and delays all of them when the server asks one to wait.
 type Embedder struct {
 	*upstream
 	dimensions int
-	batches    batcher
+
+	mu      sync.Mutex
+	waiting []batchItem
+	running int       // requests
+	resume  time.Time // no request starts before this time
 }
 
 // maxVector bounds the reply for one text, in bytes: 4096 numbers of 22
@@ -27,17 +35,7 @@ func NewEmbedder(ctx context.Context, o Options) (*Embedder, error) {
 	if err != nil {
 		return nil, err
 	}
-	if u.o.BatchTexts <= 0 {
-		u.o.BatchTexts = DefaultBatchTexts
-	}
-	if u.o.BatchTokens <= 0 {
-		u.o.BatchTokens = DefaultBatchTokens
-	}
-	if u.o.Parallel <= 0 {
-		u.o.Parallel = DefaultParallel
-	}
 	e := &Embedder{upstream: u}
-	e.batches.e = e
 	first, err := e.Embed(ctx, []string{"dimensions"})
 	if err != nil {
 		return nil, err
@@ -48,13 +46,6 @@ func NewEmbedder(ctx context.Context, o Options) (*Embedder, error) {
 
 // Space implements [retrieve.Embedder]: the model's name and the dimensions.
 func (e *Embedder) Space() string { return fmt.Sprintf("%s/%d", e.o.Model, e.dimensions) }
-
-// Embed implements [retrieve.Embedder]; its errors are of type [*Error].
-// Simultaneous calls share requests; each request has its own time limits and
-// retries.
-func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, error) {
-	return e.batches.embed(ctx, texts)
-}
 
 // attempt sends one request.
 func (e *Embedder) attempt(ctx context.Context, texts []string) ([][]float32, *Error) {

@@ -17,6 +17,7 @@
 package openai
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -112,17 +113,13 @@ func newUpstream(o Options) (*upstream, error) {
 	case strings.ContainsFunc(o.Key, unicode.IsControl):
 		return nil, errors.New("the key of the model server contains control characters: it must be one line")
 	}
-	set := func(d *time.Duration, to time.Duration) {
-		if *d <= 0 {
-			*d = to
-		}
-	}
-	set(&o.FirstToken, DefaultFirstToken)
-	set(&o.Idle, DefaultIdle)
-	set(&o.Total, DefaultTotal)
-	if o.Retries == 0 {
-		o.Retries = DefaultRetries
-	}
+	setDefault(&o.FirstToken, DefaultFirstToken)
+	setDefault(&o.Idle, DefaultIdle)
+	setDefault(&o.Total, DefaultTotal)
+	setDefault(&o.BatchTexts, DefaultBatchTexts)
+	setDefault(&o.BatchTokens, DefaultBatchTokens)
+	setDefault(&o.Parallel, DefaultParallel)
+	o.Retries = cmp.Or(o.Retries, DefaultRetries)
 	if o.Transport == nil {
 		o.Transport = newTransport()
 	}
@@ -137,6 +134,13 @@ func newUpstream(o Options) (*upstream, error) {
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}, nil
+}
+
+// setDefault sets an option that is not positive.
+func setDefault[T int | time.Duration](option *T, to T) {
+	if *option <= 0 {
+		*option = to
+	}
 }
 
 func newTransport() http.RoundTripper {
@@ -201,15 +205,23 @@ func (u *upstream) retry(ctx context.Context, retries int, try func(context.Cont
 			err.retryDelay = wait
 			return err
 		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			late := u.contextError(ctx)
+		if late := u.wait(ctx, wait); late != nil {
 			late.Requests = requests
 			return late
 		}
+	}
+}
+
+// wait waits for the time d, or returns the error of a context that ends first.
+func (u *upstream) wait(ctx context.Context, d time.Duration) *Error {
+	if d <= 0 {
+		return nil
+	}
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return u.contextError(ctx)
 	}
 }
 

@@ -22,7 +22,7 @@ type Recorder struct {
 	// Secret makes the marks of the fences in prompts: 32 random bytes. Anyone
 	// who knows it can write a document that closes its fence.
 	Secret []byte
-	// Journal may be used by several calls at once.
+	// Journal may be used by several calls at once. For a job it is the ledger.
 	Journal Journal
 
 	ledger  retrieve.Ledger // nil if the recorder is in no ledger
@@ -61,9 +61,7 @@ func Begin(ctx context.Context, l retrieve.Ledger, kind string, spec any) (*Reco
 	if err := l.Begin(ctx, job); err != nil {
 		return nil, err
 	}
-	r := &Recorder{ID: job.ID, Secret: job.Secret, ledger: l, worker: job.Worker, fresh: true, heldAt: now}
-	r.Journal = heldJournal{r}
-	return r, nil
+	return &Recorder{ID: job.ID, Secret: job.Secret, Journal: l, ledger: l, worker: job.Worker, fresh: true, heldAt: now}, nil
 }
 
 // Resume finds an unfinished job by its id, and decodes its spec into the value that spec
@@ -80,25 +78,7 @@ func Resume(ctx context.Context, l retrieve.Ledger, kind, id string, spec any) (
 	if err := json.Unmarshal(job.Spec, spec); err != nil {
 		return nil, fmt.Errorf("reading the run %s: %w", job.ID, err)
 	}
-	r := &Recorder{ID: job.ID, Secret: job.Secret, ledger: l, worker: retrieve.NewWorker()}
-	r.Journal = heldJournal{r}
-	return r, nil
-}
-
-// A heldJournal is a ledger's journal. It notices when another worker has taken
-// the job.
-type heldJournal struct{ r *Recorder }
-
-func (j heldJournal) Reply(ctx context.Context, run, key string) (reply []byte, ok bool, err error) {
-	return j.r.ledger.Reply(ctx, run, key)
-}
-
-func (j heldJournal) Keep(ctx context.Context, run, key string, reply []byte) error {
-	ctx, cancel := context.WithTimeout(ctx, ledgerWait)
-	defer cancel()
-	err := j.r.ledger.Keep(ctx, run, j.r.worker, key, reply)
-	j.r.noteLoss(err)
-	return err
+	return &Recorder{ID: job.ID, Secret: job.Secret, Journal: l, ledger: l, worker: retrieve.NewWorker()}, nil
 }
 
 // HoldJob claims the job, unless [Begin] has just done so, and prolongs the claim

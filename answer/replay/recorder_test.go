@@ -205,7 +205,7 @@ func TestHeld(t *testing.T) {
 		second := resume(first.ID)
 		_, err := hold(second)
 		isHeld(err, first.worker)
-		if err := first.Journal.Keep(t.Context(), first.ID, "k", []byte("reply")); err != nil || ctx.Err() != nil {
+		if err := first.Save(t.Context(), "k", "reply"); err != nil || ctx.Err() != nil {
 			t.Error(err, context.Cause(ctx))
 		}
 		if kept := settle(first, errors.New("it broke off")); !kept {
@@ -214,7 +214,7 @@ func TestHeld(t *testing.T) {
 		if ctx, err = hold(second); err != nil {
 			t.Fatal(err)
 		}
-		isHeld(first.Journal.Keep(t.Context(), first.ID, "k", nil), second.worker)
+		isHeld(first.Save(t.Context(), "k", nil), second.worker)
 
 		// Another worker claims the run: the first one learns that when it saves a reply.
 		steal := func(id, worker string) {
@@ -225,9 +225,9 @@ func TestHeld(t *testing.T) {
 			l.runs[id] = r
 		}
 		steal(second.ID, "thief")
-		isHeld(second.Journal.Keep(t.Context(), second.ID, "k", []byte("late")), "thief")
+		isHeld(second.Save(t.Context(), "k", "late"), "thief")
 		isHeld(context.Cause(ctx), "thief")
-		if b, _, _ := l.Reply(t.Context(), second.ID, "k"); string(b) != "reply" {
+		if b, _, _ := l.Reply(t.Context(), second.ID, "k"); string(b) != `"reply"` {
 			t.Errorf("reply = %q, want the one saved before", b)
 		}
 		second.SetOutcome(Done)

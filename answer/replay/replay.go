@@ -21,12 +21,10 @@ import (
 	"strings"
 )
 
-// A Journal stores the replies of calls.
+// A Journal stores the replies of calls, with the methods of a [retrieve.Ledger].
 type Journal interface {
-	// Reply returns the reply under the key; ok is false if it has none.
 	Reply(ctx context.Context, run, key string) (reply []byte, ok bool, err error)
-	// Keep stores a reply. It is durable when Keep returns nil.
-	Keep(ctx context.Context, run, key string, reply []byte) error
+	Keep(ctx context.Context, run, worker, key string, reply []byte) error
 }
 
 // Key returns the key of a call, made from everything that determines its reply.
@@ -65,14 +63,17 @@ func (r *Recorder) Load(ctx context.Context, key string, v any) (bool, error) {
 }
 
 // Save stores v under a key. It ignores the cancellation of ctx, since the reply has
-// been paid for.
+// been paid for. It notices when another worker has taken the job.
 func (r *Recorder) Save(ctx context.Context, key string, v any) error {
 	if r == nil {
 		return nil
 	}
 	b, err := json.Marshal(v)
 	if err == nil {
-		err = r.Journal.Keep(context.WithoutCancel(ctx), r.ID, key, b)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ledgerWait)
+		defer cancel()
+		err = r.Journal.Keep(ctx, r.ID, r.worker, key, b)
+		r.noteLoss(err)
 	}
 	if err != nil {
 		return fmt.Errorf("writing the journal of the run %s: %w", r.ID, err)

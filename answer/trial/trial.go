@@ -125,7 +125,7 @@ func Run(ctx context.Context, a *answer.Answerer, turn func(context.Context) err
 	judge := cmp.Or(a.GateModel, a.Model)
 	t.model.Model, t.model.GateModel = &meteredModel{a.Model, spent}, &meteredModel{judge, spent}
 	left := maxTime
-	for step := range t.steps() {
+	for _, step := range t.steps() {
 		if err := turn(ctx); err != nil {
 			return Result{}, err
 		}
@@ -201,20 +201,15 @@ type trial struct {
 }
 
 // steps returns the calls, the most informative first.
-func (t *trial) steps() iter.Seq[func(context.Context) error] {
+func (t *trial) steps() (steps []func(context.Context) error) {
 	all := Questions()
-	return func(yield func(func(context.Context) error) bool) {
-		for n, i := range []int{0, 3, 4, 8, 10, 12} { // two of them are unanswerable
-			if !yield(func(ctx context.Context) error { return t.writeAnswer(ctx, all, i, n%3 != 1) }) {
-				return
-			}
-		}
-		for i := range 3 * len(all) {
-			if !yield(func(ctx context.Context) error { return t.judgeStatement(ctx, all, i/3, i%3) }) {
-				return
-			}
-		}
+	for n, i := range []int{0, 3, 4, 8, 10, 12} { // two of them are unanswerable
+		steps = append(steps, func(ctx context.Context) error { return t.writeAnswer(ctx, all, i, n%3 != 1) })
 	}
+	for i := range 3 * len(all) {
+		steps = append(steps, func(ctx context.Context) error { return t.judgeStatement(ctx, all, i/3, i%3) })
+	}
+	return steps
 }
 
 // judgeStatement asks for a verdict on a statement, shown with its passage and an unrelated one.

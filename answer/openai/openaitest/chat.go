@@ -14,7 +14,7 @@ func (x *exchange) chat() {
 	if x.reply.Fault != "" && x.playFault(whole) {
 		return
 	}
-	if x.req.Stream && x.reply.Fault != PlainJSON {
+	if x.Stream && x.reply.Fault != PlainJSON {
 		x.stream()
 		return
 	}
@@ -22,7 +22,7 @@ func (x *exchange) chat() {
 	if x.wait(x.firstTokenDelay() + time.Duration(max(0, len(tokens)-1))*x.tokenDelay()) {
 		x.w.Header().Set("Content-Type", "application/json")
 		x.write(whole)
-		x.sent = len(tokens)
+		x.Sent = len(tokens)
 	}
 }
 
@@ -39,7 +39,7 @@ type usage struct {
 }
 
 func (x *exchange) usage() usage {
-	prompt := cmp.Or(x.reply.PromptTokens, x.req.Tokens)
+	prompt := cmp.Or(x.reply.PromptTokens, x.Tokens)
 	out := len(Split(x.reply.Text)) + len(Split(x.reply.Reasoning))
 	return usage{prompt, out, prompt + out}
 }
@@ -55,7 +55,7 @@ func (x *exchange) wholeReply() string {
 		}
 	}
 	return encode(map[string]any{
-		"id": fmt.Sprintf("chatcmpl-%d", x.req.N), "object": "chat.completion", "model": x.model(), "usage": x.usage(),
+		"id": fmt.Sprintf("chatcmpl-%d", x.N), "object": "chat.completion", "model": x.model(), "usage": x.usage(),
 		"choices": []any{map[string]any{"index": 0, "message": message, "finish_reason": x.finish()}},
 	})
 }
@@ -105,20 +105,20 @@ func (x *exchange) stream() {
 		if i == 0 {
 			pause = x.firstTokenDelay()
 		}
-		if !x.wait(pause) || x.gone {
+		if !x.wait(pause) || x.Gone {
 			return
 		}
 		if i == after && x.playMiddle(fault, d) {
 			return
 		}
 		x.data(x.chunk(map[string]any{d.field: d.text}, nil))
-		x.sent++
+		x.Sent++
 	}
 	if len(deltas) <= after && x.playMiddle(fault, delta{"content", " and so on"}) {
 		return
 	}
 	x.data(x.chunk(map[string]any{}, x.finish()))
-	if x.req.Usage && fault != NoUsage {
+	if x.Usage && fault != NoUsage {
 		x.data(encode(map[string]any{"object": "chat.completion.chunk", "choices": []any{}, "usage": x.usage()}))
 	}
 	x.data("[DONE]")
@@ -132,7 +132,7 @@ func (x *exchange) playBefore(fault Fault) bool {
 		x.write("\n")
 		x.stall()
 	case KeepAliveForever:
-		for x.wait(time.Millisecond) && !x.gone {
+		for x.wait(time.Millisecond) && !x.Gone {
 			x.write(": keep-alive\n\n")
 		}
 	case ResetFirst:
@@ -168,7 +168,7 @@ func (x *exchange) playMiddle(fault Fault, d delta) bool {
 
 func (x *exchange) chunk(delta map[string]any, finish any) string {
 	return encode(map[string]any{
-		"id": fmt.Sprintf("chatcmpl-%d", x.req.N), "object": "chat.completion.chunk", "model": x.model(),
+		"id": fmt.Sprintf("chatcmpl-%d", x.N), "object": "chat.completion.chunk", "model": x.model(),
 		"choices": []any{map[string]any{"index": 0, "delta": delta, "finish_reason": finish}},
 	})
 }

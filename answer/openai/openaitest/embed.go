@@ -44,12 +44,12 @@ func (x *exchange) embed() {
 		vector = func(text string) []float32 { return Vector(text, cmp.Or(x.h.Dimensions, 64)) }
 	}
 	data := []any{}
-	for i, text := range x.req.Inputs {
+	for i, text := range x.Inputs {
 		data = append(data, map[string]any{"object": "embedding", "index": i, "embedding": vector(text)})
 	}
 	x.object(encode(map[string]any{
 		"object": "list", "model": x.model(), "data": data,
-		"usage": map[string]any{"prompt_tokens": x.req.Tokens, "total_tokens": x.req.Tokens},
+		"usage": map[string]any{"prompt_tokens": x.Tokens, "total_tokens": x.Tokens},
 	}), len(data))
 }
 
@@ -61,7 +61,7 @@ func (x *exchange) object(body string, parts int) {
 	}
 	x.w.Header().Set("Content-Type", "application/json")
 	x.write(body)
-	x.sent = parts
+	x.Sent = parts
 }
 
 // Score is the relevance that the server gives a text for a question: the
@@ -77,8 +77,8 @@ func Score(question, text string) (score float64) {
 // rerank replies to a rerank request.
 func (x *exchange) rerank() {
 	results := []any{}
-	for i, text := range x.req.Inputs {
-		results = append(results, map[string]any{"index": i, "relevance_score": Score(x.req.Query, text)})
+	for i, text := range x.Inputs {
+		results = append(results, map[string]any{"index": i, "relevance_score": Score(x.Query, text)})
 	}
 	x.object(encode(map[string]any{"id": "rerank-1", "model": x.model(), "results": results}), len(results))
 }

@@ -93,14 +93,14 @@ var statuses = map[Fault]status{
 // sendStatus sends the fault that is one small reply, and reports whether it is one.
 func (x *exchange) sendStatus(f Fault) bool {
 	s, ok := statuses[f]
-	if !ok || f == NoStreamOptions && !strings.Contains(string(x.req.Body), `"stream_options"`) {
+	if !ok || f == NoStreamOptions && !strings.Contains(string(x.Body), `"stream_options"`) {
 		return false
 	}
 	switch f {
 	case RateLimitDate:
 		s.after = time.Now().Add(2 * time.Second).UTC().Format(http.TimeFormat)
 	case EchoHeaders:
-		s.message += "Authorization: " + x.r.Header.Get("Authorization") + " " + x.req.User
+		s.message += "Authorization: " + x.r.Header.Get("Authorization") + " " + x.User
 	}
 	head, body := x.w.Header(), s.message
 	if s.after != "" {
@@ -155,7 +155,7 @@ func (x *exchange) playFault(whole string) bool {
 func (x *exchange) writeHuge(head, filling, tail string) {
 	x.write(head)
 	block := strings.Repeat(filling, 1<<16/len(filling))
-	for left := cmp.Or(x.h.Huge, 300<<20); left > 0 && !x.gone; left -= int64(len(block)) {
+	for left := cmp.Or(x.h.Huge, 300<<20); left > 0 && !x.Gone; left -= int64(len(block)) {
 		x.write(block)
 	}
 	x.write(tail)

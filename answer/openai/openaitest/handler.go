@@ -21,6 +21,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -187,7 +188,7 @@ func Start(t testing.TB, h *Handler) string {
 func (h *Handler) Exchanges() []Exchange {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return append([]Exchange(nil), h.exchanges...)
+	return slices.Clone(h.exchanges)
 }
 
 // Split cuts a text into the tokens in which it is streamed and counted: at most
@@ -217,15 +218,15 @@ func Split(text string) []string {
 const maxRequest = 64 << 20
 
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{h: h, w: w, r: r}
+	x := &exchange{h: h, w: w, r: r, Exchange: Exchange{Start: time.Now()}}
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxRequest))
 	if err != nil {
 		return
 	}
-	x.req = readRequest(r, body)
+	x.Request = readRequest(r, body)
 	h.mu.Lock()
-	x.req.N = len(h.exchanges) + 1
-	h.exchanges = append(h.exchanges, Exchange{Request: x.req, Start: time.Now()})
+	x.N = len(h.exchanges) + 1
+	h.exchanges = append(h.exchanges, x.Exchange)
 	h.mu.Unlock()
 	defer x.end()
 
@@ -233,7 +234,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if by == nil {
 			return Reply{Text: "ok"}
 		}
-		return by(x.req)
+		return by(x.Request)
 	}
 	switch path := r.Method + r.URL.Path; {
 	case h.Key != "" && r.Header.Get("Authorization") != "Bearer "+h.Key:
@@ -243,7 +244,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case !strings.HasPrefix(path, "POST"):
 		http.NotFound(w, r)
 	case strings.HasSuffix(path, "/chat/completions"):
-		x.reply = reply(h.Reply).limitTokens(x.req.MaxTokens)
+		x.reply = reply(h.Reply).limitTokens(x.MaxTokens)
 		x.chat()
 	case strings.HasSuffix(path, "/embeddings"):
 		x.reply = reply(h.Embed)
@@ -305,24 +306,20 @@ func readRequest(r *http.Request, body []byte) Request {
 
 // An exchange is one request while it is handled.
 type exchange struct {
+	Exchange
 	h     *Handler
 	w     http.ResponseWriter
 	r     *http.Request
-	req   Request
 	reply Reply
-	sent  int
-	gone  bool
 }
 
 func (x *exchange) end() {
+	x.Ended, x.End, x.Gone = true, time.Now(), x.Gone || x.r.Context().Err() != nil
 	x.h.mu.Lock()
-	e := &x.h.exchanges[x.req.N-1]
-	e.Sent, e.Ended, e.End = x.sent, true, time.Now()
-	e.Gone = x.gone || x.r.Context().Err() != nil
-	done := *e
+	x.h.exchanges[x.N-1] = x.Exchange
 	x.h.mu.Unlock()
 	if x.h.Done != nil {
-		x.h.Done(done)
+		x.h.Done(x.Exchange)
 	}
 }
 
@@ -336,24 +333,24 @@ func (x *exchange) wait(d time.Duration) bool {
 		case <-x.r.Context().Done():
 		}
 	}
-	x.gone = x.gone || x.r.Context().Err() != nil
-	return !x.gone
+	x.Gone = x.Gone || x.r.Context().Err() != nil
+	return !x.Gone
 }
 
 // stall waits until the client has left.
 func (x *exchange) stall() {
 	<-x.r.Context().Done()
-	x.gone = true
+	x.Gone = true
 }
 
 // write sends the bytes immediately.
 func (x *exchange) write(text string) {
 	if _, err := io.WriteString(x.w, text); err != nil {
-		x.gone = true
+		x.Gone = true
 		return
 	}
 	if err := http.NewResponseController(x.w).Flush(); err != nil {
-		x.gone = true
+		x.Gone = true
 	}
 }
 
