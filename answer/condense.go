@@ -75,7 +75,8 @@ func (f *finder) foundTogether(ctx context.Context, question, whole string) (boo
 // translateQuestion returns the question in the language of the documents, to search with: from
 // the known translations, or else from the model. The answer keeps the question's language. It
 // returns "" if the model fails.
-func (f *finder) translateQuestion(ctx context.Context, question, language string) (string, error) {
+func (f *finder) translateQuestion(ctx context.Context, language string) (string, error) {
+	question := f.standalone
 	p, err := f.writePrompt(RoleTranslate, prompt.Slots{Language: language})
 	if err != nil || !f.canAfford(f.promptSize(p)+f.leastTokens(question)) {
 		return "", err

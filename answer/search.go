@@ -88,11 +88,11 @@ func (f *finder) otherLanguage(passages []retrieve.Passage) *retrieve.LanguageEr
 // translateTo has the question translated, and reports whether that succeeded. If not, it
 // warns.
 func (f *finder) translateTo(ctx context.Context, other *retrieve.LanguageError) (bool, error) {
-	question, err := f.translateQuestion(ctx, f.standalone, other.Name())
-	if err != nil {
+	question, err := f.translateQuestion(ctx, other.Name())
+	switch {
+	case err != nil:
 		return false, err
-	}
-	if question == "" {
+	case question == "":
 		f.warn("%s", other)
 		return false, nil
 	}

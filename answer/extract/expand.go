@@ -53,7 +53,7 @@ func (e expander) pieceAround(s *sentence) piece {
 func (e expander) widen(p piece) piece {
 	in := e.in
 	start, end := section(in, p.start)
-	if !e.q.needs.kind.isWay() && !e.underSame(p.start) || in[p.start].declares {
+	if !e.q.needs.kind.is("way") && !e.underSame(p.start) || in[p.start].declares {
 		return p
 	}
 	headed := in[p.start].inAsked || start > 0 && e.q.needs.nearShare(in[start-1].covers) >= sectionCovers
@@ -109,7 +109,7 @@ func (e expander) list(item int) (start, end int) {
 		end = after(in, end)
 	}
 	led := start > 0 && endsOpen(in[start-1].text)
-	fact := e.q.needs.kind != nil && !e.q.needs.kind.isWay()
+	fact := e.q.needs.kind != nil && !e.q.needs.kind.is("way")
 	stated := !led && (fact || !isStep(in[item].text)) && strings.HasSuffix(strings.TrimSpace(in[after(in, item)-1].text), ".")
 	most := maxListBytes
 	if isStep(in[item].text) {

@@ -46,7 +46,7 @@ var kinds = func() (all []kind) {
 }()
 
 // numberWords are the number words of kinds.txt; dateWords are the months and days.
-var numberWords, dateWords = wordsOf("number"), wordsOf("date")
+var numberWords, dateWords = kindNamed("number").words, kindNamed("date").words
 
 // unitWords are the units of all kinds.
 var unitWords = func() phrases {
@@ -56,8 +56,6 @@ var unitWords = func() phrases {
 	}
 	return all
 }()
-
-func wordsOf(name string) phrases { return kindNamed(name).words }
 
 func kindNamed(name string) *kind {
 	return &kinds[slices.IndexFunc(kinds, func(k kind) bool { return k.name == name })]
@@ -174,7 +172,7 @@ func Asks(text string) bool {
 // another word.
 func Decides(text, question string) bool {
 	words, known := lowerWords(text), lowerWords(question)
-	return wordsOf("yes").beginsAt(words, 0) || slices.ContainsFunc(words, func(w string) bool {
+	return kindNamed("yes").words.beginsAt(words, 0) || slices.ContainsFunc(words, func(w string) bool {
 		first, _ := utf8.DecodeRuneInString(w)
 		return !unspaced(first) && (isGiven(w, known) || yearForm.MatchString(w) && !slices.Contains(known, w))
 	})
@@ -194,7 +192,7 @@ var (
 // isDistinctive reports whether texts with an answer of this kind differ from other texts. For a way,
 // place, reason, or yes and no they do not: nearly every sentence has a preposition or a "not".
 func (k *kind) isDistinctive() bool {
-	return k != nil && !k.isWay() && k.name != "place" && k.name != "reason" && k.name != "yes"
+	return k != nil && !k.is("way", "place", "reason", "yes")
 }
 
 // isDemanded reports whether nothing else answers the question, if the texts are in language. "How
@@ -214,23 +212,20 @@ func (k *kind) isDemanded(question, language string) bool {
 		return false
 	}
 	return k.languages[language] &&
-		slices.Contains([]string{"reason", "place", "amount", "duration", "length", "weight", "age", "clock", "year", "share", "number"}, k.name)
+		k.is("reason", "place", "amount", "duration", "length", "weight", "age", "clock", "year", "share", "number")
 }
 
-// asksName reports whether the question asks for a name.
-func (k *kind) asksName() bool { return k != nil && k.name == "name" }
-
-// isWay reports whether the question asks how to do something.
-func (k *kind) isWay() bool { return k != nil && k.name == "way" }
+// is reports whether the kind is known and has one of the names.
+func (k *kind) is(names ...string) bool { return k != nil && slices.Contains(names, k.name) }
 
 // foundIn reports whether a text has something of this kind that the question lacks: 1 for yes, 0 for
 // no, ½ if unknown.
 func (k *kind) foundIn(text, question string) float64 {
 	text = columnUnit.ReplaceAllString(text, "$0 $1")
 	switch {
-	case k == nil || k.isWay() || k.name == "yes" && !k.words.beginsAt(lowerWords(text), 0):
+	case k == nil || k.is("way") || k.is("yes") && !k.words.beginsAt(lowerWords(text), 0):
 		return .5
-	case k.asksName():
+	case k.is("name"):
 		return hasName(text, question)
 	case k.name == "amount" && isRow(text): // a cell may leave out the unit
 		for _, c := range cellsOf(text) {
@@ -240,13 +235,10 @@ func (k *kind) foundIn(text, question string) float64 {
 		}
 		return 0
 	}
-	words, known := lowerWords(modal.ReplaceAllString(text, "")), map[string]bool{}
-	for _, w := range lowerWords(question) {
-		known[w] = true
-	}
+	words, known := lowerWords(modal.ReplaceAllString(text, "")), lowerWords(question)
 	for i, w := range words {
 		switch {
-		case known[w]:
+		case slices.Contains(known, w):
 		case k.words.beginsAt(words, i), isNumber(w) && k.counts(words, i, text):
 			return 1
 		}

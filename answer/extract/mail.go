@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"ibid/cite/marker"
 	"ibid/ingest"
 	"ibid/retrieve"
 )
@@ -97,7 +98,7 @@ func letterOf(p retrieve.Passage) letter {
 }
 
 // toWhom precedes the name of somebody who receives a mail, or whom it is about.
-var toWhom = words("to for about an für über à para")
+var toWhom = marker.WordSet("to for about an für über à para")
 
 // readSender notes the first word of the question that names the author of a mail.
 func (q *query) readSender(l letter) {
@@ -113,7 +114,7 @@ func (q *query) readSender(l letter) {
 // byAnother reports whether the question is about what somebody wrote, or when, and somebody else
 // wrote a sentence.
 func (q *query) byAnother(by string) bool {
-	return by != "" && q.sender < len(q.needs.terms) && !q.needs.kind.asksName() && !termSet(nameOf(by))[q.needs.terms[q.sender].stem]
+	return by != "" && q.sender < len(q.needs.terms) && !q.needs.kind.is("name") && !termSet(nameOf(by))[q.needs.terms[q.sender].stem]
 }
 
 // nameOf returns the name of an author without the address.

@@ -66,7 +66,7 @@ func (m *measurer) measure(k int) {
 	if of := antecedent(in, k); len(m.q.needs.names) > 0 && of != k && !m.q.foreign {
 		s.window = s.window.union(m.q.needs.ofNames(in[of].covers))
 	}
-	if m.q.needs.kind.isWay() { // steps seldom repeat the words of their heading
+	if m.q.needs.kind.is("way") { // steps seldom repeat the words of their heading
 		s.window = s.window.union(lastTitle(in, k).covers)
 	}
 	if s.inAsked = m.isInAsked(k); s.inAsked {
@@ -108,7 +108,7 @@ func (m *measurer) isInAsked(k int) bool {
 	if in[k].declares {
 		return m.about.asked && !slices.ContainsFunc(in[:k+1], func(s sentence) bool { return s.code })
 	}
-	if !m.q.needs.kind.isWay() {
+	if !m.q.needs.kind.is("way") {
 		return false
 	}
 	start, end := section(in, k)

@@ -7,6 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"ibid/cite/marker"
 	"ibid/retrieve"
 )
 
@@ -42,7 +43,7 @@ type need struct {
 }
 
 // askingWords say what kind of answer a question wants, and are seldom in the answer.
-var askingWords = words(`many much name names named call called tell know find give list explain happen mean meaning
+var askingWords = marker.WordSet(`many much name names named call called tell know find give list explain happen mean meaning
 	kind kinds type types exactly please like want need get say describe year date day time number amount
 	person people somebody someone anyone thing things way able possible allowed usually normally often long
 	happens anything something actually does did use used make made go going see look
@@ -51,14 +52,6 @@ var askingWords = words(`many much name names named call called tell know find g
 // priorChunks are added to the number of chunks. Otherwise, in a library of a few pages, one
 // absent word would outweigh several present ones.
 const priorChunks = 50
-
-func words(list string) map[string]bool {
-	m := map[string]bool{}
-	for w := range strings.FieldsSeq(list) {
-		m[w] = true
-	}
-	return m
-}
 
 // readNeeds reads a question. stats has the number of chunks with each term.
 func readNeeds(question string, stats retrieve.Stats) needs {
@@ -134,7 +127,7 @@ func isDenied(question string, k *kind) bool {
 	question = strings.TrimRight(question, "?!.？ ")
 	clause := strings.TrimSpace(question[strings.LastIndexAny(question, ".,;")+1:])
 	first, rest, _ := strings.Cut(clause, " ")
-	return (k == nil || k.name != "yes") && !denies.MatchString(first) && denies.MatchString(rest)
+	return !k.is("yes") && !denies.MatchString(first) && denies.MatchString(rest)
 }
 
 // A coverage gives, for each need, the similarity of the nearest word of a text: 1 for the same

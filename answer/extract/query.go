@@ -76,8 +76,7 @@ func (q *query) demandsKind() bool {
 
 // asksSender reports whether the question asks who wrote something, or when.
 func (q *query) asksSender() bool {
-	kind := q.needs.kind
-	return asksMail.MatchString(q.text) && kind != nil && (kind.asksName() || kind.name == "date")
+	return asksMail.MatchString(q.text) && q.needs.kind.is("name", "date")
 }
 
 // asksName matches a question that a heading may answer: "which knot ties …", "what is …

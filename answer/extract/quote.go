@@ -191,7 +191,7 @@ func (c *chooser) follows(p piece, s *sentence) bool {
 	if s.about.source != best.about.source && topical(best) && !topical(s) {
 		return false
 	}
-	whole := c.q.needs.kind.isWay() && first.end > first.start+1 || expander{c.q, c.all[first.passage]}.underSame(first.start)
+	whole := c.q.needs.kind.is("way") && first.end > first.start+1 || expander{c.q, c.all[first.passage]}.underSame(first.start)
 	strict := whole || isRow(s.text)
 	if strict && s.score < best.score-rowsWithin {
 		return false

@@ -242,15 +242,11 @@ func (d *Reading) sentences(ctx context.Context, kept []retrieve.Passage) ([][]s
 				f[sigAside] = 1
 			}
 			m.measure(k)
-		}
-		vectors = vectors[len(all[i])+1:]
-	}
-	for i := range all {
-		for k := range all[i] {
-			for n, x := range all[i][k].signals {
+			for n, x := range f {
 				all[i][k].score += sentenceModel[n] * x
 			}
 		}
+		vectors = vectors[len(all[i])+1:]
 	}
 	return all, d.encode(ctx, kept, all)
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode"
 
+	"ibid/cite/marker"
 	"ibid/ingest"
 )
 
@@ -99,7 +100,7 @@ func antecedent(in []sentence, k int) int {
 func refersBack(s string) bool {
 	s = plainLine(s)
 	words := lowerWords(s)
-	return pronouns.beginsAt(words, 0) || wordsOf("place").beginsAt(words, 0) && pronouns.beginsAt(words, 1) || pronounForm.MatchString(s)
+	return pronouns.beginsAt(words, 0) || kindNamed("place").words.beginsAt(words, 0) && pronouns.beginsAt(words, 1) || pronounForm.MatchString(s)
 }
 
 // pronounForm matches a pronoun after a verb ("Gebaut wurde es von …"), a pronoun that may be an
@@ -114,7 +115,7 @@ var pronounForm = regexp.MustCompile(`^(?i:\pL+ (?:wird|wurden?|werden|ist|sind|
 // months are the English names of the months.
 const months = `January|February|March|April|May|June|July|August|September|October|November|December`
 
-var pronouns = phrases(words(`he she it they him her them his hers its their theirs this that these those
+var pronouns = phrases(marker.WordSet(`he she it they him her them his hers its their theirs this that these those
 	er sie es ihn ihm ihr ihnen sein seine seinen seinem seiner ihre ihren ihrem ihrer deren dessen dieser diese dieses diesen diesem
 	dort dabei dafür dagegen damit danach daran darauf daraus darin darüber davon davor dazu
 	il elle ils elles cela ceci ce cet cette ces celui-ci celle-ci son sa ses leur leurs lui

@@ -38,7 +38,7 @@ func split(q *query, i int, p retrieve.Passage) []sentence {
 		if s.code {
 			s.covers = q.coverageOf(s.terms)
 			s.headed = before.title && !s.declares
-			s.bare = !s.headed || !q.needs.kind.isWay()
+			s.bare = !s.headed || !q.needs.kind.is("way")
 		} else {
 			s.covers = q.coverageOf(termSet(q.headsOfCompounds(text)))
 			s.joins = k > 0 && joins(p.Text[before.span.End:s.span.Start], before, text)
@@ -95,7 +95,7 @@ func isIndented(p retrieve.Passage, s ingest.Span) bool {
 // repeats reports whether a sentence says nothing new: "Tesla Q2 2020 revenue." for "Tesla Q2
 // 2020 revenue?". A question for yes or no may be repeated as the answer.
 func (q *query) repeats(s sentence) bool {
-	if q.needs.kind != nil && q.needs.kind.name == "yes" {
+	if q.needs.kind.is("yes") {
 		return false
 	}
 	for t := range s.terms {
@@ -133,7 +133,7 @@ func (q *query) otherNumber(text string) bool {
 
 // verdict matches a text that begins with a yes or no.
 var verdict = func() *regexp.Regexp {
-	words := slices.Sorted(maps.Keys(wordsOf("yes")))
+	words := slices.Sorted(maps.Keys(kindNamed("yes").words))
 	return regexp.MustCompile(`^(?i:` + strings.Join(words, "|") + `)(?:[,;:!.]*$|[,;:!.]? ?[–—-] |[,;:!] |\. \D)`)
 }()
 

@@ -69,7 +69,7 @@ func (d *Reading) chooseRows(kept []retrieve.Passage, all [][]sentence) {
 	k := d.query.needs.kind
 	for _, t := range d.tables(kept, all) {
 		t.dropReferences()
-		if k.isWay() || k != nil && (k.name == "yes" || k.name == "reason") {
+		if k.is("way", "yes", "reason") {
 			continue
 		}
 		asked, several := t.rowsAsked()
@@ -128,7 +128,7 @@ func (t *table) rowsAsked() (asked []int, several bool) {
 	counted := func(by coverage) bool {
 		return slices.ContainsFunc(t.q.needs.counted, func(i int) bool { return by[i] == 1 })
 	}
-	if kind != nil && kind.name == "number" && sign == 0 && counted(is) && !counted(names) {
+	if kind.is("number") && sign == 0 && counted(is) && !counted(names) {
 		return nil, true // no row has the number of rows
 	}
 	for i := range t.rows {

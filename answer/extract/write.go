@@ -148,8 +148,7 @@ func (s *selection) write(p piece) string {
 		}
 		text, space, next := strings.TrimSpace(by+" "+s.writeLine(p, k)), "", ""
 		by = ""
-		switch {
-		case k+1 < p.end:
+		if k+1 < p.end {
 			space = spaceAfter(in[k], in[k+1], isItem(in[first(in, k)].text))
 		}
 		if space == " " {

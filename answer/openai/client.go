@@ -185,7 +185,7 @@ func (c *Client) liftLimit(r *reply, p answer.Prompt) *Error {
 	lost := r.tokens(p)
 	lost.Reasoning = max(lost.Reasoning, lost.Completion)
 	*r = reply{yield: r.yield, requests: r.requests, lostTokens: lost}
-	e := c.newError(BadReply, nil, "the model used the whole length for reasoning")
+	e := c.badReply("the model used the whole length for reasoning")
 	e.adapted = true
 	return e
 }
@@ -241,7 +241,7 @@ func (p *parts) UnmarshalJSON(data []byte) error {
 func (c *Client) readChunk(raw []byte, r *reply) *Error {
 	var ch chunk
 	if err := json.Unmarshal(raw, &ch); err != nil {
-		return c.newError(BadReply, nil, "one of its events does not conform to the API")
+		return c.badReply("one of its events does not conform to the API")
 	}
 	if u := ch.Usage; u != nil && u.PromptTokens > 0 && u.CompletionTokens >= 0 {
 		r.usage = u
@@ -265,7 +265,7 @@ func (c *Client) readChunk(raw []byte, r *reply) *Error {
 			}
 			r.size += len(text) + len(thought)
 			if r.size > maxReply {
-				return c.newError(BadReply, nil, "it is too long")
+				return c.badReply("it is too long")
 			}
 			added := r.addPiece(text, thought)
 			if r.thoughts.Len() > 0 {

@@ -68,11 +68,8 @@ func (e *Embedder) attempt(ctx context.Context, texts []string) ([][]float32, *E
 
 // checkVectors returns the vectors in the order of the texts, scaled to unit length.
 func (e *Embedder) checkVectors(data []openai.Embedding, texts int) ([][]float32, *Error) {
-	bad := func(format string, args ...any) ([][]float32, *Error) {
-		return nil, e.newError(BadReply, nil, fmt.Sprintf(format, args...))
-	}
 	if len(data) != texts {
-		return bad("it has %d vectors for %d texts", len(data), texts)
+		return nil, e.badReply("it has %d vectors for %d texts", len(data), texts)
 	}
 	rows := make([][]float32, texts)
 	dimensions := e.dimensions
@@ -82,13 +79,13 @@ func (e *Embedder) checkVectors(data []openai.Embedding, texts int) ([][]float32
 		}
 		switch {
 		case d.Index < 0 || d.Index >= texts || rows[d.Index] != nil:
-			return bad("the index of a vector is out of range or repeated")
+			return nil, e.badReply("the index of a vector is out of range or repeated")
 		case len(d.Embedding) == 0:
-			return bad("a vector is missing")
+			return nil, e.badReply("a vector is missing")
 		case len(d.Embedding) != dimensions:
-			return bad("a vector has %d dimensions instead of %d", len(d.Embedding), dimensions)
+			return nil, e.badReply("a vector has %d dimensions instead of %d", len(d.Embedding), dimensions)
 		case !normalize(d.Embedding):
-			return bad("a vector is zero or not finite")
+			return nil, e.badReply("a vector is zero or not finite")
 		}
 		rows[d.Index] = d.Embedding
 	}

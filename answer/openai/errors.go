@@ -172,6 +172,10 @@ func (u *upstream) newError(kind Kind, cause error, detail string) *Error {
 	return &Error{Kind: kind, Server: u.address, Model: u.o.Model, Detail: detail, cause: cause}
 }
 
+func (u *upstream) badReply(format string, args ...any) *Error {
+	return u.newError(BadReply, nil, fmt.Sprintf(format, args...))
+}
+
 // contextError says why the context ended.
 func (u *upstream) contextError(ctx context.Context) *Error {
 	cause := context.Cause(ctx)

@@ -62,7 +62,7 @@ func (s *events) next() ([]byte, error) {
 	s.ended = true
 	switch err := s.lines.Err(); {
 	case errors.Is(err, bufio.ErrTooLong):
-		return nil, s.newError(BadReply, nil, "one of its lines is too long")
+		return nil, s.badReply("one of its lines is too long")
 	case err != nil:
 		return nil, s.bodyError(s.ctx, err)
 	}
@@ -112,7 +112,7 @@ func (s *events) readLine(line []byte) ([]byte, error) {
 	case json.Valid(value):
 		return valueOrError(value, s.findError(value))
 	case s.lines.Scan():
-		return nil, s.newError(BadReply, nil, "one of its events is not JSON")
+		return nil, s.badReply("one of its events is not JSON")
 	case s.lines.Err() == nil:
 		return nil, s.cutError()
 	}

@@ -95,7 +95,7 @@ type relayed struct {
 
 func (b *relayed) Read(p []byte) (int, error) {
 	if b.left == 0 {
-		return 0, b.r.newError(BadReply, nil, "it is too long")
+		return 0, b.r.badReply("it is too long")
 	}
 	n, err := b.body.Read(p[:min(len(p), b.left)])
 	b.left -= n

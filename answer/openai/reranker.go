@@ -2,7 +2,6 @@ package openai
 
 import (
 	"context"
-	"fmt"
 	"math"
 
 	"ibid/answer"
@@ -73,19 +72,16 @@ func (r *Reranker) attempt(ctx context.Context, question string, texts []string)
 
 // checkResults puts the scores in the order of the texts.
 func (r *Reranker) checkResults(results []score, texts int) ([]float64, *Error) {
-	bad := func(format string, args ...any) ([]float64, *Error) {
-		return nil, r.newError(BadReply, nil, fmt.Sprintf(format, args...))
-	}
 	if len(results) != texts {
-		return bad("it has %d scores for %d texts", len(results), texts)
+		return nil, r.badReply("it has %d scores for %d texts", len(results), texts)
 	}
 	scores, seen := make([]float64, texts), make([]bool, texts)
 	for _, result := range results {
 		switch i := result.Index; {
 		case i == nil || *i < 0 || *i >= texts || seen[*i]:
-			return bad("the index of a score is out of range or repeated")
+			return nil, r.badReply("the index of a score is out of range or repeated")
 		case result.Score == nil || math.IsNaN(*result.Score) || math.IsInf(*result.Score, 0):
-			return bad("a score is missing or not finite")
+			return nil, r.badReply("a score is missing or not finite")
 		}
 		scores[*result.Index], seen[*result.Index] = *result.Score, true
 	}

@@ -53,7 +53,7 @@ func (r *request) sendRequest(ctx context.Context, path, accept string, body []b
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode < 400 {
-		e := r.newError(BadReply, nil, "it redirects to another address, which is not followed")
+		e := r.badReply("it redirects to another address, which is not followed")
 		e.Status = resp.StatusCode
 		return nil, e
 	}
@@ -84,7 +84,7 @@ func (r *request) requestObject(ctx context.Context, path, what string, body any
 	defer resp.Body.Close()
 	object, failed := r.readObject(ctx, resp.Body, most)
 	if failed == nil && json.Unmarshal(object, reply) != nil {
-		failed = r.newError(BadReply, nil, "it does not conform to the API")
+		failed = r.badReply("it does not conform to the API")
 	}
 	return failed
 }
@@ -97,9 +97,9 @@ func (r *request) readObject(ctx context.Context, body io.Reader, most int64) ([
 	case err != nil:
 		return nil, r.bodyError(ctx, err)
 	case int64(len(all)) > most:
-		return nil, r.newError(BadReply, nil, "it is too long")
+		return nil, r.badReply("it is too long")
 	case len(all) > 0 && all[0] == '<':
-		return nil, r.newError(BadReply, nil, "it is a web page")
+		return nil, r.badReply("it is a web page")
 	}
 	var object json.RawMessage
 	decoder := json.NewDecoder(bytes.NewReader(all))
@@ -107,7 +107,7 @@ func (r *request) readObject(ctx context.Context, body io.Reader, most int64) ([
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return nil, r.cutError()
 	case err != nil, decoder.More():
-		return nil, r.newError(BadReply, nil, "it is neither a stream of events nor one JSON object")
+		return nil, r.badReply("it is neither a stream of events nor one JSON object")
 	}
 	return object, r.findError(object)
 }

@@ -131,21 +131,21 @@ var defaultTemplates = sync.OnceValue(func() *Templates {
 // if one names an unknown slot or does not show its subject, or if the folder has a
 // .tmpl file with another name, which would never be read.
 func Parse(folder fs.FS) (*Templates, error) {
-	if folder != nil {
-		files, err := fs.Glob(folder, "*.tmpl")
-		if err != nil {
-			return nil, fmt.Errorf("listing the prompts: %w", err)
-		}
-		known := slices.Concat(shared, names)
-		for _, file := range files {
-			if !slices.Contains(known, strings.TrimSuffix(file, ".tmpl")) {
-				return nil, fmt.Errorf("%s is not the name of a prompt: they are %s.tmpl", file, strings.Join(known, ".tmpl, "))
-			}
+	if folder == nil {
+		folder = embedded
+	}
+	files, err := fs.Glob(folder, "*.tmpl")
+	if err != nil {
+		return nil, fmt.Errorf("listing the prompts: %w", err)
+	}
+	known := slices.Concat(shared, names)
+	for _, file := range files {
+		if !slices.Contains(known, strings.TrimSuffix(file, ".tmpl")) {
+			return nil, fmt.Errorf("%s is not the name of a prompt: they are %s.tmpl", file, strings.Join(known, ".tmpl, "))
 		}
 	}
 	texts := map[string]string{}
 	for _, name := range shared {
-		var err error
 		if texts[name], err = read(folder, name); err != nil {
 			return nil, err
 		}
@@ -174,18 +174,14 @@ func Parse(folder fs.FS) (*Templates, error) {
 }
 
 func read(folder fs.FS, name string) (string, error) {
-	name += ".tmpl"
-	if folder != nil {
-		b, err := fs.ReadFile(folder, name)
-		if err == nil {
-			return string(b), nil
-		}
-		if !errors.Is(err, fs.ErrNotExist) {
-			return "", fmt.Errorf("reading the prompt %s: %w", name, err)
-		}
+	b, err := fs.ReadFile(folder, name+".tmpl")
+	if errors.Is(err, fs.ErrNotExist) {
+		b, err = embedded.ReadFile(name + ".tmpl")
 	}
-	b, err := embedded.ReadFile(name)
-	return string(b), err
+	if err != nil {
+		return "", fmt.Errorf("reading the prompt %s.tmpl: %w", name, err)
+	}
+	return string(b), nil
 }
 
 // checkTemplate fills in a template with samples: with all slots set, for a question and

@@ -32,16 +32,10 @@ func (x *exchange) tokenDelay() time.Duration { return cmp.Or(x.reply.PerToken, 
 
 func (x *exchange) finish() string { return cmp.Or(x.reply.Finish, "stop") }
 
-type usage struct {
-	Prompt     int `json:"prompt_tokens"`
-	Completion int `json:"completion_tokens"`
-	Total      int `json:"total_tokens"`
-}
-
-func (x *exchange) usage() usage {
+func (x *exchange) usage() map[string]int {
 	prompt := cmp.Or(x.reply.PromptTokens, x.Tokens)
 	out := len(Split(x.reply.Text)) + len(Split(x.reply.Reasoning))
-	return usage{prompt, out, prompt + out}
+	return map[string]int{"prompt_tokens": prompt, "completion_tokens": out, "total_tokens": prompt + out}
 }
 
 // wholeReply is the reply in one JSON object.

@@ -240,7 +240,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case h.Key != "" && r.Header.Get("Authorization") != "Bearer "+h.Key:
 		x.sendStatus(Unauthorized)
 	case strings.HasPrefix(path, "GET") && strings.HasSuffix(path, "/models"):
-		x.json(map[string]any{"object": "list", "data": []any{map[string]any{"id": x.model(), "object": "model"}}})
+		x.object(encode(map[string]any{"object": "list", "data": []any{map[string]any{"id": x.model(), "object": "model"}}}), 0)
 	case !strings.HasPrefix(path, "POST"):
 		http.NotFound(w, r)
 	case strings.HasSuffix(path, "/chat/completions"):
@@ -353,5 +353,3 @@ func (x *exchange) write(text string) {
 		x.Gone = true
 	}
 }
-
-func (x *exchange) json(v any) { x.object(encode(v), 0) }
