@@ -99,8 +99,8 @@ func antecedent(in []sentence, k int) int {
 // preposition, verb or time.
 func refersBack(s string) bool {
 	s = plainLine(s)
-	words := lowerWords(s)
-	return pronouns.beginsAt(words, 0) || kindNamed("place").words.beginsAt(words, 0) && pronouns.beginsAt(words, 1) || pronounForm.MatchString(s)
+	words, places := lowerWords(s), kindNamed("place").words
+	return pronouns.beginsAt(words, 0) || places.beginsAt(words, 0) && pronouns.beginsAt(words, 1) || pronounForm.MatchString(s)
 }
 
 // pronounForm matches a pronoun after a verb ("Gebaut wurde es von …"), a pronoun that may be an
