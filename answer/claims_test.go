@@ -26,7 +26,7 @@ func asked(t *testing.T, question, answer string) (calls int, got transcript) {
 	}}
 	got = read((&Answerer{Retriever: library, Model: s, Unproved: UnprovedMark, Parallel: 1}).Ask(t.Context(), Question{Text: question}))
 	if got.err != nil {
-		t.Errorf("%q: %v", answer, got.err)
+		t.Errorf("answering with the reply %q: %v", answer, got.err)
 	}
 	return calls, got
 }

@@ -175,7 +175,7 @@ func TestVectorsMapReduce(t *testing.T) {
 			var order []int
 			for i, reply := range r.callAll(t.Context(), m, prompts) {
 				if reply.err != nil {
-					t.Fatal(reply.err)
+					t.Fatalf("reply %d: %v", i, reply.err)
 				}
 				id, err := strconv.Atoi(string(reply.text))
 				must(t, err)

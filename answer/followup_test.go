@@ -131,7 +131,7 @@ func foundIn(t *testing.T, index *retrieve.Index) func(question, whole string) (
 // TestTopicChange checks that after a question about another topic, a whole question is
 // seldom changed so that its paragraph is no longer found first.
 func TestTopicChange(t *testing.T) {
-	datatest.CampaignOnly(t)
+	datatest.CampaignOnly(t, "indexing one of the sets needs seconds")
 	for _, set := range []string{"xquad-a/de", "xquad-a/es", "xquad-a/ru", "xquad-a/hi", "squad2-a"} {
 		dir := datatest.Sets(t, set)
 		index, names := openSet(t, dir)

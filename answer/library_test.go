@@ -63,7 +63,7 @@ func openFolder(t *testing.T, folder string, fsys fs.FS) (*retrieve.Index, retri
 	for change, err := range syncer.Sync(ctx, root, fsys) {
 		must(t, err)
 		if change.Action != ingest.Added {
-			t.Errorf("%s %s: %s", change.Action, change.Path, change.Reason)
+			t.Errorf("%s is %s (%s), want it added", change.Path, change.Action, change.Reason)
 		}
 	}
 	return index, model
@@ -202,7 +202,7 @@ func TestCoinJudge(t *testing.T) {
 			change(a)
 			got := read(a.Ask(t.Context(), Question{Text: q.Question}))
 			if got.err != nil {
-				t.Fatal(got.err)
+				t.Fatalf("asking %q, %s: %v", q.Question, how, got.err)
 			}
 			if slices.ContainsFunc(q.Answers, func(s string) bool { return strings.Contains(got.text, s) }) {
 				right[how]++

@@ -71,7 +71,7 @@ func TestProof(t *testing.T) {
 				t.Errorf("text = %q, want %q and %s in\n%s", got.text, test.Text, test.Event, got)
 			}
 			if strings.Contains(got.String(), "warning") && !strings.Contains(test.Event, "none") && !strings.Contains(test.Event, "warning") {
-				t.Errorf("%s", got)
+				t.Errorf("unexpected warning; want %s in\n%s", test.Event, got)
 			}
 		})
 	}

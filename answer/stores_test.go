@@ -97,9 +97,8 @@ func fillStore(t *testing.T, place library.Place) (lib *library.Library, questio
 	lib, err = library.Open(ctx, place, m, library.Options{})
 	must(t, err)
 	t.Cleanup(func() { lib.Close() })
-	if _, err := lib.AddRoot(ctx, "/srv/sets", ""); err != nil {
-		t.Fatal(err)
-	}
+	_, err = lib.AddRoot(ctx, "/srv/sets", "")
+	must(t, err)
 	for _, set := range []string{"squad2-a", "anthropic-docs", "cranfield", "clapnq-a", "scifact-train"} {
 		dir := os.DirFS(datatest.Sets(t, set))
 		queries, err := eval.ReadQueries(dir)

@@ -86,7 +86,7 @@ func TestWiderLookReads(t *testing.T) {
 		t.Errorf("passages read in the second call = %s", got)
 	}
 	if usage.Looked != 4 || usage.Calls != 2 {
-		t.Errorf("%+v", usage)
+		t.Errorf("usage = %+v, want 4 passages looked at in 2 calls", usage)
 	}
 	second := m.calls[1].User
 	if strings.Contains(second, "in April") || !strings.Contains(second, "two apples") || !strings.Contains(second, "120 marks") {
@@ -303,14 +303,14 @@ func TestBudget(t *testing.T) {
 	over := read((&Answerer{Retriever: three, Model: &script{}, BudgetTokens: LeastBudget}).Ask(t.Context(),
 		Question{Text: strings.Repeat("What is the mooring fee? ", 90)}))
 	if q := (*QuestionError)(nil); !errors.As(over.err, &q) || q.Code != "too_long" {
-		t.Error(over)
+		t.Errorf("long question: err = %v, want the code too_long", over.err)
 	}
 	m := &script{reply: byRole(map[Role][]string{RoleAnswer: {"NO ANSWER"}})}
 	a := &Answerer{Retriever: three, Model: metered{m}, Gate: GateOff, StepTokens: 1, BudgetTokens: 500}
 	got := read(a.Ask(t.Context(), Question{Text: "What is the mooring fee?"})).String()
 	if !strings.Contains(got, "2 could not be read: --step-tokens (1) or --context-tokens (4096) or --budget-tokens (500) has no room") ||
 		!strings.Contains(got, "unanswered {Reason:no_answer") {
-		t.Error(got)
+		t.Errorf("no room for a passage: want a warning with the limits, and no_answer, in\n%s", got)
 	}
 }
 

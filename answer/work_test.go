@@ -150,7 +150,7 @@ func checkWork(t *testing.T, a *Answerer, questions []libraryQuestion) {
 	for _, q := range questions {
 		got := read(a.Ask(t.Context(), Question{Text: q.Question}))
 		if got.err != nil {
-			t.Fatalf("%s: %v", q.ID, got.err)
+			t.Fatalf("asking question %s: %v", q.ID, got.err)
 		}
 		shown := got.text
 		for _, c := range got.closest {

@@ -375,7 +375,7 @@ func TestAnswerHasNoNull(t *testing.T) {
 		data, err := json.Marshal(a)
 		must(t, err)
 		if strings.Contains(string(data), "null") {
-			t.Errorf("%s: %s", name, data)
+			t.Errorf("%s: answer as JSON has null in place of an empty list: %s", name, data)
 		}
 	}
 }

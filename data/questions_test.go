@@ -137,9 +137,8 @@ func document(t *testing.T, id string) (text string, pages []string) {
 		t.Fatalf("%q is not the id of a document of this library", id)
 	}
 	path := filepath.FromSlash(id)
-	if _, err := os.Stat(path); err != nil {
-		t.Fatal(err)
-	}
+	_, err := os.Stat(path)
+	must(t, err)
 	ext := filepath.Ext(path)
 	if ext == ".pdf" {
 		path = filepath.Join("pdf-sources", strings.TrimSuffix(filepath.Base(path), ext)+".html")

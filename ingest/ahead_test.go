@@ -89,7 +89,7 @@ func TestSyncAbandonsPreparedDocuments(t *testing.T) {
 			for _, err := range (&Syncer{Sink: sink}).Sync(ctx, harbour, manyFiles(200)) {
 				if err != nil {
 					if !errors.Is(err, context.Canceled) || name == "break" {
-						t.Errorf("%s: %v", name, err)
+						t.Errorf("%s: err = %v, want only a cancellation", name, err)
 					}
 					break
 				}

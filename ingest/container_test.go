@@ -74,7 +74,7 @@ func TestSyncOfLargeArchive(t *testing.T) {
 		}
 		for id, doc := range sink.docs {
 			if want := "Text of " + strings.TrimPrefix(id, "harbour/"+name+"/"); doc.Text != want {
-				t.Errorf("%s: %q", id, doc.Text)
+				t.Errorf("text of %s = %q, want %q", id, doc.Text, want)
 			}
 		}
 	}

@@ -130,7 +130,7 @@ func TestPagesThatCannotBeReadAreNamed(t *testing.T) {
 			must(t, err)
 			checkDocument(t, doc)
 			if doc.Text != "The ferry leaves at nine." {
-				t.Errorf("%q", doc.Text)
+				t.Errorf("text = %q, want that of the undamaged file", doc.Text)
 			}
 			if (tt.partial == "") != (doc.Partial == "") || !strings.Contains(doc.Partial, tt.partial) {
 				t.Errorf("Partial = %q, want %q", doc.Partial, tt.partial)

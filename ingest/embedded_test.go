@@ -53,7 +53,7 @@ func TestSyncOfEmbeddedFiles(t *testing.T) {
 	must(t, err)
 	checkGolden(t, filepath.Join("testdata", "sync", "embedded.golden"), strings.Join(got, "\n")+"\n")
 	if doc := sink.docs["harbour/c.pdf/plan.txt"]; doc == nil || doc.Text != "The plan." {
-		t.Errorf("%+v", doc)
+		t.Errorf("document in c.pdf = %+v, want the text of plan.txt", doc)
 	}
 	if said := sink.docs["harbour/a.docx"].Meta[UnreadKey]; said != "files in it are not read: control1.bin" ||
 		sink.docs["harbour/d.docx"].Meta[UnreadKey] != "" {
@@ -61,14 +61,14 @@ func TestSyncOfEmbeddedFiles(t *testing.T) {
 	}
 	data, err := new(Reader).Original(t.Context(), fsys, sink.docs["harbour/a.docx/inner.docx/fares.csv"])
 	if err != nil || string(data) != "class,fare\ndeck,4\n" {
-		t.Errorf("%q, %v", data, err)
+		t.Errorf("original of fares.csv = %q, %v; want the embedded file", data, err)
 	}
 
 	fsys["a.docx"] = report()
 	got, err = syncAll(t, &Syncer{Sink: sink, Include: []string{"*.docx"}}, fstest.MapFS{"a.docx": fsys["a.docx"], "c.pdf": fsys["c.pdf"]})
 	must(t, err)
 	if got[0] != "updated a.docx" || strings.Contains(strings.Join(got, "\n"), "unchanged c.pdf") {
-		t.Errorf("%q", got)
+		t.Errorf("changes = %q, want a.docx updated, and nothing about c.pdf, which is not included", got)
 	}
 }
 

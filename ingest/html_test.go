@@ -30,7 +30,7 @@ func TestHTMLMainContent(t *testing.T) {
 		must(t, err)
 		doc, err := new(Reader).Read(t.Context(), "source.html", data)
 		if err != nil {
-			t.Fatalf("%s: %v", name, err)
+			t.Fatalf("reading %s: %v", name, err)
 		}
 		p, r := overlap(wordsOf(doc.Text), wordsOf(format.Clean(spacedText(tree))))
 		f := 2 * p * r / max(p+r, 1e-9)

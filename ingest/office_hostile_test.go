@@ -290,7 +290,7 @@ func checkMutants(t *testing.T, r *Reader, mutants []mutation, mayCrash bool) {
 				strings.Contains(reason, "needed more than"); died {
 				crashed.Add(1)
 				if !mayCrash {
-					t.Errorf("%s: %v", m.name, err)
+					t.Errorf("reading %s ended its child: %v", m.name, err)
 				}
 			}
 			if reason == "" || ctx.Err() != nil {

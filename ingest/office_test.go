@@ -22,9 +22,8 @@ func zipOf(t testing.TB, files ...txtar.File) []byte {
 		}
 		part, err := w.CreateHeader(&zip.FileHeader{Name: f.Name, Method: method})
 		must(t, err)
-		if _, err := part.Write(f.Data); err != nil {
-			t.Fatal(err)
-		}
+		_, err = part.Write(f.Data)
+		must(t, err)
 	}
 	must(t, w.Close())
 	return out.Bytes()
@@ -115,7 +114,7 @@ func TestOfficeOddPacking(t *testing.T) {
 	for _, tt := range tests {
 		doc, err := r.Read(t.Context(), tt.name, tt.data)
 		if err != nil {
-			t.Errorf("%s: %v", tt.name, err)
+			t.Errorf("reading %s: %v", tt.name, err)
 			continue
 		}
 		checkDocument(t, doc)

@@ -88,7 +88,7 @@ func TestPDFErrors(t *testing.T) {
 		_, err := new(Reader).Read(t.Context(), "a.pdf", []byte(tt.data))
 		var skip *SkipError
 		if err == nil || !strings.Contains(err.Error(), tt.reason) || errors.As(err, &skip) != tt.skip {
-			t.Errorf("%.20q: %v", tt.data, err)
+			t.Errorf("reading %.20q: err = %v, want %q (skipped: %v)", tt.data, err, tt.reason, tt.skip)
 		}
 	}
 }
@@ -109,7 +109,7 @@ func TestEncryptedPDFs(t *testing.T) {
 		for user, protected := range map[string]bool{"": false, "secret": true} {
 			args := append([]string{"--allow-weak-crypto", "--encrypt", user, "owner"}, strings.Fields(how)...)
 			if out, err := exec.Command(qpdf, append(args, "--", plain, locked)...).CombinedOutput(); err != nil {
-				t.Fatalf("%s: %v: %s", how, err, out)
+				t.Fatalf("encrypting with %s: %v: %s", how, err, out)
 			}
 			data, err := os.ReadFile(locked)
 			must(t, err)
@@ -118,7 +118,7 @@ func TestEncryptedPDFs(t *testing.T) {
 				t.Errorf("%s with a password: %v", how, err)
 			}
 			if !protected && (err != nil || doc.Text != want.Text || doc.Title != want.Title) {
-				t.Errorf("%s: %v, %+v", how, err, doc)
+				t.Errorf("%s without a password: %v, %+v; want the text of the plain file", how, err, doc)
 			}
 		}
 	}
@@ -140,7 +140,7 @@ func TestFieldNames(t *testing.T) {
 	must(t, err)
 	want := "Length: | 9.5 Port of registry Velmere Family name: Osborne boat: Atlas"
 	if got := strings.Join(strings.Fields(doc.Text), " "); got != want {
-		t.Errorf("%q", got)
+		t.Errorf("text of a form = %q, want %q", got, want)
 	}
 }
 
@@ -154,7 +154,7 @@ func TestUnknownPDFium(t *testing.T) {
 	r := &Reader{PDF: PDFOptions{Helped: true, Folder: dir}}
 	defer r.Close()
 	if from, trouble := r.PDFium(); from != "" || !strings.Contains(trouble, "not a known build") {
-		t.Errorf("%q, %q", from, trouble)
+		t.Errorf("PDFium = %q, %q; want no path, and that the file is not a known build", from, trouble)
 	}
 }
 
@@ -299,7 +299,7 @@ func TestReadScans(t *testing.T) {
 		if f1 := wordF1(page(4), want.Text[:want.Pages[0].End]); f1 < .8 { // column names are not recognized by their type
 			t.Errorf("word F1 of the scanned page %.3f:\n%s", f1, page(4))
 		}
-		datatest.CampaignOnly(t)
+		datatest.CampaignOnly(t, "tesseract needs seconds for a page")
 		if doc, err = r.Read(t.Context(), "scan.pdf", data); err != nil {
 			t.Fatal(err)
 		}
@@ -326,7 +326,7 @@ func TestReadScans(t *testing.T) {
 		doc, err := needPDFium(t).Read(t.Context(), "soup.pdf", data)
 		must(t, err)
 		if !strings.Contains(doc.Text, "The ferry leaves the harbour at nine.") {
-			t.Errorf("%q", doc.Text)
+			t.Errorf("recognized text = %q, want the words of the page", doc.Text)
 		}
 	})
 	t.Run("picture", func(t *testing.T) {
@@ -336,7 +336,7 @@ func TestReadScans(t *testing.T) {
 			t.Errorf("without tesseract: err = %v", err)
 		}
 		needTesseract(t)
-		datatest.CampaignOnly(t)
+		datatest.CampaignOnly(t, "tesseract needs seconds for a page")
 		r := helpedReader(t)
 		doc, err := r.Read(t.Context(), "a.png", b.Bytes())
 		must(t, err)

@@ -106,7 +106,7 @@ func checkGolden(t *testing.T, golden, got string) {
 	want, err := os.ReadFile(golden)
 	must(t, err)
 	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Error(diff)
+		t.Errorf("%s (-want +got):\n%s", golden, diff)
 	}
 }
 

@@ -207,7 +207,7 @@ func (s *story) sync(args []string) {
 	if len(args) == 1 {
 		c, err := s.syncer.SyncFile(s.t.Context(), harbour, s.opened, args[0])
 		if err == nil && (c.Document != "harbour/"+c.Path || c.Root != "harbour" || c.Done != 1 || c.Total != 1) {
-			s.t.Errorf("%+v", c)
+			s.t.Errorf("change of one file = %+v, want its document and root, and 1 of 1", c)
 		}
 		s.printChange(c, err)
 		return

@@ -105,7 +105,7 @@ func file1(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(te
 func wantLines(t *testing.T, got []string, want ...string) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
+		t.Errorf("changes (-want +got):\n%s", diff)
 	}
 }
 

@@ -77,10 +77,9 @@ func TestUploadsAfterACrash(t *testing.T) {
 	for name, size := range map[string]int{uploadPrefix + "left": 90, uploadPrefix + "receiving": 90, "a.md": 2} {
 		must(t, u.Dir.WriteFile(name, []byte(strings.Repeat("A", size)), 0o600))
 	}
-	if _, err := u.Add(t.Context(), "b.md", strings.NewReader("B."), nil); err != nil {
-		t.Error(err)
-	}
-	_, err := u.Sync(t.Context())
+	_, err := u.Add(t.Context(), "b.md", strings.NewReader("B."), nil)
+	must(t, err)
+	_, err = u.Sync(t.Context())
 	must(t, err)
 	if got := strings.Join(files(), " "); got != uploadPrefix+"receiving a.md b.md" || len(sink.docs) != 2 {
 		t.Errorf("files = %q, %d stored", got, len(sink.docs))

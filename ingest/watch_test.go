@@ -69,7 +69,7 @@ func TestWatch(t *testing.T) {
 		ended, cancel := context.WithTimeout(t.Context(), watchPause)
 		defer cancel()
 		if err := (&Watcher{Syncer: new(Syncer), Folder: before}).Wait(ended); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%v", err)
+			t.Errorf("waiting without a change: err = %v, want the deadline", err)
 		}
 	})
 }

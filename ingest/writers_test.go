@@ -79,19 +79,16 @@ func TestSeveralWritersAgree(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			sink := &distant{memory: newMemory()}
 			s := &Syncer{Sink: sink, Writers: writers}
-			if _, err := syncAll(t, s, before); err != nil {
-				t.Error(err)
-			}
+			_, err := syncAll(t, s, before)
+			must(t, err)
 			sink.fail = func(id string) error {
 				if id == "harbour/f.md" {
 					return errors.New("no space left")
 				}
 				return nil
 			}
-			var err error
-			if lines, err = syncAll(t, s, after); err != nil {
-				t.Error(err)
-			}
+			lines, err = syncAll(t, s, after)
+			must(t, err)
 			lines = append(lines, fmt.Sprint(len(sink.docs)))
 		})
 		return lines
@@ -119,7 +116,7 @@ func TestSyncStopsAfterCurrentDocuments(t *testing.T) {
 				continue
 			}
 			if c.Action != Added {
-				t.Errorf("%+v", c)
+				t.Errorf("change = %+v, want an added file", c)
 			}
 			told = append(told, c.Document)
 		}

@@ -153,7 +153,7 @@ func TestAlsoIn(t *testing.T) {
 		var got []string
 		for _, p := range passages {
 			if p.Title != strings.ToUpper(p.Root) || !strings.HasPrefix(p.ID, p.Document+"#1") {
-				t.Errorf("%+v", p)
+				t.Errorf("passage = %+v, want the title and ID of its root", p)
 			}
 			got = append(got, strings.Join(append([]string{p.Document}, p.AlsoIn...), " "))
 		}

@@ -108,9 +108,8 @@ func embedded(t testing.TB) retrieve.Embedder {
 }
 
 // TestRetrievalQuality measures each mode on each set: fusion must not be worse than BM25 alone.
-// TestSpansQuality searches one of the sets by default.
 func TestRetrievalQuality(t *testing.T) {
-	datatest.CampaignOnly(t)
+	datatest.CampaignOnly(t, "indexing the smallest set needs seconds")
 	m := embedded(t)
 	for _, name := range evaluationSets {
 		t.Run(name, func(t *testing.T) {
@@ -146,7 +145,7 @@ func (encoderInQueue) Candidates() int { return 0 }
 // TestImproving searches a library of 5,000 chunks while the encoder of IBID_ENCODER encodes it,
 // and plots the quality over time, with and without encoding candidates of a question.
 func TestImproving(t *testing.T) {
-	datatest.CampaignOnly(t)
+	datatest.CampaignOnly(t, "the encoder needs minutes for its library")
 	path := os.Getenv("IBID_ENCODER")
 	if path == "" {
 		t.Skip("needs an encoder: run 'ibid setup english' and set IBID_ENCODER to the installed file")

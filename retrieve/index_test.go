@@ -100,7 +100,7 @@ func harbourIn(t testing.TB, e *state.Store) *retrieve.Index {
 	root, err := x.AddRoot(t.Context(), "/srv/handbook", "")
 	must(t, err)
 	if root.Name != "handbook" {
-		t.Fatal(root)
+		t.Fatalf("name of the root = %q, want handbook", root.Name)
 	}
 	store(t, x, "handbook", "hours.md", "Opening hours",
 		"The harbour office opens at eight in the morning and closes at six.",

@@ -147,7 +147,7 @@ func TestSyncRemovesDeletedDocuments(t *testing.T) {
 	lines := syncFolder(t, x, root, files)
 	if want := []string{"updated changed.md", "skipped emptied.md", "unchanged kept.md", "removed gone.md",
 		"removed hidden/h.md"}; !slices.Equal(lines, want) {
-		t.Fatalf("%q", lines)
+		t.Fatalf("changes = %q, want %q", lines, want)
 	}
 	for _, word := range []string{"gone", "emptied", "changed", "hidden"} {
 		if ids := found(t, x, retrieve.Query{Text: word + "word", K: 5,

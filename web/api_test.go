@@ -183,7 +183,7 @@ func TestModelDetail(t *testing.T) {
 	tested = "the model did not pass its self-test"
 	if got := call(e, "GET", "/readyz", "").Body.String(); !strings.Contains(got, tested) ||
 		!strings.Contains(got, "4210 of 5000") {
-		t.Error(got)
+		t.Errorf("detail = %s, want the failed self-test and the encoded chunks", got)
 	}
 }
 

@@ -46,6 +46,6 @@ func TestCiteStream(t *testing.T) {
 	all := strings.Join(got, "\n")
 	if !strings.HasPrefix(all, "text {\"text\":\"Yes\"}\ncited {\"number\":1,\"source\":\"a\"") || lines.Err() != nil ||
 		!strings.Contains(all, `done {"text":"Yes [1]. No [1].","list":"\n\n- [1] a\n"`) {
-		t.Errorf("%v\n%s", lines.Err(), all)
+		t.Errorf("events after %v:\n%s", lines.Err(), all)
 	}
 }

@@ -37,7 +37,7 @@ func request(t *testing.T, number int, method, path, body string, headers ...str
 		strings.Join(append(headers, ""), "\r\n"), body)
 	r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(raw)))
 	if err != nil {
-		t.Fatalf("%q: %v", raw, err)
+		t.Fatalf("parsing the request %q: %v", raw, err)
 	}
 	r.RemoteAddr = fmt.Sprintf("10.%d.%d.%d:1234", number>>16&255, number>>8&255, number&255)
 	if peer := r.Header.Get("Peer"); peer != "" {

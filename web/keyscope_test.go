@@ -326,7 +326,7 @@ func TestCollectionsOfKeys(t *testing.T) {
 	for _, path := range []string{"/api/ask", "/api/search"} {
 		if w := k.send(t, "POST", path, `{"question":"When is the lamp lit?"}`,
 			"Authorization: Bearer "+limited); !strings.Contains(w.Body.String(), "quay") {
-			t.Errorf("%s: %s", path, w.Body)
+			t.Errorf("%s = %s, want a passage of the quay", path, w.Body)
 		}
 	}
 }

@@ -63,9 +63,7 @@ func (b *tab) picture(name string) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(folder, name+".png"), png, 0o644); err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, os.WriteFile(filepath.Join(folder, name+".png"), png, 0o644))
 }
 
 // axe checks the page against WCAG 2.2 AA and axe's best practices, if IBID_AXE names the
@@ -94,14 +92,12 @@ func (b *tab) axe(where string) {
 		Passes     int
 		Violations []string
 	}
-	if err := json.Unmarshal([]byte(found), &result); err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, json.Unmarshal([]byte(found), &result))
 	if result.Passes == 0 {
 		b.t.Errorf("%s: axe ran no checks", where)
 	}
 	if len(result.Violations) > 0 {
-		b.t.Errorf("%s: %s", where, strings.Join(result.Violations, "\n"))
+		b.t.Errorf("%s: axe found\n%s", where, strings.Join(result.Violations, "\n"))
 	}
 }
 

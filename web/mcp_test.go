@@ -109,7 +109,7 @@ func callTool(t *testing.T, s *mcp.ClientSession, tool, arguments string, into a
 	params.SetProgressToken("working")
 	r, err := s.CallTool(t.Context(), params)
 	if err != nil {
-		t.Fatalf("%s %s: %v", tool, arguments, err)
+		t.Fatalf("calling %s %s: %v", tool, arguments, err)
 	}
 	if len(r.Content) == 0 {
 		t.Fatalf("%s %s: result has no content", tool, arguments)
@@ -121,7 +121,7 @@ func callTool(t *testing.T, s *mcp.ClientSession, tool, arguments string, into a
 			err = json.Unmarshal(b, into)
 		}
 		if err != nil {
-			t.Fatalf("%s %s: %v", tool, arguments, err)
+			t.Fatalf("decoding the result of %s %s: %v", tool, arguments, err)
 		}
 	}
 	return text, r
@@ -146,12 +146,12 @@ func TestMCP(t *testing.T) {
 				for _, tool := range tools.Tools {
 					names = append(names, tool.Name)
 					if a := tool.Annotations; a == nil || !a.ReadOnlyHint || a.DestructiveHint == nil || *a.DestructiveHint || tool.Description == "" {
-						t.Errorf("%s: %+v", tool.Name, a)
+						t.Errorf("annotations of %s = %+v, want only reading; description = %q", tool.Name, a, tool.Description)
 					}
 				}
 				slices.Sort(names)
 				if diff := cmp.Diff([]string{"ask", "list_documents", "read_source", "search", "summarize"}, names); diff != "" {
-					t.Error(diff)
+					t.Errorf("tools (-want +got):\n%s", diff)
 				}
 
 				var a mcpAnswer
@@ -194,7 +194,7 @@ func TestMCP(t *testing.T) {
 				slices.Sort(got)
 				if diff := cmp.Diff([]string{"checked 1 of 3 passages", "checked 2 of 3 passages", "checked 3 of 3 passages", "found 3 passages",
 					"writing the answer"}, got); diff != "" {
-					t.Error(diff)
+					t.Errorf("progress (-want +got):\n%s", diff)
 				}
 
 				_, r = callTool(t, s, "ask", `{"question":"pizza"}`, &a)
@@ -279,7 +279,7 @@ func TestMCPLines(t *testing.T) {
 		_, err := io.WriteString(theirs, tt[0]+"\n")
 		must(t, err)
 		if !replies.Scan() || !strings.Contains(replies.Text(), tt[1]) {
-			t.Errorf("%q: %s, %v", tt[0], replies.Text(), replies.Err())
+			t.Errorf("reply to %q = %s, %v; want %s", tt[0], replies.Text(), replies.Err(), tt[1])
 		}
 	}
 	must(t, theirs.Close())
@@ -431,7 +431,7 @@ func TestMCPReach(t *testing.T) {
 			for _, call := range [][2]string{{"read_source", `{"document":"club/guide.pdf"}`}, {"search", `{"question":"mooring"}`},
 				{"search", `{"question":"mooring","collection":"default"}`}} {
 				if text, r := callTool(t, s, call[0], call[1], nil); !r.IsError || strings.Contains(text, "pier") {
-					t.Errorf("%s = %q", call, text)
+					t.Errorf("%s of another collection = %q, want an error", call, text)
 				}
 			}
 		})

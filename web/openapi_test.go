@@ -375,7 +375,7 @@ func (r *replyChecker) schema(t testing.TB, pointer string) *jsonschema.Schema {
 	t.Helper()
 	s, err := r.compiler.Compile(documentURL + "#" + pointer)
 	if err != nil {
-		t.Fatalf("%s: %v", pointer, err)
+		t.Fatalf("compiling the schema %s: %v", pointer, err)
 	}
 	return s
 }
@@ -447,9 +447,7 @@ func (r *replyChecker) check(t testing.TB, e *echo.Echo, method, path string, w 
 	}
 	if kind == "application/problem+json" {
 		var p Problem
-		if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil {
-			t.Error(err)
-		}
+		must(t, json.Unmarshal(w.Body.Bytes(), &p))
 		if known, ok := r.statuses[p.Code]; ok && !slices.Contains(known, any(float64(w.Code))) || p.Status != w.Code {
 			t.Errorf("%s %s: code %s has the status %d", method, path, p.Code, w.Code)
 		}

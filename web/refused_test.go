@@ -76,9 +76,8 @@ func TestRefusedUpload(t *testing.T) {
 				client, err := net.Dial("tcp", inner.Addr().String())
 				must(t, err)
 				defer client.Close()
-				if _, err := fmt.Fprintf(client, "POST /api/documents?name=a.md HTTP/1.1\r\nHost: localhost\r\n%s\r\n", head); err != nil {
-					t.Fatal(err)
-				}
+				_, err = fmt.Fprintf(client, "POST /api/documents?name=a.md HTTP/1.1\r\nHost: localhost\r\n%s\r\n", head)
+				must(t, err)
 				wrote := make(chan int)
 				go func() {
 					piece := []byte("8000\r\n" + strings.Repeat("x", 0x8000) + "\r\n")
@@ -99,9 +98,7 @@ func TestRefusedUpload(t *testing.T) {
 				_, _ = io.Copy(io.Discard, client)
 				client.Close()
 				sent := <-wrote
-				if err := srv.Close(); err != nil {
-					t.Error(err)
-				}
+				must(t, srv.Close())
 				<-done
 				if n := read.Load(); n > 64<<10 {
 					t.Errorf("%d bytes were read, want at most 64 KB", n)

@@ -202,7 +202,7 @@ func TestRenderMarked(t *testing.T) {
 				t.Errorf("%q without its marks = %q, want %q", test.Text, without, plain[e.Index].HTML)
 			}
 			if err := harmless(e.HTML); err != nil {
-				t.Errorf("%q: %v", e.HTML, err)
+				t.Errorf("rendered %q is harmful: %v", e.HTML, err)
 			}
 		}
 		if strings.Join(got, "|") != test.Want {
@@ -398,7 +398,7 @@ func TestRows(t *testing.T) {
 		{Kind: "text", At: 12, Runs: []blockRun{{Text: "name: Bramble", Mark: true, First: true}}},
 		{Kind: "text", At: 26, Runs: []blockRun{{Text: "name: Conker"}}}}
 	if diff := cmp.Diff(want, excerptOf(d, textRange{Start: 12, End: 25}).Blocks); diff != "" {
-		t.Error(diff)
+		t.Errorf("blocks (-want +got):\n%s", diff)
 	}
 }
 

@@ -344,7 +344,7 @@ func TestRunReplay(t *testing.T) {
 		t.Errorf("live:\n%s\nreplayed:\n%s\nby another server:\n%s", first.Body, replay.Body, again.Body)
 	}
 	if replay.Header().Get("Content-Type") != "text/event-stream; charset=utf-8" {
-		t.Errorf("%v", replay.Header())
+		t.Errorf("header of the replayed events = %v", replay.Header())
 	}
 	for i, e := range whole {
 		if e.id == "" || i > 0 && e.id == whole[i-1].id {
@@ -372,7 +372,7 @@ func TestRunReplay(t *testing.T) {
 	record := into[answerRecord](t, call(h, "GET", "/api/runs/"+id, ""), http.StatusOK)
 	if record.State != stateDone || record.Question != "What is the mooring fee?" || string(record.Request) != question ||
 		record.Kind != "ask" || record.Ended == nil || record.Resumable || record.URL != "http://127.0.0.1:8080/?run="+id {
-		t.Errorf("%+v", record)
+		t.Errorf("record = %+v, want the question, done, not resumable, with its address", record)
 	}
 	record.Answer = bytes.ReplaceAll(record.Answer, unchanged, nil)
 	if !bytes.Equal(record.Answer, whole[len(whole)-1].data) {
@@ -407,10 +407,10 @@ func TestRunReplay(t *testing.T) {
 	}
 	if list := into[runList](t, call(h, "GET", "/api/runs?limit=2", ""), 200); len(list.Runs) != 2 || !list.More ||
 		list.Runs[1].ID == id || list.Runs[0].Answer != nil {
-		t.Errorf("%+v", list)
+		t.Errorf("first page of the list = %+v, want two later runs without answers, and more", list)
 	} else if list := into[runList](t, call(h, "GET", "/api/runs?limit=2&after="+list.Runs[1].ID, ""), 200); len(list.Runs) != 1 ||
 		list.More || list.Runs[0].ID != id {
-		t.Errorf("%+v", list)
+		t.Errorf("second page of the list = %+v, want only %s", list, id)
 	}
 }
 
@@ -484,7 +484,7 @@ func TestRunWithoutReader(t *testing.T) {
 		time.Sleep(time.Hour)
 		words <- "three "
 		if r := into[answerRecord](t, call(h, "GET", "/api/runs/"+id, ""), 200); r.State != stateRunning || r.Ended != nil {
-			t.Errorf("%+v", r)
+			t.Errorf("record after its reader left = %+v, want a running one", r)
 		}
 		go func() {
 			read <- call(h, "GET", "/api/runs/"+id, "", "Accept", "text/event-stream", "Last-Event-ID", had[1].id)
@@ -519,11 +519,11 @@ func TestRunWithoutReader(t *testing.T) {
 		time.Sleep(time.Second)
 		go func() { words2 <- "again"; close(words2) }()
 		if b := into[answerRecord](t, call(h, "POST", "/api/runs", `{"run":"`+id+`"}`), 202); b.ID != id {
-			t.Fatalf("%+v", b)
+			t.Fatalf("resumed run = %+v, want the ID %s", b, id)
 		}
 		e := eventsOf(t, call(h, "GET", "/api/runs/"+id, "", "Accept", "text/event-stream", "Last-Event-ID", eventID(r.Started, 1)).Body.Bytes())
 		if len(e) != 3 || e[0].kind != "text" || e[2].kind != "done" {
-			t.Errorf("%v", e)
+			t.Errorf("events of the resumed run = %v, want three, from text to done", e)
 		}
 		synctest.Wait()
 		wantState(t, call(h, "GET", "/api/runs/"+id, ""), stateDone, false)
@@ -589,7 +589,7 @@ func TestInterruptedRun(t *testing.T) {
 	h := newHandler(t, func(o *Options) { o.Ledger, o.KeepAnswers, o.Answers = l, time.Hour, &runs })
 	r := into[answerRecord](t, call(h, "GET", "/api/runs/asked", ""), 200)
 	if r.State != stateInterrupted || !r.Resumable || r.Question != "What is the mooring fee?" {
-		t.Errorf("%+v", r)
+		t.Errorf("run of an ended server = %+v, want it interrupted and resumable", r)
 	}
 	wantProblem(t, call(h, "GET", "/api/runs/asked", "", asEvents...), 409, "run_interrupted")
 	for _, id := range []string{"terminal", "others", "old", "none"} {
@@ -599,7 +599,7 @@ func TestInterruptedRun(t *testing.T) {
 		wantProblem(t, call(h, "POST", "/api/runs", `{"run":"`+id+`"}`), 404, "run_not_found")
 	}
 	if b := into[answerRecord](t, call(h, "POST", "/api/runs", `{"run":"asked"}`), 202); b.ID != "asked" {
-		t.Errorf("%+v", b)
+		t.Errorf("resumed run = %+v, want the ID asked", b)
 	}
 	runs.Shutdown(t.Context())
 	wantState(t, call(h, "GET", "/api/runs/asked", ""), stateDone, false)
@@ -623,13 +623,13 @@ func TestRunOfAnotherServer(t *testing.T) {
 		id := begun(t, here, `{"question":"When?"}`)
 		words <- "one "
 		if r := state(there, id); r.State != stateRunning || r.Resumable || r.Ended != nil || r.Question != "When?" {
-			t.Errorf("%+v", r)
+			t.Errorf("run on the other server = %+v, want it running and not resumable", r)
 		}
 		for _, w := range []*httptest.ResponseRecorder{call(there, "GET", "/api/runs/"+id, "", asEvents...),
 			call(there, "DELETE", "/api/runs/"+id, ""), call(there, "DELETE", "/api/runs/"+id+"?forget=true", "")} {
 			wantProblem(t, w, 409, "run_elsewhere")
 			if w.Header().Get("Retry-After") == "" {
-				t.Errorf("%v", w.Header())
+				t.Errorf("header = %v, want Retry-After", w.Header())
 			}
 		}
 		wantProblem(t, call(there, "POST", "/api/runs", `{"run":"`+id+`"}`), 409, "run_running")
@@ -637,7 +637,7 @@ func TestRunOfAnotherServer(t *testing.T) {
 		close(words)
 		synctest.Wait()
 		if r := state(there, id); r.State != stateDone || !bytes.Contains(r.Answer, []byte("one ")) {
-			t.Errorf("%+v", r)
+			t.Errorf("ended run on the other server = %+v, want it done with its answer", r)
 		}
 		if a, b := call(here, "GET", "/api/runs/"+id, "", asEvents...),
 			call(there, "GET", "/api/runs/"+id, "", asEvents...); a.Body.String() != b.Body.String() {
@@ -650,11 +650,11 @@ func TestRunOfAnotherServer(t *testing.T) {
 		words <- "one "
 		l.failRenewals(errors.New("the ledger is unavailable"))
 		if w := call(there, "POST", "/api/runs", `{"run":"`+id+`"}`); w.Header().Get("Retry-After") == "" {
-			t.Errorf("%v", w.Header())
+			t.Errorf("header = %v, want Retry-After", w.Header())
 		}
 		time.Sleep(retrieve.ClaimTime + time.Millisecond) // between two renewals
 		if r := state(there, id); r.State != stateInterrupted || !r.Resumable {
-			t.Errorf("%+v", r)
+			t.Errorf("run that lost its claim = %+v, want it interrupted and resumable", r)
 		}
 		wantProblem(t, call(there, "GET", "/api/runs/"+id, "", asEvents...), 409, "run_interrupted")
 		l.failRenewals(nil)
@@ -668,7 +668,7 @@ func TestRunOfAnotherServer(t *testing.T) {
 		close(others)
 		synctest.Wait()
 		if r := state(here, id); r.State != stateDone || !bytes.Contains(r.Answer, []byte("again")) {
-			t.Errorf("%+v", r)
+			t.Errorf("run resumed by the other server = %+v, want it done with the new answer", r)
 		}
 	})
 }
@@ -739,7 +739,7 @@ func TestBrokenRun(t *testing.T) {
 		}
 	}
 	if !strings.Contains(logged.String(), "at the disco") || !strings.Contains(logged.String(), errBroken.Error()) {
-		t.Errorf("%s", logged.String())
+		t.Errorf("log = %s, want both errors with their causes", logged.String())
 	}
 }
 

@@ -86,7 +86,7 @@ func TestWrongKeyInForm(t *testing.T) {
 		body := w.Body.String()
 		if w.Code != http.StatusUnauthorized || len(w.Result().Cookies()) != 0 || !strings.Contains(body, row[1]) ||
 			!strings.Contains(body, `value="/documents?limit=1"`) {
-			t.Errorf("%s: %d %s", row[0], w.Code, body)
+			t.Errorf("signing in with %s: status = %d, want 401 and %q in %s", row[0], w.Code, row[1], body)
 		}
 		for _, secret := range []string{typo, k.revoked, k.expired, k.read, k.session} {
 			if strings.Contains(body, secret) {

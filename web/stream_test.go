@@ -79,7 +79,7 @@ func TestShutdown(t *testing.T) {
 			body := callIn(ctx, h, "POST", tt.Path, string(tt.Body), "Accept", tt.Accept).Body.String()
 			if v1 := strings.HasPrefix(tt.Path, "/v1"); !strings.Contains(body, tt.End) || v1 && !strings.Contains(body, ": the server stopped)") ||
 				v1 && tt.Path != "/v1/responses" && !strings.HasSuffix(body, "data: [DONE]\n\n") {
-				t.Errorf("%s %s %s: %s", tt.Path, tt.Accept, tt.Body, body)
+				t.Errorf("%s %s %s: want the end %s in\n%s", tt.Path, tt.Accept, tt.Body, tt.End, body)
 			}
 		})
 	}
@@ -105,7 +105,7 @@ func TestLateFailure(t *testing.T) {
 		})
 		body := call(h, "POST", "/v1/responses", `{"model":"ibid","stream":true,"input":"a"}`).Body.String()
 		if !regexp.MustCompile(`(?s)^: still here\n\nevent: response.created\n.*\nevent: response.failed\n`).MatchString(body) {
-			t.Error(body)
+			t.Errorf("want a sign of life, then created and failed, in\n%s", body)
 		}
 	})
 }
@@ -193,9 +193,7 @@ func pipeTo(t *testing.T, h http.Handler) (client net.Conn) {
 	l <- served
 	t.Cleanup(func() {
 		client.Close()
-		if err := srv.Close(); err != nil {
-			t.Error(err)
-		}
+		must(t, srv.Close())
 		<-done
 	})
 	return client
@@ -249,9 +247,8 @@ func TestSlowRequests(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			client := pipeTo(t, newHandler(t, nil))
-			if _, err := io.WriteString(client, request); err != nil {
-				t.Fatal(err)
-			}
+			_, err := io.WriteString(client, request)
+			must(t, err)
 			began := time.Now()
 			got, err := io.ReadAll(client)
 			if took := time.Since(began); err != nil || took != want.after || !strings.Contains(string(got), want.reply) {

@@ -315,13 +315,11 @@ func (s *scene) newTabAt(t *testing.T, width int64, theme, path, seen string) *t
 			}
 		}
 	}()
-	if _, err := chromedp.Call(ctx, network.Enable, network.EnableParams{}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := chromedp.Call(ctx, network.Enable, network.EnableParams{})
+	must(t, err)
 	// Only one tab can have the focus; emulation makes each behave as if it had.
-	if _, err := chromedp.Call(ctx, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true}); err != nil {
-		t.Fatal(err)
-	}
+	_, err = chromedp.Call(ctx, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
+	must(t, err)
 	b.emulate(width, 900, theme)
 	b.do(chromedp.Navigate(s.URL+path), chromedp.WaitVisible(chromedp.CSS(seen)))
 	t.Cleanup(b.reportProblems)
@@ -400,7 +398,7 @@ func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 			err = chromedp.Do(b, step)
 		}
 		if err != nil {
-			b.t.Fatal(err, context.Cause(b))
+			b.t.Fatalf("doing a step of the script: %v (%v)", err, context.Cause(b))
 		}
 	}
 }
@@ -427,9 +425,8 @@ func (b *tab) press(key, text string, code int64) {
 		if kind == input.DispatchKeyEventTypeKeyDown {
 			p.Text = text
 		}
-		if _, err := chromedp.Call(b, input.DispatchKeyEvent, p); err != nil {
-			b.t.Fatal(err)
-		}
+		_, err := chromedp.Call(b, input.DispatchKeyEvent, p)
+		must(b.t, err)
 	}
 }
 
@@ -482,7 +479,7 @@ func (b *tab) js(expression string) string {
 	b.t.Helper()
 	s, err := chromedp.Run(b, chromedp.Evaluate[string](expression))
 	if err != nil {
-		b.t.Fatalf("%s: %v", expression, err)
+		b.t.Fatalf("evaluating %s: %v", expression, err)
 	}
 	return s
 }

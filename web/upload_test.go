@@ -50,7 +50,7 @@ func TestUploads(t *testing.T) {
 		var got struct{ Action, Code, Document, Detail string }
 		if w.Body.Len() > 0 {
 			if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
-				t.Errorf("%s: %v: %s", tt.Name, err, w.Body)
+				t.Errorf("%s: reply is not JSON: %v: %s", tt.Name, err, w.Body)
 			}
 		}
 		if w.Code != tt.Status || got.Action+got.Code != tt.Want || w.Code >= 400 && got.Detail == "" {

@@ -160,11 +160,11 @@ func TestV1TooLarge(t *testing.T) {
 	h := newHandler(t, nil)
 	long := `{"model":"ibid","messages":[{"role":"user","content":"` + strings.Repeat("why ", 5000) + `"}]}`
 	if e := into[v1Error](t, v1(h, long), 400); e.Error.Code != "context_length_exceeded" || e.Error.Message == "" {
-		t.Errorf("%+v", e)
+		t.Errorf("long question: error = %+v, want context_length_exceeded", e)
 	}
 	if e := into[v1Error](t, v1(h, strings.Repeat(" ", MaxV1Body+1)), 413); e.Error.Code != "body_too_large" ||
 		e.Error.Type != "invalid_request_error" {
-		t.Errorf("%+v", e)
+		t.Errorf("large body: error = %+v, want body_too_large", e)
 	}
 }
 
@@ -356,7 +356,7 @@ func TestV1Uncited(t *testing.T) {
 		`{"model":"ibid","max_tokens":2,"messages":[{"role":"user","content":"What does a mooring cost?"}]}`: `"The moon"`,
 	} {
 		if w := v1(h, body); w.Code != 200 || !strings.Contains(w.Body.String(), want) {
-			t.Errorf("%s: %d %s", body, w.Code, w.Body)
+			t.Errorf("%s: status = %d, want 200 and %s in %s", body, w.Code, want, w.Body)
 		}
 	}
 	if got := stripSources("The moon is made of cheese." + uncited + "\n"); got != "The moon is made of cheese." {
@@ -402,7 +402,7 @@ func TestV1SchemaVersions(t *testing.T) {
 		out, err := newOutput("f", false, "text", json.RawMessage(`{"$schema":"`+version+`","type":"object","properties":{
 			"fee":{"$ref":"#/definitions/fee"}},"definitions":{"fee":{"type":"integer"}}}`))
 		if err != nil {
-			t.Errorf("%q: %v", version, err)
+			t.Errorf("schema of version %q: %v", version, err)
 			continue
 		}
 		_, err1 := out.check(`{"fee":240}`)
@@ -484,7 +484,7 @@ func TestV1OutputTools(t *testing.T) {
 			"tools":[`+strings.Join(tt.tools, ",")+`],"tool_choice":`+tt.choice+`}`)
 		if called := strings.HasPrefix(tt.want, "final") || tt.want == "B"; !strings.Contains(w.Body.String(), `"`+tt.want+`"`) ||
 			called != strings.Contains(w.Body.String(), `"arguments":"{\"`+tt.want+`\":240}"`) {
-			t.Errorf("%s: %d %s", name, w.Code, w.Body)
+			t.Errorf("%s: status = %d, want %q in %s", name, w.Code, tt.want, w.Body)
 		}
 	}
 }

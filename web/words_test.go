@@ -33,7 +33,7 @@ func pageTexts(t *testing.T) []string {
 		for _, m := range call.FindAllSubmatch(src, -1) {
 			text, quoteErr := strconv.Unquote(string(m[1]))
 			if quoteErr != nil {
-				t.Errorf("%s: %s: %v", name, m[1], quoteErr)
+				t.Errorf("%s: unquoting %s: %v", name, m[1], quoteErr)
 			}
 			texts = append(texts, text)
 		}

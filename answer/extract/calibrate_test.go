@@ -156,7 +156,7 @@ func TestCalibrationHolds(t *testing.T) {
 // the chances part the two, and without an encoder how well those of a fit without the
 // language do.
 func TestScripts(t *testing.T) {
-	datatest.CampaignOnly(t)
+	datatest.CampaignOnly(t, "indexing one of the sets needs seconds")
 	most := map[string]float64{"en": .4, "ru": .35, "zh": .3, "hi": .4, "ar": .4, "de": .4, "es": .5, "th": .6} // answered off topic
 	m := openEncoder(t)
 	signals, is, inUse := map[string][][]float64{}, map[string][]int{}, map[string][2][]float64{}

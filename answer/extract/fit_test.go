@@ -139,7 +139,7 @@ func (s *set) examples(t *testing.T, random *rand.Rand) (examples []example) {
 // TestFit fits sentenceModel again, leaving out each kind of set in turn, and logs how
 // often the best sentences have the answer. It fails if a new fit would be better.
 func TestFit(t *testing.T) {
-	datatest.CampaignOnly(t)
+	datatest.CampaignOnly(t, "a fit needs all sets")
 	random := rand.New(rand.NewPCG(5, 6))
 	sets := map[string][]example{}
 	for name := range maps.Keys(fitted) {
@@ -168,7 +168,7 @@ func TestFit(t *testing.T) {
 // answered. It fails if a new fit would be better, or if the chances in use
 // lose more of a set than it allows. With IBID_ENCODER, all of this is with an encoder.
 func TestFitConfidence(t *testing.T) {
-	datatest.CampaignOnly(t)
+	datatest.CampaignOnly(t, "a fit needs all sets")
 	// most is the share of the questions with an answer that may lose it. The aim is .05; all of squad2-a loses .051.
 	most := map[string]float64{"squad2-a": .06, "clapnq-a": .05, "anthropic-docs": .16, "rgb-en-fact-a": .05}
 	names := slices.Sorted(maps.Keys(most))

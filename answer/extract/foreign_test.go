@@ -89,7 +89,7 @@ func TestForeign(t *testing.T) {
 // TestForeignHolds measures questions in other languages about English texts, with the
 // multilingual encoder: questions about the texts, and questions about others.
 func TestForeignHolds(t *testing.T) {
-	datatest.CampaignOnly(t)
+	datatest.CampaignOnly(t, "encoding the sets needs minutes")
 	m := openEncoder(t)
 	if m == nil || !m.Knows("ru") {
 		t.Skip("needs the multilingual encoder: run 'ibid setup multilingual' and set IBID_ENCODER to the installed file")

@@ -195,9 +195,7 @@ func TestFaultFailsOneCall(t *testing.T) {
 				return nil
 			})
 		}
-		if err := g.Wait(); err != nil {
-			t.Error(err)
-		}
+		must(t, g.Wait())
 	})
 }
 
@@ -227,9 +225,7 @@ func TestOneCallIsStopped(t *testing.T) {
 		})
 		synctest.Wait()
 		cancel()
-		if err := g.Wait(); err != nil {
-			t.Error(err)
-		}
+		must(t, g.Wait())
 		for _, x := range h.Exchanges()[2:] {
 			if slices.Contains(x.Inputs, "c") {
 				t.Errorf("request has a text of the canceled call: %q", x.Inputs)

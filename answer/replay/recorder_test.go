@@ -172,7 +172,7 @@ func TestHeld(t *testing.T) {
 			must(t, err)
 			ctx, err := hold(run)
 			if err != nil || holder(run.ID) != run.worker {
-				t.Fatal(err, holder(run.ID))
+				t.Fatalf("holding the run: %v; its holder is %q, want %q", err, holder(run.ID), run.worker)
 			}
 			return run, ctx
 		}
@@ -206,7 +206,7 @@ func TestHeld(t *testing.T) {
 		_, err := hold(second)
 		isHeld(err, first.worker)
 		if err := first.Save(t.Context(), "k", "reply"); err != nil || ctx.Err() != nil {
-			t.Error(err, context.Cause(ctx))
+			t.Errorf("keeping a reply as the first holder: %v, %v; want no error", err, context.Cause(ctx))
 		}
 		if kept := settle(first, errors.New("it broke off")); !kept {
 			t.Errorf("settle after an interruption: kept = %t, want true", kept)

@@ -90,7 +90,7 @@ func TestAddresses(t *testing.T) {
 	e := rewrite.Escaper{Unknown: known.Missing}
 	if got := string(e.Close(e.Append(nil, []byte("https://library.example/hours https://evil.com <a href=//evil.com>")))); got !=
 		"`https://library.example/hours` `https://evil.com` [address not in the sources] `<a href=//evil.com>` [address not in the sources]" {
-		t.Error(got)
+		t.Errorf("escaped = %q, want only the known address without a remark", got)
 	}
 }
 

@@ -169,7 +169,7 @@ func TestTraceFollowsDecisions(t *testing.T) {
 		at += next
 	}
 	if strings.Contains(b.String(), "said yes: the model says no") {
-		t.Error(b.String())
+		t.Errorf("trace has a decision that contradicts its reason:\n%s", b.String())
 	}
 }
 

@@ -45,9 +45,8 @@ func TestAskInABrowser(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := chromedp.Call(ctx, network.Enable, network.EnableParams{}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := chromedp.Call(ctx, network.Enable, network.EnableParams{})
+	must(t, err)
 
 	if _, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 		Features: []*emulation.MediaFeature{{Name: "prefers-reduced-motion", Value: "reduce"}, {Name: "prefers-color-scheme", Value: "light"}},
@@ -257,9 +256,7 @@ type browserPage struct {
 
 func (p browserPage) do(steps ...chromedp.Action[chromedp.Void]) {
 	p.t.Helper()
-	if err := chromedp.Do(p, steps...); err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, chromedp.Do(p, steps...))
 }
 
 // js returns the string value of an expression.
@@ -267,7 +264,7 @@ func (p browserPage) js(expression string) string {
 	p.t.Helper()
 	s, err := chromedp.Run(p, chromedp.Evaluate[string](expression))
 	if err != nil {
-		p.t.Fatalf("%s: %v", expression, err)
+		p.t.Fatalf("evaluating %s: %v", expression, err)
 	}
 	return s
 }
@@ -276,7 +273,7 @@ func (p browserPage) js(expression string) string {
 func (p browserPage) waitFor(expression string) {
 	p.t.Helper()
 	var last error
-	for began := time.Now(); time.Since(began) < time.Minute; time.Sleep(20 * time.Millisecond) {
+	for began := time.Now(); time.Since(began) < 5*time.Minute; time.Sleep(20 * time.Millisecond) {
 		ok, err := chromedp.Run(p, chromedp.Evaluate[bool](`document.readyState === "complete" && (`+expression+`)`))
 		if last = err; err == nil && ok {
 			return
@@ -302,7 +299,7 @@ var chromiumProcess struct {
 	close func()
 }
 
-// openBrowser opens an empty tab with its own cookies, storage and cache, for at most five
+// openBrowser opens an empty tab with its own cookies, storage and cache, for at most ten
 // minutes.
 func openBrowser(t *testing.T) browserPage {
 	t.Helper()
@@ -324,15 +321,14 @@ func openBrowser(t *testing.T) browserPage {
 		chromiumProcess.err = chromedp.Do(ctx, chromedp.Evaluate[chromedp.Void]("0"))
 	})
 	must(t, chromiumProcess.err)
-	ctx, cancel := context.WithTimeout(chromiumProcess.ctx, 5*time.Minute)
+	ctx, cancel := context.WithTimeout(chromiumProcess.ctx, 10*time.Minute)
 	t.Cleanup(cancel)
 	ctx, closeTab := chromedp.NewContext(ctx, chromedp.WithNewBrowserContext())
 	t.Cleanup(closeTab)
 	must(t, chromedp.Do(ctx, chromedp.Evaluate[chromedp.Void]("0")))
 	// Only one tab can have the focus; emulation makes each behave as if it had.
-	if _, err := chromedp.Call(ctx, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := chromedp.Call(ctx, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
+	must(t, err)
 	return browserPage{ctx, t}
 }
 

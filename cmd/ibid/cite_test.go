@@ -31,9 +31,8 @@ func TestCiteStreams(t *testing.T) {
 		{"no [1", " no"},
 		{"]. That", " [2]. That"},
 	} {
-		if _, err := io.WriteString(text, step.write); err != nil {
-			t.Fatal(err)
-		}
+		_, err := io.WriteString(text, step.write)
+		must(t, err)
 		got := make([]byte, len(step.read))
 		if _, err := io.ReadFull(shown, got); err != nil || string(got) != step.read {
 			t.Fatalf("after writing %q: read %q, %v; want %q", step.write, got, err, step.read)
@@ -44,9 +43,7 @@ func TestCiteStreams(t *testing.T) {
 	if err != nil || string(rest) != "\n\n- [1] b.html\n- [2] a.html\n" {
 		t.Errorf("list of sources = %q, %v", rest, err)
 	}
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	must(t, <-done)
 }
 
 func TestCiteBrokenInput(t *testing.T) {

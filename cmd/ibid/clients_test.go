@@ -48,7 +48,7 @@ func TestClients(t *testing.T) {
 				cmd.Env = append(os.Environ(), "PYTHONPATH="+client, "PYTHONDONTWRITEBYTECODE=1")
 				out, err := cmd.CombinedOutput()
 				if err != nil {
-					t.Fatalf("%v\n%s", err, out)
+					t.Fatalf("running %s: %v\n%s", test.program, err, out)
 				}
 				return string(out)
 			}

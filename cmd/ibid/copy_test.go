@@ -66,9 +66,7 @@ func openHere(t *testing.T, word string) *state.Store {
 	store, err := openStore(t.Context(), placeOf(t, word), s)
 	must(t, err)
 	t.Cleanup(func() {
-		if err := store.Close(); err != nil {
-			t.Error(err)
-		}
+		must(t, store.Close())
 	})
 	return store
 }

@@ -74,7 +74,7 @@ func TestEvalReportWithAModel(t *testing.T) {
 		t.Errorf("costs = %+v; the server received %d calls and %d tokens", c, len(upstream.Exchanges()), prompt)
 	}
 	if figure(r, "unsupported") <= 0 {
-		t.Errorf("%+v", r.Outcomes[0])
+		t.Errorf("no unsupported statements counted in %+v", r.Outcomes[0])
 	}
 }
 
@@ -92,7 +92,7 @@ func TestEvalReportErrors(t *testing.T) {
 	)}
 	r, _ := reported(t, 0, folder, questions, "--model", "m", "--gate", "score", "--base-url", openaitest.Start(t, upstream))
 	if o := r.Outcomes[0]; o.Status != failedStatus || o.Error == "" || r.Outcomes[1].Status != passedStatus {
-		t.Errorf("%+v", o)
+		t.Errorf("outcomes = %+v, want a failure with its error, then a pass", r.Outcomes)
 	}
 	const asked, refused = `{"question": "When is black tea served?"}` + "\n", `{"question": "Quis custodiet ipsos custodes?"}` + "\n"
 	for name, test := range map[string]struct{ questions, at string }{

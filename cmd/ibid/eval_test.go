@@ -84,14 +84,14 @@ func TestSample(t *testing.T) {
 		items[i] = i
 	}
 	if got := sample(items, 0); len(got) != 100 {
-		t.Error(len(got))
+		t.Errorf("sample of 0 has %d items, want all 100", len(got))
 	}
 	if got := sample(items, 200); len(got) != 100 {
-		t.Error(len(got))
+		t.Errorf("sample of 200 has %d items, want all 100", len(got))
 	}
 	got := sample(items, 10)
 	if len(slices.Compact(slices.Clone(got))) != 10 || !slices.IsSorted(got) || !slices.Equal(got, sample(items, 10)) {
-		t.Error(got)
+		t.Errorf("sample of 10 = %v, want 10 different items in order, and the same again", got)
 	}
 }
 

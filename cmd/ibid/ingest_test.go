@@ -26,9 +26,8 @@ func TestMeterEnds(t *testing.T) {
 		m.columns = 40
 		for i := range done {
 			m.update(i+1, 3)
-			if _, err := io.WriteString(m, "skipped notes/a: empty\n"); err != nil {
-				t.Fatal(err)
-			}
+			_, err := io.WriteString(m, "skipped notes/a: empty\n")
+			must(t, err)
 		}
 		m.clear()
 		if lines := strings.Split(shown.String(), "\r"); done > 0 && (!strings.HasPrefix(lines[1], "1 of 3 files, ") ||

@@ -195,7 +195,7 @@ func TestCanaries(t *testing.T) {
 		defer resp.Body.Close()
 		reply, err := io.ReadAll(resp.Body)
 		if err != nil {
-			t.Errorf("%s %s: %v", method, path, err)
+			t.Errorf("reading the reply to %s %s: %v", method, path, err)
 		}
 		requests++
 		for _, s := range secrets {

@@ -39,9 +39,8 @@ func statusOf(t *testing.T, method, url, key, body string) int {
 	t.Helper()
 	resp := asked(t, method, url, key, body)
 	defer resp.Body.Close()
-	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
-		t.Fatal(err)
-	}
+	_, err := io.Copy(io.Discard, resp.Body)
+	must(t, err)
 	return resp.StatusCode
 }
 

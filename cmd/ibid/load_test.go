@@ -101,7 +101,7 @@ func TestLoad(t *testing.T) {
 // TestStreamsEnd stops a server in the middle of many streams while other programs use all
 // processors: every stream that has begun must be ended properly.
 func TestStreamsEnd(t *testing.T) {
-	datatest.CampaignOnly(t)
+	datatest.CampaignOnly(t, "a server that stops waits seconds for its answers")
 	const readers = 200
 	var called, whole, torn atomic.Int32
 	model := openaitest.Start(t, &openaitest.Handler{PerToken: 50 * time.Millisecond,
@@ -288,7 +288,7 @@ func measureLeaving(t *testing.T, url string, readers int, begun <-chan bool, cl
 		select {
 		case at := <-closed:
 			took = append(took, at.Sub(left))
-		case <-time.After(time.Minute):
+		case <-time.After(5 * time.Minute):
 			t.Fatalf("reader %d left, but the model's request continues", i)
 		}
 	}
@@ -300,11 +300,11 @@ func measureLeaving(t *testing.T, url string, readers int, begun <-chan bool, cl
 // readers and the same model: with its default flags, which prove each statement before it
 // is shown, and with --unproved off, which shows each token at once. Both are measured
 // again while other programs use all processors. Incomplete replies and lost records fail
-// the test. With 500 readers on an idle machine, times over the target and costs over five
-// times the relay's (the target is four) fail it too; IBID_READERS sets a smaller number
-// for a busy machine.
+// the test. With 500 readers on an idle machine, so do more than six times the relay's
+// processor time, pieces later by five of the relay's times between tokens, and requests to
+// the model that outlast their reader by two of them. IBID_READERS sets a smaller number.
 func TestLoadNextToRelay(t *testing.T) {
-	datatest.CampaignOnly(t)
+	datatest.CampaignOnly(t, "readers arrive for minutes")
 	const perToken, over = 50 * time.Millisecond, 20 * time.Second
 	readers := 500
 	if fewer, err := strconv.Atoi(os.Getenv("IBID_READERS")); err == nil {
@@ -362,15 +362,17 @@ func TestLoadNextToRelay(t *testing.T) {
 		}
 		loaded := measure("an idle machine")
 		late := percentile(loaded.gaps, 99)
-		aim(late-usual <= min(250*time.Millisecond, 9*p99), "%v: p99 %v, alone %v, the relay's %v", flags, late, usual, p99)
-		aim(loaded.cpu <= 6*relayed.cpu, "%v: %v of processor time for an answer, the relay's %v", flags, loaded.cpu, relayed.cpu)
+		aim(late-usual <= 5*p99, "%v: p99 %v, alone %v, the relay's %v; want at most five of the relay's more than alone", flags, late, usual, p99)
+		aim(loaded.cpu <= 6*relayed.cpu, "%v: %v of processor time for an answer, want at most six times the relay's %v", flags, loaded.cpu,
+			relayed.cpu)
 		peak := peakOf(server.pid)
 		t.Logf("figure: %v: peak memory %d MB", flags, peak>>20)
-		aim(peak <= 300<<20, "%v: the server used %d MB", flags, peak>>20)
+		aim(peak <= 300<<20, "%v: the server used %d MB, want at most 300", flags, peak>>20)
 		forget()
 		took := measureLeaving(t, server.url, 100, begun, closed)
 		t.Logf("figure: from a reader who leaves to the end of the model's request: p50 %v, p99 %v", percentile(took, 50), percentile(took, 99))
-		aim(percentile(took, 99) <= 100*time.Millisecond, "%v: the model's request ended %v after its reader left", flags, percentile(took, 99))
+		aim(percentile(took, 99) <= 2*p99, "%v: the model's request ended %v after its reader left, want at most two of the relay's %v", flags,
+			percentile(took, 99), p99)
 		answers = countRuns(t, server.url)
 		free := compete(t)
 		measure("with a competitor on each processor")

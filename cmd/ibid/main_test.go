@@ -235,7 +235,7 @@ func requestIn(ts *testscript.TestScript, _ bool, args []string) {
 		}
 		fmt.Fprintf(ts.Stdout(), "%s", reply)
 		if strconv.Itoa(resp.StatusCode) != args[0] {
-			ts.Fatalf("%s: %s", resp.Status, reply)
+			ts.Fatalf("status = %s, want %s: %s", resp.Status, args[0], reply)
 		}
 		return true
 	})

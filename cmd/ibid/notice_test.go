@@ -85,7 +85,7 @@ func linkedModules(t *testing.T, systems []string) map[string]string {
 		list.Env = append(os.Environ(), "GOOS="+goos, "GOARCH="+arch, "CGO_ENABLED=0", "GOFLAGS=-mod=readonly")
 		out, err := list.Output()
 		if err != nil {
-			t.Fatalf("%v: %v%s", list.Args, err, stderrOf(err))
+			t.Fatalf("running %v: %v%s", list.Args, err, stderrOf(err))
 		}
 		for line := range strings.Lines(string(out)) {
 			if module, folder, ok := strings.Cut(strings.TrimSpace(line), "\t"); ok {

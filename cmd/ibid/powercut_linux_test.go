@@ -30,7 +30,7 @@ func cut(t *testing.T, mounted string) {
 func mustExec(t *testing.T, name string, args ...string) {
 	t.Helper()
 	if out, err := exec.Command(name, args...).CombinedOutput(); err != nil {
-		t.Fatalf("%s %q: %v: %s", name, args, err, out)
+		t.Fatalf("running %s %q: %v: %s", name, args, err, out)
 	}
 }
 
@@ -39,7 +39,7 @@ func mustExec(t *testing.T, name string, args ...string) {
 // acknowledged document must be unchanged, and the library and its index must be undamaged.
 // A file that was not made durable must be lost, which shows that the power cut works.
 func TestPowerCut(t *testing.T) {
-	datatest.CampaignOnly(t)
+	datatest.CampaignOnly(t, "it mounts a disk")
 	if os.Getuid() != 0 {
 		t.Skip("mounting a disk needs root")
 	}

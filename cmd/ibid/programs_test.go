@@ -115,7 +115,7 @@ func TestPrograms(t *testing.T) {
 		must(t, os.WriteFile(name, []byte(program), 0o644))
 		out, err := exec.CommandContext(t.Context(), language.command[0], append(language.command[1:], name)...).CombinedOutput()
 		if err != nil {
-			t.Errorf("%s:%d: %v\n%s", b.page, b.line, err, out)
+			t.Errorf("%s:%d: running the program: %v\n%s", b.page, b.line, err, out)
 			continue
 		}
 		if i+1 == len(blocks) || blocks[i+1].kind != "text" {

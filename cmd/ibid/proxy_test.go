@@ -79,7 +79,7 @@ func (h *halfway) Write(p []byte) (int, error) {
 	if h.writes--; h.writes == 0 {
 		select {
 		case <-h.arrived:
-		case <-time.After(time.Minute):
+		case <-time.After(5 * time.Minute):
 			return 0, errors.New("no reader has the first words")
 		}
 	}
@@ -145,9 +145,7 @@ func TestSignInAtNginx(t *testing.T) {
 		if reply.StatusCode != c.want {
 			t.Errorf("%s %s as %q, headers %v: %s, want %d", c.method, c.path, c.user, c.headers, reply.Status, c.want)
 		}
-		if err := reply.Body.Close(); err != nil {
-			t.Error(err)
-		}
+		must(t, reply.Body.Close())
 	}
 }
 

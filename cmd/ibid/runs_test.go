@@ -26,7 +26,7 @@ func fetch(t *testing.T, method, url, accept, body string, want int) []byte {
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode != want {
-		t.Fatalf("%s %s: %s, %v: %s", method, url, resp.Status, err, b)
+		t.Fatalf("%s %s: status = %s, want %d; %v: %s", method, url, resp.Status, want, err, b)
 	}
 	return b
 }

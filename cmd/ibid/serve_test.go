@@ -137,7 +137,7 @@ func TestWebhook(t *testing.T) {
 		}
 		var c map[string]any
 		if err := json.Unmarshal(body, &c); err != nil {
-			t.Errorf("%v: %s", err, body)
+			t.Errorf("body of a call is not JSON: %v: %s", err, body)
 		}
 		if c["type"] == "sync.ended" && failures[id] == 0 {
 			failures[id]++
@@ -161,7 +161,7 @@ func TestWebhook(t *testing.T) {
 		select {
 		case c := <-calls:
 			return c
-		case <-time.After(60 * time.Second):
+		case <-time.After(5 * time.Minute):
 			t.Fatal("no call received")
 		}
 		return webhookCall{}

@@ -99,7 +99,7 @@ func TestServeUsesParts(t *testing.T) {
 	server.stop()
 	if log := server.log.String(); strings.Contains(log, "encoder="+encoder.FileName(encoder.EnglishLarge)) ||
 		strings.Contains(log, "level=ERROR") {
-		t.Error(log)
+		t.Errorf("log names the large encoder or has errors:\n%s", log)
 	}
 }
 

@@ -66,10 +66,10 @@ func shareRuns(t *testing.T, data string, store ...string) {
 	}
 	resume := `{"run":"` + id + `"}`
 	if b := fetch(t, "POST", second+"/api/runs", object, resume, 409); !bytes.Contains(b, []byte("run_running")) {
-		t.Errorf("%s", b)
+		t.Errorf("resuming a run of the other server = %s, want run_running", b)
 	}
 	if b := fetch(t, "GET", second+run, events, "", 409); !bytes.Contains(b, []byte("run_elsewhere")) {
-		t.Errorf("%s", b)
+		t.Errorf("events of a run of the other server = %s, want run_elsewhere", b)
 	}
 	hurt <- func() error {
 		ended() // wait, so that the system knows that the process has ended

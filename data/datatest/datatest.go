@@ -72,12 +72,12 @@ func Linear(t testing.TB, clock func() time.Duration, name string, do func(size 
 	}
 }
 
-// CampaignOnly skips the test unless tests run at full size. Use it only if a twentieth of the
-// test would show nothing and another test runs the same code by default.
-func CampaignOnly(t testing.TB) {
+// CampaignOnly skips the test unless tests run at full size. The reason says why no twentieth of
+// it runs by default: it would show nothing, or need more than a second.
+func CampaignOnly(t testing.TB, reason string) {
 	t.Helper()
 	if !Campaign() {
-		t.Skip("a campaign: set IBID_CAMPAIGN=1 to run it")
+		t.Skipf("a campaign, because %s: set IBID_CAMPAIGN=1 to run it", reason)
 	}
 }
 

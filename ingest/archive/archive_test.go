@@ -121,7 +121,7 @@ func TestNames(t *testing.T) {
 		strings.Repeat("long/", 40) + "… 2 failed: its name is longer than 1024 bytes",
 	}
 	if diff := cmp.Diff(want, look("a.tar", data, DefaultLimits())); diff != "" {
-		t.Error(diff)
+		t.Errorf("members of a.tar (-want +got):\n%s", diff)
 	}
 	contents, err := Read("a.tar", data, DefaultLimits(), lined, []string{"a.md", "docs/b.md", "missing.md"})
 	if err != nil || len(contents) != 2 || string(contents["a.md"]) != "again" || string(contents["docs/b.md"]) != "4" {
@@ -181,7 +181,7 @@ func TestDamage(t *testing.T) {
 		binary.LittleEndian.PutUint16(changed[central+tt.at:], tt.value)
 		if got := look("a.zip", changed, DefaultLimits()); len(got) != 2 || !strings.Contains(got[0], "failed: "+tt.reason) ||
 			got[1] != "b.md 4" {
-			t.Errorf("%s: %q", tt.name, got)
+			t.Errorf("%s: members = %q, want the reason %q, then b.md", tt.name, got, tt.reason)
 		}
 	}
 	plain := tarred(t, files...)

@@ -122,7 +122,7 @@ func TestShortTexts(t *testing.T) {
 		for _, enc := range tt.in {
 			data, err := enc.NewEncoder().Bytes([]byte(tt.text))
 			if err != nil {
-				t.Errorf("%v: %v", enc, err)
+				t.Errorf("encoding %q in %v: %v", tt.text, enc, err)
 				continue
 			}
 			for _, declared := range []string{"", "utf-8", "iso-8859-1", "windows-1251", "shift_jis", "nonsense"} {

@@ -261,7 +261,7 @@ func TestChildIsReplaced(t *testing.T) {
 		return // the race detector's own memory would be too much
 	}
 	if reply, _, err := pool.do(t, "much memory"); err != nil || reply.PID != second {
-		t.Errorf("%+v, %v", reply, err)
+		t.Errorf("using much memory: %+v, %v; want a reply of the same child", reply, err)
 	}
 	if third := pool.pid(t); third == second {
 		t.Errorf("process %s is used again although it has little memory left", second)
@@ -272,9 +272,7 @@ func TestChildIsReplaced(t *testing.T) {
 func TestIdleChildReplaced(t *testing.T) {
 	pool := testPool(t)
 	first := pool.pid(t)
-	if err := pool.idle[0].stdin.Close(); err != nil { // it ends as if its time were up
-		t.Fatal(err)
-	}
+	must(t, pool.idle[0].stdin.Close()) // it ends as if its time were up
 	if second := pool.pid(t); second == first {
 		t.Errorf("process %s replies after it ended", second)
 	}
@@ -285,7 +283,7 @@ func TestChildEnvironment(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "secret")
 	_, text, err := testPool(t).do(t, "environment")
 	if err != nil || strings.Contains(text, "secret") || !strings.Contains(text, Variable) {
-		t.Errorf("%q, %v", text, err)
+		t.Errorf("environment = %q, %v; want only %s", text, err, Variable)
 	}
 }
 
@@ -324,11 +322,9 @@ func TestChildEndsWithItsParent(t *testing.T) {
 		if doing != "nothing" {
 			must(t, sendFrame(c.stdin, frame{object: []byte(`{"Do":"` + doing + `"}`)}))
 		}
-		if err := c.stdin.Close(); err != nil { // as if the process had died
-			t.Fatal(err)
-		}
+		must(t, c.stdin.Close()) // as if the process had died
 		if err := c.cmd.Wait(); err != nil {
-			t.Errorf("%s: %v", doing, err)
+			t.Errorf("child that does %s: %v, want exit code 0", doing, err)
 		}
 	}
 }
@@ -339,10 +335,10 @@ func TestReceiveFrame(t *testing.T) {
 	must(t, sendFrame(&sent, frame{last: true, object: []byte("{}"), text: "text"}))
 	f, err := receiveFrame(bytes.NewReader(sent.Bytes()), 1<<20)
 	if err != nil || string(f.data) != "text" || string(f.object) != "{}" || !f.last {
-		t.Errorf("%+v, %v", f, err)
+		t.Errorf("frame = %+v, %v; want the one sent", f, err)
 	}
 	if _, err := receiveFrame(bytes.NewReader(sent.Bytes()), 5); err != errTooMuch {
-		t.Errorf("%v", err)
+		t.Errorf("frame above the limit: err = %v, want %v", err, errTooMuch)
 	}
 	for cut := range sent.Len() {
 		if _, err := receiveFrame(bytes.NewReader(sent.Bytes()[:cut]), 1<<20); err == nil || (cut > 0) == (err == io.EOF) {
@@ -370,21 +366,21 @@ func TestTaskIsBounded(t *testing.T) {
 		return Task{Name: "the script", Args: []string{sh, "-c", script}, Limit: limit, MaxOutput: most}.Run(t.Context())
 	}
 	if out, err := do("echo one; echo two >&2", time.Minute, 100); err != nil || string(out) != "one\n" {
-		t.Errorf("%q, %v", out, err)
+		t.Errorf("output = %q, %v; want only stdout", out, err)
 	}
 	if _, err := do("echo broken >&2; exit 3", time.Minute, 100); err == nil || err.Error() != "the script: broken" {
-		t.Errorf("%v", err)
+		t.Errorf("script that fails: err = %v, want its last words", err)
 	}
 	if _, err := do("while :; do :; done", time.Second, 100); err == nil || !strings.Contains(err.Error(), "took more than 1 s") {
-		t.Errorf("%v", err)
+		t.Errorf("endless script: err = %v, want the time limit", err)
 	}
 	// The program's own children are killed too.
 	if _, err := do("sleep 300 & sleep 300", time.Second, 100); err == nil || !strings.Contains(err.Error(), "took more than 1 s") {
-		t.Errorf("%v", err)
+		t.Errorf("script with a child: err = %v, want the time limit", err)
 	}
 	if _, err := do("while :; do echo xxxxxxxxxxxxxxxxxxxxxxxx; done", time.Minute, 1000); err == nil ||
 		!strings.Contains(err.Error(), "exceeds") {
-		t.Errorf("%v", err)
+		t.Errorf("script with endless output: err = %v, want the limit of output", err)
 	}
 	if _, err := do("echo x >"+filepath.Join(t.TempDir(), "f"), time.Minute, 100); err == nil {
 		t.Error("the program wrote to a file")
@@ -397,6 +393,6 @@ func TestTaskIsBounded(t *testing.T) {
 	cancel()
 	if _, err := (Task{Name: "the script", Args: []string{sh, "-c", "sleep 300"}, Limit: time.Minute, MaxOutput: 1}).Run(ctx); !errors.Is(err,
 		context.Canceled) {
-		t.Errorf("%v", err)
+		t.Errorf("cancelled script: err = %v, want %v", err, context.Canceled)
 	}
 }

@@ -47,7 +47,7 @@ func TestDates(t *testing.T) {
 		}
 	}
 	if got := timeOf("soon"); !got.IsZero() {
-		t.Errorf("%v", got)
+		t.Errorf("timeOf(%q) = %v, want the zero time", "soon", got)
 	}
 }
 

@@ -32,7 +32,7 @@ func TestNative(t *testing.T) {
 		data := packed(tt.label, tt.from, "The plan.")
 		name, content, ok := packedFile(data)
 		if name != tt.want || ok != (tt.want != "") || ok && string(content) != "The plan." {
-			t.Errorf("%q, %q: %q, %q, %v", tt.label, tt.from, name, content, ok)
+			t.Errorf("packed file %q from %q = %q, %q, %v; want %q", tt.label, tt.from, name, content, ok, tt.want)
 		}
 		for n := range data {
 			if name, _, ok := packedFile(data[:n]); ok {
@@ -55,7 +55,7 @@ func TestFilesOfRealDocuments(t *testing.T) {
 		must(t, err)
 		names := func(data []byte) (names []string) {
 			if err := Files(data, func(name string, _ []byte) error { names = append(names, name); return nil }); err != nil {
-				t.Errorf("%s: %v", file, err)
+				t.Errorf("listing the files in %s: %v", file, err)
 			}
 			slices.Sort(names)
 			return names
@@ -93,9 +93,7 @@ func TestBinaryWorkbook(t *testing.T) {
 				f.parts[name] = part{packed: content, size: int64(len(content))}
 			}
 		}
-		if err := f.binaryWorkbook("xl/workbook.bin"); err != nil {
-			t.Error(err)
-		}
+		must(t, f.binaryWorkbook("xl/workbook.bin"))
 		return out.String()
 	}
 	whole := read(func(part []byte) []byte { return part })
@@ -168,7 +166,7 @@ func TestPrinted(t *testing.T) {
 	b := &workbook{file: &file{}}
 	got := b.printed(`&L&"Arial,Bold"&12For internal &KFF0000use only&C&A&RPage &P of &N`)
 	if len(got) != 1 || got[0].Text != "Header or footer: For internal use only" {
-		t.Errorf("%+v", got)
+		t.Errorf("printed header = %+v, want its words once, without codes", got)
 	}
 	if again := b.printed("For internal use only"); len(again) != 0 {
 		t.Errorf("second header = %+v, want none", again)
@@ -190,7 +188,7 @@ func TestFormsOfText(t *testing.T) {
 		_, err := Read([]byte(`<document xmlns:w="http://schemas.microsoft.com/office/word/2003/wordml"><body><p>`+c[0]+`</p></body></document>`),
 			func(b Block) { out = append(out, b.Text) }, func(string, string) {})
 		if err != nil || strings.Join(out, "|") != c[1] {
-			t.Errorf("%s: %q, %v", c[0], out, err)
+			t.Errorf("reading %s = %q, %v; want %q", c[0], out, err, c[1])
 		}
 	}
 }
@@ -237,7 +235,7 @@ func TestDrawings(t *testing.T) {
 	whole := a.all()
 	if len(whole) != 2 || whole[0].Text != "Picture: A ferry at the pier" || whole[1].Text != "Drawn text: To the boats" ||
 		f.unread[pictures].times != 2 {
-		t.Errorf("%+v, %+v", whole, f.unread)
+		t.Errorf("drawn objects = %+v, unread %+v; want a picture, a text and 2 unread pictures", whole, f.unread)
 	}
 }
 
@@ -299,7 +297,7 @@ func TestLeftOutOfOldDocuments(t *testing.T) {
 		must(t, err)
 		partial, err := Read(data, func(Block) {}, func(string, string) {})
 		if got := strings.Join(partial, "; "); err != nil || got != want {
-			t.Errorf("%s: %s, %v", name, got, err)
+			t.Errorf("unread parts of %s = %s, %v; want %s", name, got, err, want)
 		}
 	}
 }
@@ -312,6 +310,6 @@ func TestChartLabels(t *testing.T) {
 		`<dLbl><idx val="7"/><tx><rich><p><r><t>none</t></r></p></rich></tx></dLbl></dLbls><val><v>4</v><v>9</v></val></ser>`
 	f.parts = map[string]part{"c.xml": {packed: []byte("<chart>" + text + "</chart>"), size: 1 << 10}}
 	if got := f.chart("c.xml"); len(got) != 1 || strings.Join(got[0].Rows[1], "|") != "|4|9 (record)" {
-		t.Errorf("%+v", got)
+		t.Errorf("chart = %+v, want the label with its value", got)
 	}
 }

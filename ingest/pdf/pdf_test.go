@@ -77,7 +77,7 @@ func layouts(t *testing.T, test string) (all []layout) {
 				l.size, l.bold, l.drawn, l.last = size, style == "bold", len(c.page), len(c.page)
 				c.page = append(c.page, l)
 			} else if row[0] != '#' {
-				t.Fatalf("%s: %q", f.Name, row)
+				t.Fatalf("%s has the line %q, want a place and a text", f.Name, row)
 			}
 		}
 		if c.want = strings.Join(read, " / "); c.name != f.Name {
@@ -402,11 +402,11 @@ func TestDecryptStrings(t *testing.T) {
 	} {
 		place := []byte(object)
 		if got := string(decryptStrings(place, open)); got != want {
-			t.Errorf("%s: %s", object, got)
+			t.Errorf("decrypted %s = %s, want %s", object, got, want)
 		}
 		if l := (lexer{src: place}); want == "" {
 			if v, _ := l.value(0); v.items[1].str != "one" || v.items[3].str != "abcd" {
-				t.Errorf("%s: %s", object, place)
+				t.Errorf("decrypted %s in place = %s, want the strings one and abcd", object, place)
 			}
 		}
 	}
@@ -632,7 +632,7 @@ func TestColumnsFromRightToLeft(t *testing.T) {
 	}
 	got, _ := lines(append(right, left...), nil)
 	if len(got) != 1 || got[0].text != "סירה | מחיר" {
-		t.Errorf("%+v", got)
+		t.Errorf("lines = %+v, want one, with the right cell first", got)
 	}
 
 	var narrow []glyph // letters are drawn from left to right, cells and words from right to left
@@ -650,7 +650,7 @@ func TestColumnsFromRightToLeft(t *testing.T) {
 	draw(280, 640, "17")
 	got, _ = lines(narrow, nil)
 	if want := []string{"שם: סירה קטנה | מחיר: 120", "ל-17"}; !slices.Equal(texts(got), want) {
-		t.Errorf("%q", texts(got))
+		t.Errorf("lines = %q, want %q", texts(got), want)
 	}
 }
 
@@ -700,11 +700,11 @@ func TestWords(t *testing.T) {
 		got = append(got, g.Text)
 	}
 	if !slices.Equal(got, []string{"Berth", " ", "rates", "Valid"}) {
-		t.Fatalf("%q", got)
+		t.Fatalf("words = %q, want three words and a blank", got)
 	}
 	// The words of a line have the same baseline.
 	if a, b := glyphs[0], glyphs[2]; a.Y != -126 || a.Y != b.Y || a.Size != 26 || b.Size != 26 || !a.Begins || b.Begins {
-		t.Errorf("%+v, %+v", a, b)
+		t.Errorf("words of a line = %+v, %+v; want the same baseline and size, and that only the first begins a line", a, b)
 	}
 }
 
@@ -713,7 +713,7 @@ func FuzzWords(f *testing.F) {
 	f.Fuzz(func(t *testing.T, table []byte) {
 		for _, g := range tesseractWords(table, 300) {
 			if !g.isValid() {
-				t.Fatalf("%+v", g)
+				t.Fatalf("invalid glyph %+v", g)
 			}
 		}
 	})

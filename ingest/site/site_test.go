@@ -274,11 +274,11 @@ func TestTwins(t *testing.T) {
 		for name, text := range map[string]string{"docs/index.md": "# Home", "docs/a.md": "# A, see [B](b/index.md)",
 			"docs/b/index.md": "# B", "docs/linked.md": "# L"} {
 			if got, err := fs.ReadFile(s, name); string(got) != text || err != nil {
-				t.Errorf("%s = %q, %v", name, got, err)
+				t.Errorf("%s = %q, %v; want %q", name, got, err, text)
 			}
 		}
 		if again := !s.Ended.IsZero() && report.Fetched == 0; again != (web.reset()["200 /docs/a.md"] == 0) {
-			t.Errorf("%+v", report)
+			t.Errorf("second crawl: a.md fetched again = %v, report = %+v", again, report)
 		}
 	}
 	for _, path := range []string{"/docs/a", "/docs/map.xml"} {

@@ -152,7 +152,7 @@ func TestRows(t *testing.T) {
 		texts := rapid.SliceOfN(rapid.OneOf(rapid.String(), rapid.StringMatching(`([A-Za-z]{1,12} ){0,30}`)), 1, 6).Draw(t, "texts")
 		rows, err := m.Embed(ctx, texts)
 		if err != nil {
-			t.Fatalf("%v", err)
+			t.Fatalf("embedding %q: %v", texts, err)
 		}
 		order := rapid.Permutation(seq(len(texts))).Draw(t, "order")
 		shuffled := make([]string, len(texts))
@@ -161,7 +161,7 @@ func TestRows(t *testing.T) {
 		}
 		again, err := m.Embed(ctx, shuffled)
 		if err != nil {
-			t.Fatalf("%v", err)
+			t.Fatalf("embedding %q: %v", shuffled, err)
 		}
 		for i, row := range rows {
 			check(t, m, row)
@@ -217,9 +217,8 @@ func TestDamage(t *testing.T) {
 			t.Errorf("%s: parse = %v, want errTable", name, err)
 		}
 	}
-	if _, err := parse(file); err != nil {
-		t.Error(err)
-	}
+	_, err := parse(file)
+	must(t, err)
 }
 
 func FuzzEmbed(f *testing.F) {
@@ -301,9 +300,8 @@ func BenchmarkEmbed(b *testing.B) {
 		}
 		b.Run(c.name, func(b *testing.B) {
 			for b.Loop() {
-				if _, err := m.Embed(context.Background(), texts); err != nil {
-					b.Fatal(err)
-				}
+				_, err := m.Embed(context.Background(), texts)
+				must(b, err)
 			}
 			b.ReportMetric(float64(b.N*len(texts))/b.Elapsed().Seconds(), "texts/s")
 		})

@@ -93,13 +93,13 @@ func TestDamage(t *testing.T) {
 			}
 			must(t, x.Reset(t.Context()))
 		case err != nil:
-			t.Fatalf("%s, %s: %v", name, what, err)
+			t.Fatalf("%s, %s: opening the index: %v", name, what, err)
 		case at == 0 && name == manifestName: // removed
 		case at != revision:
-			t.Fatalf("%s, %s: revision %d", name, what, at)
+			t.Fatalf("%s, %s: revision = %d, want %d", name, what, at, revision)
 		}
 		if err := x.Apply(t.Context(), h.changes); err != nil {
-			t.Fatalf("%s, %s: %v", name, what, err)
+			t.Fatalf("%s, %s: applying all changes again: %v", name, what, err)
 		}
 		x.quiet()
 		if err := h.maker.Check(t.Context(), newest, x, 1); err != nil {
@@ -340,7 +340,7 @@ func TestCheck(t *testing.T) {
 	dir, _, _ := made(t)
 	segments, err := filepath.Glob(filepath.Join(dir, segmentPrefix+"*"))
 	if err != nil || len(segments) == 0 {
-		t.Fatal(segments, err)
+		t.Fatalf("segments = %q, %v; want at least one", segments, err)
 	}
 	whole, err := os.ReadFile(segments[0])
 	must(t, err)

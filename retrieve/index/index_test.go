@@ -18,9 +18,7 @@ func open(t testing.TB, dir string, flush int) *Index {
 		x.sieve.above = 0
 	}
 	t.Cleanup(func() {
-		if err := x.Close(); err != nil {
-			t.Error(err)
-		}
+		must(t, x.Close())
 	})
 	return x
 }

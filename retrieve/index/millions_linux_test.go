@@ -250,7 +250,7 @@ func (s *stacks) fill(b *testing.B, x *Index, n int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if !x.lockForWriting(false) {
-		b.Fatal(x.failed)
+		b.Fatalf("locking the index for writing: %v", x.failed)
 	}
 	must(b, x.publish(at, files))
 }

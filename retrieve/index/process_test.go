@@ -152,7 +152,7 @@ func start(t *testing.T, role, dir string, seed uint64) *child {
 // wait waits until the child has applied a revision.
 func (c *child) wait(t *testing.T, revision int64) {
 	t.Helper()
-	for deadline := time.Now().Add(2 * time.Minute); c.revision.Load() < revision; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(10 * time.Minute); c.revision.Load() < revision; time.Sleep(time.Millisecond) {
 		if c.failed.Load() != nil || time.Now().After(deadline) {
 			c.kill(t)
 			t.Fatalf("the child does not reach revision %d: %v", revision, c.failed.Load())
@@ -166,7 +166,7 @@ func (c *child) kill(t *testing.T) {
 	<-c.ended
 	_ = c.cmd.Wait() // killed
 	if failed := c.failed.Load(); failed != nil {
-		t.Fatal(failed)
+		t.Fatalf("the child failed: %v", failed)
 	}
 }
 

@@ -22,9 +22,8 @@ func TestReadOnly(t *testing.T) {
 	if os.Geteuid() == 0 { // root may write everywhere, so this thread becomes another user
 		runtime.LockOSThread() // the thread ends with the test
 		const nobody = 65534
-		if _, err := unix.SetfsuidRetUid(nobody); err != nil {
-			t.Fatal(err)
-		}
+		_, err := unix.SetfsuidRetUid(nobody)
+		must(t, err)
 		defer unix.SetfsuidRetUid(0)
 	}
 	for _, remove := range []bool{false, true} {
@@ -43,9 +42,7 @@ func TestReadOnly(t *testing.T) {
 			at = changes[len(changes)-1].Revision
 			must(t, h.maker.Check(t.Context(), h.until(t, at), x, 3))
 		}
-		if err := x.err(); err != nil {
-			t.Error(err)
-		}
+		must(t, x.err())
 		if err := x.Close(); err != nil {
 			t.Error(err)
 		}

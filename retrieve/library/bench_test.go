@@ -57,9 +57,8 @@ func measure(b *testing.B, shelf *shelf, n int) {
 		must(b, lib.Close())
 	}
 	search := func(b *testing.B, lib *library.Library, i int) {
-		if _, err := lib.Search(b.Context(), retrieve.Query{Text: shelf.Questions[i%len(shelf.Questions)]}); err != nil {
-			b.Fatal(err)
-		}
+		_, err := lib.Search(b.Context(), retrieve.Query{Text: shelf.Questions[i%len(shelf.Questions)]})
+		must(b, err)
 	}
 	var libs []*library.Library
 	for kind, place := range places {
@@ -203,9 +202,8 @@ func percentiles(b *testing.B, n int, f func(kind, i int)) (calls int) {
 
 // fill stores the documents of n chunks in batches.
 func fill(b *testing.B, lib *library.Library, shelf *shelf, writers, n int) {
-	if _, err := lib.AddRoot(b.Context(), "/srv/a", ""); err != nil {
-		b.Fatal(err)
-	}
+	_, err := lib.AddRoot(b.Context(), "/srv/a", "")
+	must(b, err)
 	g, ctx := errgroup.WithContext(b.Context())
 	g.SetLimit(writers)
 	for i := range n / 10 {

@@ -58,7 +58,7 @@ func TestRebuilt(t *testing.T) {
 		worker, job := retrieve.NewWorker(), "index "+collection+" of "+space
 		held, err := retrieve.ClaimJob(ctx, writer.State.Ledger(), job, "index", worker, time.Minute)
 		if err != nil || held != nil {
-			t.Fatal(held, err)
+			t.Fatalf("claiming %s: %v, held by %v", job, err, held)
 		}
 		return func() { must(t, writer.State.Ledger().Release(ctx, job, worker)) }
 	}

@@ -46,7 +46,7 @@ func (n clusterNode) signal(t *testing.T, s syscall.Signal) {
 func (n clusterNode) start(t *testing.T) {
 	t.Helper()
 	if out, err := exec.Command(string(n) + "/start").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+		t.Fatalf("starting %s: %v: %s", n, err, out)
 	}
 }
 
@@ -67,9 +67,8 @@ func TestNodeLost(t *testing.T) {
 		return lib
 	}
 	n := &nodeStory{T: t, writer: open(), reader: open(), words: make(map[string][]string)}
-	if _, err := n.writer.AddRoot(t.Context(), "/srv/a", ""); err != nil {
-		t.Fatal(err)
-	}
+	_, err := n.writer.AddRoot(t.Context(), "/srv/a", "")
+	must(t, err)
 	var working sync.WaitGroup
 	working.Go(n.store)
 	working.Go(n.search)
@@ -93,14 +92,7 @@ func TestNodeLost(t *testing.T) {
 	n.during("with "+filepath.Base(string(victim))+" back", phase)
 	n.done.Store(true)
 	working.Wait()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	defer cancel()
-	for lag := int64(-1); lag != 0; time.Sleep(100 * time.Millisecond) {
-		var err error
-		if lag, err = n.reader.Clustered.Lag(ctx); ctx.Err() != nil {
-			t.Fatalf("the index lags by %d changes: %v", lag, err)
-		}
-	}
+	n.catchUp()
 	t.Logf("figure: the lag was 0 at most %.0f s after the node was started", time.Since(start).Seconds())
 	lost := 0
 	for path := range n.words {
@@ -140,17 +132,8 @@ func TestNodeLostInserts(t *testing.T) {
 			stored++
 		}
 	}
-	caughtUp := func() {
-		began := time.Now()
-		for lag := int64(-1); lag != 0; time.Sleep(100 * time.Millisecond) {
-			if lag, err = lib.Clustered.Lag(t.Context()); time.Since(began) > 2*time.Minute {
-				t.Fatalf("the index lags by %d changes: %v", lag, err)
-			}
-		}
-		t.Logf("figure: inserts only: the lag was 0 after %.0f s", time.Since(began).Seconds())
-	}
 	insert(20)
-	caughtUp()
+	n.catchUp()
 	second.signal(t, syscall.SIGKILL)
 	time.Sleep(8 * time.Second) // the other nodes regard it as dead
 	insert(60)
@@ -165,11 +148,11 @@ func TestNodeLostInserts(t *testing.T) {
 		took = append(took, time.Since(began).Round(time.Millisecond))
 	}
 	t.Logf("figure: searches with a node lost: %s", took)
-	if slices.Min(took[1:]) > time.Second {
-		t.Error("each search waits for an index that does not move")
+	if least := slices.Min(took[1:]); 2*least > took[0] { // the first waits for the index
+		t.Errorf("the shortest of the later searches needed %v, the first %v; want less than half, without a wait", least, took[0])
 	}
 	second.start(t)
-	caughtUp()
+	n.catchUp()
 	third.signal(t, syscall.SIGKILL)
 	t.Cleanup(func() { third.start(t) })
 	time.Sleep(8 * time.Second)
@@ -207,6 +190,18 @@ func (n *nodeStory) during(what string, d time.Duration) {
 	}
 	n.Logf("figure: %s, for %s: %d changes stored, %d searches, %d failed, %d stale, the longest took %d ms; the lag at the end is %d (%v)",
 		what, d, n.stored.Load()-stored, n.searches.Load()-searches, n.failed.Load()-failed, n.stale.Load()-stale, n.longest.Load(), lag, err)
+}
+
+// catchUp waits until the index has all changes, for ten minutes at most.
+func (n *nodeStory) catchUp() {
+	ctx, cancel := context.WithTimeout(n.Context(), 10*time.Minute)
+	defer cancel()
+	for lag := int64(-1); lag != 0; time.Sleep(100 * time.Millisecond) {
+		var err error
+		if lag, err = n.reader.Clustered.Lag(ctx); ctx.Err() != nil {
+			n.Fatalf("the index still lags by %d changes: %v", lag, err)
+		}
+	}
 }
 
 // store changes documents, at most twenty a second: it adds documents, changes their words and

@@ -114,16 +114,13 @@ func start(t *testing.T, place library.Place) func(format string, args ...any) s
 	must(t, err)
 	must(t, child.Start())
 	t.Cleanup(func() {
-		if err := errors.Join(in.Close(), child.Wait()); err != nil {
-			t.Error(err)
-		}
+		must(t, errors.Join(in.Close(), child.Wait()))
 	})
 	replies := bufio.NewScanner(out)
 	return func(format string, args ...any) string {
 		t.Helper()
-		if _, err := fmt.Fprintf(in, format+"\n", args...); err != nil {
-			t.Fatal(err)
-		}
+		_, err := fmt.Fprintf(in, format+"\n", args...)
+		must(t, err)
 		if !replies.Scan() || strings.HasPrefix(replies.Text(), "ERROR") {
 			t.Fatalf("reply of the process = %q", replies.Text())
 		}
@@ -299,7 +296,7 @@ func TestUploadsTogether(t *testing.T) {
 	must(t, s.add(0, "folder/a.md", "A."))
 	for _, name := range []string{"folder", "folder/a.md/b.md"} { // the other server has no file of this name
 		if err := s.add(1, name, "B."); !errors.Is(err, ingest.ErrUploadPath) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("uploading %s: err = %v, want %v", name, err, ingest.ErrUploadPath)
 		}
 	}
 }

@@ -115,9 +115,7 @@ func TestKeysTogether(t *testing.T) {
 				}
 			})
 			wg.Go(func() {
-				if err := a.Keyring().Revoke(ctx, added[0]); err != nil {
-					t.Error(err)
-				}
+				must(t, a.Keyring().Revoke(ctx, added[0]))
 			})
 			wg.Wait()
 			if ring := ringOf(t, a, b); len(ring.Keys) != 0 || len(ring.Sessions) != 0 {

@@ -146,7 +146,7 @@ func (p *process) kill(t *testing.T) {
 	<-p.ended
 	_ = p.cmd.Wait() // killed
 	if p.err != "" {
-		t.Error(p.err)
+		t.Errorf("the child failed: %s", p.err)
 	}
 }
 

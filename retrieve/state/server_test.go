@@ -58,9 +58,7 @@ func forNobody(t *testing.T) string {
 	dir, err := os.MkdirTemp("", "ibid-test-")
 	must(t, err)
 	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
+		must(t, os.RemoveAll(dir))
 	})
 	if os.Getuid() == 0 {
 		must(t, os.Chown(dir, 65534, 65534))
@@ -83,20 +81,16 @@ func (c *serverChild) start() {
 	c.log = new(bytes.Buffer)
 	c.cmd = nobody(exec.Command(c.name, c.args...))
 	c.cmd.Stdout, c.cmd.Stderr = c.log, c.log
-	if err := c.cmd.Start(); err != nil {
-		c.t.Fatal(err)
-	}
+	must(c.t, c.cmd.Start())
 	gone := make(chan struct{})
 	c.gone = gone
 	go func() {
 		_ = c.cmd.Wait() // killed
 		close(gone)
 	}()
-	for range 600 {
+	for range 6000 {
 		if conn, err := net.Dial("tcp", c.address); err == nil {
-			if err := conn.Close(); err != nil {
-				c.t.Error(err)
-			}
+			must(c.t, conn.Close())
 			return
 		}
 		select {
@@ -115,9 +109,7 @@ func (c *serverChild) kill() {
 		return
 	default:
 	}
-	if err := syscall.Kill(-c.cmd.Process.Pid, syscall.SIGKILL); err != nil {
-		c.t.Error(err)
-	}
+	must(c.t, syscall.Kill(-c.cmd.Process.Pid, syscall.SIGKILL))
 	<-c.gone
 	// Processes that the server started are not children of this one.
 	for syscall.Kill(-c.cmd.Process.Pid, 0) == nil {
@@ -140,7 +132,7 @@ func ownServer(t *testing.T, settings ...string) (server *serverChild, address s
 	out, err := nobody(exec.Command(filepath.Join(bin, "initdb"), "-D", data, "-U", "ibid", "-E", "UTF8", "--locale=C",
 		"--auth=scram-sha-256", "--pwfile="+secret, "--no-sync")).CombinedOutput()
 	if err != nil {
-		t.Fatalf("%v: %s", err, out)
+		t.Fatalf("running initdb: %v: %s", err, out)
 	}
 	port := freePort(t)
 	c := &serverChild{t: t, name: filepath.Join(bin, "postgres"), address: "127.0.0.1:" + port,
@@ -172,7 +164,7 @@ func TestStandby(t *testing.T) {
 	bin, dir, port := filepath.Dir(server.name), filepath.Join(forNobody(t), "data"), freePort(t)
 	run := func(name string, args ...string) {
 		if out, err := nobody(exec.Command(filepath.Join(bin, name), args...)).CombinedOutput(); err != nil {
-			t.Fatalf("%s: %v: %s", name, err, out)
+			t.Fatalf("running %s: %v: %s", name, err, out)
 		}
 	}
 	for exec.Command(filepath.Join(bin, "pg_isready"), "-d", address).Run() != nil {
@@ -351,9 +343,7 @@ max_client_conn = 200
 				return nil
 			})
 		}
-		if err := readers.Wait(); err != nil {
-			t.Error(err)
-		}
+		must(t, readers.Wait())
 		if !s.planned.Load() {
 			t.Error("no session lacked the statement of another")
 		}
@@ -600,9 +590,7 @@ func TestReusedTransactionNumber(t *testing.T) {
 		}
 		again := recovered(t, address, process, started, next)
 		c.away.Store(false)
-		if err := <-stored; err != nil {
-			t.Error(err)
-		}
+		must(t, <-stored)
 		if _, err := e.Document(ctx, "a/"+path); err != nil {
 			t.Errorf("acknowledged change: %v", err)
 		}
@@ -630,7 +618,7 @@ func recovered(t *testing.T, address string, process int, started time.Time, nex
 		<-time.After(time.Millisecond)
 	}
 	var direct *pgx.Conn
-	for range 600 {
+	for range 6000 {
 		if direct, err = pgx.Connect(ctx, address); err == nil {
 			break
 		}

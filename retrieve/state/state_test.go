@@ -41,7 +41,7 @@ func must(t testing.TB, err error) {
 		return
 	}
 	if f := (*failure)(nil); errors.As(err, &f) {
-		t.Fatalf("%v: %v", err, f.err)
+		t.Fatalf("%v, because of: %v", err, f.err)
 	}
 	t.Fatal(err)
 }

@@ -118,7 +118,7 @@ func TestReadOnly(t *testing.T) {
 		"Delete":  s.Delete(ctx, "a/x"),
 	} {
 		if !errors.Is(err, retrieve.ErrReadOnly) || !strings.Contains(err.Error(), s.place) {
-			t.Errorf("%s: %v", what, err)
+			t.Errorf("%s in a store opened to read: err = %v, want one that names %s", what, err, s.place)
 		}
 	}
 	if r, err := s.verify(ctx, nil); err != nil || r.Documents != 1 || len(r.Damaged) > 0 {

@@ -155,12 +155,12 @@ func TestBuilding(t *testing.T) {
 		_, err := x.Stats(t.Context(), nil)
 		if tt.want == "no group" {
 			if errors.As(err, &building) {
-				t.Errorf("%s: %v", tt.name, err)
+				t.Errorf("%s: err = %v, want none about the building", tt.name, err)
 			}
 			continue
 		}
 		if (err == nil) != (tt.want == "") || err != nil && (!errors.As(err, &building) || !strings.Contains(err.Error(), tt.want)) {
-			t.Errorf("%s: %v", tt.name, err)
+			t.Errorf("%s: err = %v, want %q", tt.name, err, tt.want)
 		}
 		if _, err := x.Dense(t.Context(), []float32{1}, 5, retrieve.Filter{}); tt.want != "" && !errors.As(err, &building) {
 			t.Errorf("%s: Dense: %v", tt.name, err)

@@ -127,6 +127,6 @@ func TestAUROC(t *testing.T) {
 		}
 	}
 	if got := AUROC([]float64{math.NaN(), 1}, []float64{math.NaN()}); got < 0 || got > 1 {
-		t.Error(got)
+		t.Errorf("AUROC of NaN scores = %v, want a value from 0 to 1", got)
 	}
 }

@@ -37,7 +37,7 @@ func TestReadQuestions(t *testing.T) {
 		{ID: "line 12", Text: "really?", HasAnswer: true},
 	}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
-		t.Error(diff, err)
+		t.Errorf("reading questions: %v (-want +got):\n%s", err, diff)
 	}
 	for i, open := range []bool{false, true, true, false, false, false, false, false, false} {
 		if got[i].Open() != open {
@@ -72,7 +72,7 @@ func FuzzReadQuestions(f *testing.F) {
 		}
 		for _, q := range got {
 			if strings.TrimSpace(q.Text) == "" || q.ID == "" {
-				t.Fatalf("%+v", q)
+				t.Fatalf("question = %+v, want a text and an ID", q)
 			}
 		}
 	})

@@ -59,7 +59,7 @@ func TestReadSet(t *testing.T) {
 	} {
 		got, err := ReadSet(test.fsys, test.split)
 		if err != nil {
-			t.Errorf("%s: %v", test.name, err)
+			t.Errorf("reading the set %q: %v", test.name, err)
 			continue
 		}
 		want.Judgements = test.judgements

@@ -181,7 +181,7 @@ func TestAUROC(t *testing.T) {
 // TestTogether splits the pages of judged claims into passages that are all cited: together
 // they must separate the claims as well as the whole page does.
 func TestTogether(t *testing.T) {
-	datatest.CampaignOnly(t) // a twentieth of the claims is too few for an AUROC; TestJoin runs the same code
+	datatest.CampaignOnly(t, "a twentieth of the claims is too few for an AUROC")
 	claims := readClaims(t)
 	// area measures claims whose pages are split into n passages with about the same number
 	// of sentences.

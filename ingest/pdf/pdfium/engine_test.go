@@ -21,9 +21,7 @@ func engine(t *testing.T) *Engine {
 	e, err := Open(code, t.TempDir())
 	must(t, err)
 	t.Cleanup(func() {
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
+		must(t, e.Close())
 	})
 	return e
 }
@@ -42,7 +40,7 @@ func readsFileAfterFile(t *testing.T, e *Engine) {
 	must(t, err)
 	want, err := find(t, e, data, 1, "measurements")
 	if err != nil || len(want) == 0 {
-		t.Fatalf("%v: %v", err, want)
+		t.Fatalf("finding a word: %v, %v; want at least one place", want, err)
 	}
 	for range 3 {
 		for _, bad := range [][]byte{nil, []byte("%PDF-1.7"), data[:len(data)/3], []byte(strings.Repeat("%PDF-1.7 1 0 obj <<", 1000))} {
@@ -60,7 +58,7 @@ func readsFileAfterFile(t *testing.T, e *Engine) {
 func isBounded(t *testing.T, e *Engine) {
 	t.Helper()
 	if _, err := e.Draw(make([]byte, maxMemory), DrawOptions{Page: 1}); err == nil || !strings.Contains(err.Error(), "memory") {
-		t.Errorf("%v", err)
+		t.Errorf("drawing a file as large as the memory: err = %v, want one about memory", err)
 	}
 	data, err := os.ReadFile(filepath.Join("..", "..", "testdata", "read", "rates.pdf"))
 	must(t, err)
@@ -86,7 +84,7 @@ func marksWhatItFinds(t *testing.T, e *Engine) {
 		t.Fatalf("found %v, %v; want one place", found, err)
 	}
 	if r := found[0]; r.X0 < 0 || r.X1 > 1 || r.X0 >= r.X1 || r.Y0 < 0.05 || r.Y0 >= r.Y1 || r.Y1 > 0.5 {
-		t.Errorf("%+v", r)
+		t.Errorf("place = %+v, want a rectangle in the upper half of the page", r)
 	}
 	if found, err := find(t, e, data, 1, "what does not stand there at all"); err != nil || len(found) != 0 {
 		t.Errorf("found %v, %v; want no place", found, err)

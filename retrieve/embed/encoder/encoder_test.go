@@ -102,9 +102,7 @@ func tinyModel(t testing.TB) (*Model, []byte) {
 	m, err := Open(path)
 	must(t, err)
 	t.Cleanup(func() {
-		if err := m.Close(); err != nil {
-			t.Error(err)
-		}
+		must(t, m.Close())
 	})
 	return m, file.Bytes()
 }
