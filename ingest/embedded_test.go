@@ -51,7 +51,7 @@ func TestSyncOfEmbeddedFiles(t *testing.T) {
 	sink := newMemory()
 	got, err := syncAll(t, &Syncer{Sink: sink}, fsys)
 	must(t, err)
-	checkGolden(t, filepath.Join("testdata", "sync", "embedded.golden"), strings.Join(got, "\n")+"\n")
+	datatest.Golden(t, filepath.Join("testdata", "sync", "embedded.golden"), strings.Join(got, "\n")+"\n")
 	if doc := sink.docs["harbour/c.pdf/plan.txt"]; doc == nil || doc.Text != "The plan." {
 		t.Errorf("document in c.pdf = %+v, want the text of plan.txt", doc)
 	}

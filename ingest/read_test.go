@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"maps"
 	"os"
@@ -15,7 +14,6 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 	"golang.org/x/text/unicode/norm"
 
@@ -23,8 +21,6 @@ import (
 	"ibid/ingest/format"
 	"ibid/ingest/pdf"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // checkDocument fails the test unless a document is valid.
 func checkDocument(t testing.TB, doc *Document) {
@@ -97,19 +93,6 @@ func dump(doc *Document) string {
 	return out.String()
 }
 
-// checkGolden compares the result of a case with its golden file.
-func checkGolden(t *testing.T, golden, got string) {
-	t.Helper()
-	if *update {
-		must(t, os.WriteFile(golden, []byte(got), 0o644))
-	}
-	want, err := os.ReadFile(golden)
-	must(t, err)
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", golden, diff)
-	}
-}
-
 // samples returns the files of testdata/read by name, if their format matches.
 func samples(t testing.TB, match func(fileFormat) bool) map[string][]byte {
 	t.Helper()
@@ -145,11 +128,11 @@ func checkGoldenRead(t *testing.T, name string, data []byte, golden string) {
 	t.Helper()
 	doc, err := new(Reader).Read(t.Context(), name, data)
 	if err != nil {
-		checkGolden(t, golden, fmt.Sprintf("error (%T): %v\n", err, err))
+		datatest.Golden(t, golden, fmt.Sprintf("error (%T): %v\n", err, err))
 		return
 	}
 	checkDocument(t, doc)
-	checkGolden(t, golden, dump(doc))
+	datatest.Golden(t, golden, dump(doc))
 }
 
 // A refusal is a file that is not read, with a part of the reason. A file with an empty

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/google/go-cmp/cmp"
+	"ibid/data/datatest"
 )
 
 // A memory is a sink that keeps everything in maps.
@@ -104,9 +104,7 @@ func file1(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(te
 
 func wantLines(t *testing.T, got []string, want ...string) {
 	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("changes (-want +got):\n%s", diff)
-	}
+	datatest.Same(t, "changes", want, got)
 }
 
 func TestSyncStopsAfterCurrentDocument(t *testing.T) {

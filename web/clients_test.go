@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"ibid/data/datatest"
 )
 
 // A clientSchema is the part of a schema from which the clients' types are made.
@@ -93,13 +95,7 @@ func TestClientTypes(t *testing.T) {
 		ts.WriteString("\n}\n")
 	}
 	for file, want := range map[string]string{"py/ibid/types.py": py.String(), "js/types.d.ts": ts.String()} {
-		file = filepath.Join("clients", file)
-		if *update {
-			must(t, os.WriteFile(file, []byte(want), 0o644))
-		}
-		if got, err := os.ReadFile(file); err != nil || string(got) != want {
-			t.Errorf("%s differs from openapi.json (%v): go test ./web -run TestClientTypes -update", file, err)
-		}
+		datatest.Golden(t, filepath.Join("clients", file), want)
 	}
 	files := map[string][]string{"py": {"ibid/__init__.py", "ibid/types.py"}, "js": {"index.js", "index.d.ts", "types.d.ts"}}
 	for client, parts := range files {

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"flag"
 	"fmt"
 	"io"
 	"iter"
@@ -12,7 +11,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -21,15 +19,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/labstack/echo/v4"
 	"golang.org/x/tools/txtar"
 
 	"ibid/answer"
+	"ibid/data/datatest"
 	"ibid/retrieve"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // volatile are the parts of a reply that change: ids, times and measurements.
 var volatile = []struct {
@@ -77,11 +73,10 @@ func eachGolden(t *testing.T, files string, server func(t *testing.T, name strin
 					now.Files = append(now.Files, f, txtar.File{Name: "reply", Data: []byte(s.exchange(t, f.Data))})
 				}
 			}
-			if *update {
-				must(t, os.WriteFile(path, txtar.Format(now), 0o644))
-			} else if diff := cmp.Diff(string(txtar.Format(a)), string(txtar.Format(now))); diff != "" || len(now.Files) == 0 {
-				t.Errorf("-update writes the replies; check them (-want +got):\n%s", diff)
+			if len(now.Files) == 0 {
+				t.Error("the file has no request")
 			}
+			datatest.Golden(t, path, string(txtar.Format(now)))
 		})
 	}
 }

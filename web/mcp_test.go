@@ -13,7 +13,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"ibid/answer"
@@ -150,9 +149,7 @@ func TestMCP(t *testing.T) {
 					}
 				}
 				slices.Sort(names)
-				if diff := cmp.Diff([]string{"ask", "list_documents", "read_source", "search", "summarize"}, names); diff != "" {
-					t.Errorf("tools (-want +got):\n%s", diff)
-				}
+				datatest.Same(t, "tools", []string{"ask", "list_documents", "read_source", "search", "summarize"}, names)
 
 				var a mcpAnswer
 				text, r := callTool(t, s, "ask", `{"question":"What is the mooring fee?"}`, &a)
@@ -192,10 +189,8 @@ func TestMCP(t *testing.T) {
 					got = append(got, <-messages)
 				}
 				slices.Sort(got)
-				if diff := cmp.Diff([]string{"checked 1 of 3 passages", "checked 2 of 3 passages", "checked 3 of 3 passages", "found 3 passages",
-					"writing the answer"}, got); diff != "" {
-					t.Errorf("progress (-want +got):\n%s", diff)
-				}
+				datatest.Same(t, "progress", []string{"checked 1 of 3 passages", "checked 2 of 3 passages", "checked 3 of 3 passages",
+					"found 3 passages", "writing the answer"}, got)
 
 				_, r = callTool(t, s, "ask", `{"question":"pizza"}`, &a)
 				if r.IsError || a.Answered || a.Reason != "nothing_relevant" || len(a.Nearest) != 1 {

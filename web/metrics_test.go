@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"ibid/answer"
 	"ibid/answer/openai"
 	"ibid/cite"
@@ -158,8 +156,6 @@ func TestMetricsOfModels(t *testing.T) {
 		"ibid_model_tokens_total{direction=completion,role=judge}":    1,
 	}
 	for key := range want {
-		if diff := cmp.Diff(want[key], got[key]); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", key, diff)
-		}
+		datatest.Same(t, key, want[key], got[key])
 	}
 }

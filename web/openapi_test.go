@@ -22,7 +22,6 @@ import (
 	"testing/fstest"
 	"time"
 
-	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/labstack/echo/v4"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
@@ -89,7 +88,7 @@ func TestOpenAPI(t *testing.T) {
 	e.SetEscapeHTML(false)
 	e.SetIndent("", " ")
 	must(t, e.Encode(d))
-	if *update {
+	if *datatest.Update {
 		must(t, os.WriteFile("openapi.json", b.Bytes(), 0o644))
 		return
 	}
@@ -306,9 +305,7 @@ func TestOpenAPICodes(t *testing.T) {
 		}
 	}
 	slices.Sort(used)
-	if diff := gocmp.Diff(slices.Compact(used), codes(t)); diff != "" {
-		t.Errorf("codes (-source +openapi.json):\n%s", diff)
-	}
+	datatest.Same(t, "codes of the source and openapi.json", slices.Compact(used), codes(t))
 }
 
 // TestOpenAPIForm checks that everything is described, and that all schemas are valid.

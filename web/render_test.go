@@ -17,7 +17,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
 	"golang.org/x/net/html"
 	"pgregory.net/rapid"
 
@@ -397,9 +396,7 @@ func TestRows(t *testing.T) {
 	want := []block{{Kind: "text", Runs: []blockRun{{Text: "name: Acorn"}}},
 		{Kind: "text", At: 12, Runs: []blockRun{{Text: "name: Bramble", Mark: true, First: true}}},
 		{Kind: "text", At: 26, Runs: []blockRun{{Text: "name: Conker"}}}}
-	if diff := cmp.Diff(want, excerptOf(d, textRange{Start: 12, End: 25}).Blocks); diff != "" {
-		t.Errorf("blocks (-want +got):\n%s", diff)
-	}
+	datatest.Same(t, "blocks", want, excerptOf(d, textRange{Start: 12, End: 25}).Blocks)
 }
 
 // TestRanks checks that the levels of headings on a page skip none.

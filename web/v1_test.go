@@ -196,9 +196,7 @@ func TestRelayed(t *testing.T) {
 		t.Errorf("relayed request: %v, %s", err, got)
 	}
 	delete(want, "MODEL")
-	if diff := cmp.Diff(want, passed); diff != "" {
-		t.Errorf("relayed request (-want +got):\n%s", diff)
-	}
+	datatest.Same(t, "relayed request", want, passed)
 	if w.Body.String() != reply || w.Code != 200 || w.Header().Get("Set-Cookie") != "" || !strings.HasPrefix(w.Header().Get("Content-Type"),
 		"text/event-stream") {
 		t.Errorf("reply = %d %v %q", w.Code, w.Header(), w.Body)
@@ -322,15 +320,9 @@ func TestV1SystemPrompt(t *testing.T) {
 	for _, question := range []string{"What does a mooring cost?", "What is the capital of France?"} {
 		plain, judged, prompts := ask(question, "")
 		r, same, shown := ask(question, evil)
-		if diff := cmp.Diff(plain, r, cmp.AllowUnexported(chatAnnotation{}, chatCompletion{})); diff != "" {
-			t.Errorf("%s: the reply (-without +with):\n%s", question, diff)
-		}
-		if diff := cmp.Diff(judged, same); diff != "" {
-			t.Errorf("%s: the verdicts (-without +with):\n%s", question, diff)
-		}
-		if diff := cmp.Diff(prompts, shown); diff != "" {
-			t.Errorf("%s: the prompts of judges (-without +with):\n%s", question, diff)
-		}
+		datatest.Same(t, question+": the reply, without and with the source", plain, r, cmp.AllowUnexported(chatAnnotation{}, chatCompletion{}))
+		datatest.Same(t, question+": the verdicts, without and with the source", judged, same)
+		datatest.Same(t, question+": the prompts of judges, without and with the source", prompts, shown)
 		if refused := len(r.Citations) == 0; refused != strings.Contains(question, "France") {
 			t.Errorf("%s: answer = %q, verdicts %+v", question, *r.Choices[0].Message.Content, judged)
 		}

@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"io"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -180,8 +178,6 @@ func TestRelayFaults(t *testing.T) {
 	}
 }
 
-var update = flag.Bool("update", false, "rewrite the golden files")
-
 // TestWords compares the error messages with testdata/errors.txt.
 func TestWords(t *testing.T) {
 	u, err := newUpstream(Options{BaseURL: "http://me:hunter2secret@localhost:11434/v1/", Model: "qwen3:8b", Key: "sk-0123456789"})
@@ -202,15 +198,7 @@ func TestWords(t *testing.T) {
 	b.WriteString(u.newError(TimedOut, nil, (&limit{"the first token", time.Minute, flagFirstToken}).Error()).Error() + "\n")
 	b.WriteString(u.newError(ContextLength, nil, "it has 5002 tokens, the window 4096").Error() + "\n")
 
-	const golden = "testdata/errors.txt"
-	if *update {
-		must(t, os.WriteFile(golden, []byte(b.String()), 0o644))
-	}
-	want, err := os.ReadFile(golden)
-	must(t, err)
-	if b.String() != string(want) {
-		t.Errorf("error messages differ from %s (-update rewrites it):\n%s", golden, b.String())
-	}
+	datatest.Golden(t, "testdata/errors.txt", b.String())
 	for _, secret := range []string{"hunter2", "sk-0123", "forty-two", "\x1b"} {
 		if strings.Contains(b.String(), secret) {
 			t.Errorf("error messages contain %q", secret)

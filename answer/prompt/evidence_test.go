@@ -1,12 +1,12 @@
 package prompt
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
 
+	"ibid/data/datatest"
 	"ibid/ingest"
 	"ibid/retrieve"
 )
@@ -42,13 +42,7 @@ func TestDocumentTemplateGolden(t *testing.T) {
 	}
 	_, user, err := templatesWith(t, "document.tmpl", authored).fill(Answer, s)
 	must(t, err)
-	file := filepath.Join("testdata", "answer_document.txt")
-	if *update {
-		must(t, os.WriteFile(file, []byte(user+"\n"), 0o644))
-	}
-	if want, err := os.ReadFile(file); err != nil || user+"\n" != string(want) {
-		t.Errorf("%s differs (-update rewrites it), err = %v; got:\n%s", file, err, user)
-	}
+	datatest.Golden(t, filepath.Join("testdata", "answer_document.txt"), user+"\n")
 }
 
 // TestMetadataOverridesNothing checks that no key of a document's metadata replaces another

@@ -1,9 +1,7 @@
 package prompt
 
 import (
-	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -21,8 +19,6 @@ import (
 )
 
 var must = datatest.Must
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 func TestPromptsGolden(t *testing.T) {
 	ev := []Evidence{
@@ -67,15 +63,7 @@ func TestPromptsGolden(t *testing.T) {
 			system, user, err := Default().fill(test.template, s)
 			must(t, err)
 			got := fmt.Sprintf("-- system --\n%s\n-- user --\n%s\n", system, user)
-			file := filepath.Join("testdata", test.file+".txt")
-			if *update {
-				must(t, os.WriteFile(file, []byte(got), 0o644))
-			}
-			want, err := os.ReadFile(file)
-			must(t, err)
-			if got != string(want) {
-				t.Errorf("%s differs (-update rewrites it):\n%s", file, got)
-			}
+			datatest.Golden(t, filepath.Join("testdata", test.file+".txt"), got)
 		})
 	}
 }

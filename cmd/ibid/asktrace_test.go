@@ -55,7 +55,7 @@ func TestShowTraceGolden(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(reply.Text + "\n")
 	must(t, tr.printTrace(&b, reply))
-	checkGolden(t, filepath.Join("testdata", "trace.txt"), b.String())
+	datatest.Golden(t, filepath.Join("testdata", "trace.txt"), b.String())
 }
 
 // doubting is a model that writes an answer. As the judge it rejects one statement every
@@ -111,22 +111,11 @@ func TestDroppedStream(t *testing.T) {
 			must(t, tr.printTrace(&b, reply))
 		}
 	}
-	checkGolden(t, filepath.Join("testdata", "dropped.txt"), b.String())
+	datatest.Golden(t, filepath.Join("testdata", "dropped.txt"), b.String())
 }
 
 // changing are the parts of an event that differ from run to run.
 var changing = regexp.MustCompile(`"(link|digest|support|tokens|took_ms)":("[^"]*"|[0-9.]+)`)
-
-// checkGolden compares got with a file; -update rewrites the file.
-func checkGolden(t *testing.T, file, got string) {
-	t.Helper()
-	if *update {
-		must(t, os.WriteFile(file, []byte(got), 0o644))
-	}
-	if want, err := os.ReadFile(file); err != nil || got != string(want) {
-		t.Errorf("%s differs (-update rewrites it), err = %v; got:\n%s", file, err, got)
-	}
-}
 
 func checks(verified []answer.Verified) (all []check) {
 	for _, v := range verified {

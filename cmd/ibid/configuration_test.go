@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -27,15 +26,7 @@ func TestConfigurationPage(t *testing.T) {
 	parser, err := newParser(&c, none)
 	must(t, err)
 	want := strings.ReplaceAll(configuration(parser.Model.Node), data, "~/.local/share/ibid")
-	if *update {
-		must(t, os.WriteFile(configurationPage, []byte(want), 0o644))
-		return
-	}
-	got, err := os.ReadFile(configurationPage)
-	must(t, err)
-	if string(got) != want {
-		t.Errorf("%s is out of date (go generate ./cmd/ibid):\n%s", configurationPage, firstDifference(string(got), want))
-	}
+	datatest.Golden(t, configurationPage, want)
 }
 
 // A flagRow is a row for a flag, with the commands that have it.

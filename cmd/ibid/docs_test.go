@@ -87,7 +87,7 @@ func TestPages(t *testing.T) {
 			t.Parallel()
 			blocks := blocksOf(t, page)
 			script, wanted := typed(t, blocks)
-			if script == "" || !*update && !slices.Contains(typing, page) {
+			if script == "" || !*datatest.Update && !slices.Contains(typing, page) {
 				return
 			}
 			if _, err := exec.LookPath("python3"); err != nil && strings.Contains(script, "python3") {
@@ -107,13 +107,13 @@ func TestPages(t *testing.T) {
 				if !want.compared || got == want.output {
 					continue
 				}
-				if *update {
+				if *datatest.Update {
 					written = strings.Replace(written, want.shown(want.output), want.shown(got), 1)
 					continue
 				}
 				t.Errorf("%s: output of %s =\n%s\nwant, as the page has it,\n%s", want.at, want.command, got, want.output)
 			}
-			if *update && written != string(text) {
+			if *datatest.Update && written != string(text) {
 				must(t, os.WriteFile(filepath.Join(moduleRoot(t), filepath.FromSlash(page)), []byte(written), 0o644))
 			}
 		})

@@ -160,7 +160,7 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-func TestReportText(t *testing.T) { checkGolden(t, "testdata/report.txt", sampleReport().text()) }
+func TestReportText(t *testing.T) { datatest.Golden(t, "testdata/report.txt", sampleReport().text()) }
 
 // TestFiguresAreDocumented checks that the page on measuring documents every figure.
 func TestFiguresAreDocumented(t *testing.T) {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"maps"
 	"os"
@@ -15,8 +14,6 @@ import (
 
 	"ibid/data/datatest"
 )
-
-var update = flag.Bool("update", false, "rewrite the files that are made from others")
 
 // noticeHead is the part of NOTICE above the lines that the test writes.
 const noticeHead = "Every binary contains these Go modules, whose licences are in the folder\n\"licenses\" of each archive of a " +
@@ -36,7 +33,7 @@ func TestNotice(t *testing.T) {
 		t.Fatalf("%s lacks %q", name, noticeHead)
 	}
 	systems := []string{"linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64", "windows/amd64", "windows/arm64"}
-	if !*update {
+	if !*datatest.Update {
 		systems = datatest.Pick(t, systems)
 	}
 	rows := map[string]string{}
@@ -50,7 +47,7 @@ func TestNotice(t *testing.T) {
 	if len(rows) < 50 {
 		t.Fatalf("only %d modules are linked: the list is broken", len(rows))
 	}
-	if !datatest.Campaign() && !*update {
+	if !datatest.Campaign() && !*datatest.Update {
 		required, err := os.ReadFile(filepath.Join(moduleRoot(t), "go.mod"))
 		must(t, err)
 		for row := range strings.Lines(below) {
@@ -64,11 +61,7 @@ func TestNotice(t *testing.T) {
 	for _, module := range slices.Sorted(maps.Keys(rows)) {
 		want += rows[module]
 	}
-	if *update {
-		must(t, os.WriteFile(name, []byte(want), 0o644))
-	} else if got := string(notice); got != want {
-		t.Errorf("NOTICE is out of date (go test ./cmd/ibid -run Notice -update):\n%s", firstDifference(got, want))
-	}
+	datatest.Golden(t, name, want)
 }
 
 // linkedModules returns the folder of every module with a package in the release binaries
@@ -143,23 +136,6 @@ func licenceOf(t *testing.T, folder string) (licence, owner string) {
 func stderrOf(err error) string {
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
 		return ": " + string(exit.Stderr)
-	}
-	return ""
-}
-
-// firstDifference returns the first lines in which two texts differ.
-func firstDifference(got, want string) string {
-	g, w := strings.Split(got, "\n"), strings.Split(want, "\n")
-	for i := range max(len(g), len(w)) {
-		line := func(lines []string) string {
-			if i < len(lines) {
-				return lines[i]
-			}
-			return "(the end)"
-		}
-		if line(g) != line(w) {
-			return fmt.Sprintf("line %d is  %s\nwanted is %s", i+1, line(g), line(w))
-		}
 	}
 	return ""
 }

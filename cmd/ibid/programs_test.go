@@ -95,7 +95,7 @@ func TestPrograms(t *testing.T) {
 	if len(programs) != 7 { // two in each language, and a bot
 		t.Errorf("the page has %d programs, want 7", len(programs))
 	}
-	if !*update {
+	if !*datatest.Update {
 		programs = datatest.Pick(t, programs)
 	}
 	for _, i := range programs {
@@ -123,13 +123,13 @@ func TestPrograms(t *testing.T) {
 			continue
 		}
 		said, got := blocks[i+1], sameEveryTime(string(out))
-		if got != said.text && *update {
+		if got != said.text && *datatest.Update {
 			written = strings.Replace(written, b.text+shownAfter(said.text), b.text+shownAfter(got), 1)
 		} else if got != said.text {
 			t.Errorf("%s:%d: output =\n%s\nwant, as the page has it,\n%s", b.page, b.line, got, said.text)
 		}
 	}
-	if *update && written != string(text) {
+	if *datatest.Update && written != string(text) {
 		must(t, os.WriteFile(filepath.Join(moduleRoot(t), filepath.FromSlash(page)), []byte(written), 0o644))
 	}
 }

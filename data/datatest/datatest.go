@@ -33,6 +33,28 @@ func Must(t testing.TB, err error) {
 	}
 }
 
+// Same fails the test if two values differ, and shows the difference.
+func Same[T any](t testing.TB, what string, want, got T, options ...cmp.Option) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, options...); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+// Update is the flag -update, which makes tests write their golden files.
+var Update = flag.Bool("update", false, "rewrite the golden files")
+
+// Golden fails the test if a text differs from a file, or writes the file with [Update].
+func Golden(t testing.TB, file, got string) {
+	t.Helper()
+	if *Update {
+		Must(t, os.WriteFile(file, []byte(got), 0o644))
+	}
+	want, err := os.ReadFile(file)
+	Must(t, err)
+	Same(t, file+", which -update writes", string(want), got)
+}
+
 // Campaign reports whether tests run at full size: whether IBID_CAMPAIGN is set.
 func Campaign() bool { return os.Getenv("IBID_CAMPAIGN") != "" }
 
@@ -226,7 +248,7 @@ func Table[T any](t testing.TB, file, section string) (all []T) {
 
 // Stories runs the stories in testdata/stories: each line that begins with "$ " is a command of
 // words and Go strings, followed by its expected output. story returns the function that runs
-// the commands of a file. With -update, which the package defines, the output is written.
+// the commands of a file. With -update, the output is written.
 func Stories(t *testing.T, story func(t *testing.T) (run func(args []string) string)) {
 	names, err := filepath.Glob("testdata/stories/*.txt")
 	Must(t, err)
@@ -249,11 +271,7 @@ func Stories(t *testing.T, story func(t *testing.T) (run func(args []string) str
 					out.WriteString(run(arguments(t, command)))
 				}
 			}
-			if flag.Lookup("update").Value.String() == "true" {
-				Must(t, os.WriteFile(name, []byte(out.String()), 0o644))
-			} else if diff := cmp.Diff(string(text), out.String()); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", name, diff)
-			}
+			Golden(t, name, out.String())
 		})
 	}
 }

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"ibid/data/datatest"
 )
 
@@ -120,9 +118,7 @@ func TestNames(t *testing.T) {
 		"pipe.md 0 skip: a device, pipe or socket, not a file", "p.png 7",
 		strings.Repeat("long/", 40) + "… 2 failed: its name is longer than 1024 bytes",
 	}
-	if diff := cmp.Diff(want, look("a.tar", data, DefaultLimits())); diff != "" {
-		t.Errorf("members of a.tar (-want +got):\n%s", diff)
-	}
+	datatest.Same(t, "members of a.tar", want, look("a.tar", data, DefaultLimits()))
 	contents, err := Read("a.tar", data, DefaultLimits(), lined, []string{"a.md", "docs/b.md", "missing.md"})
 	if err != nil || len(contents) != 2 || string(contents["a.md"]) != "again" || string(contents["docs/b.md"]) != "4" {
 		t.Errorf("contents = %q, %v", contents, err)

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"ibid/data/datatest"
 )
 
@@ -32,9 +30,7 @@ func show(m *Message) string {
 
 func TestRead(t *testing.T) {
 	for _, row := range datatest.Rows(t, "testdata/messages.txt", "messages") {
-		if diff := cmp.Diff(row[2], show(Read([]byte(row[1])))); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", row[0], diff)
-		}
+		datatest.Same(t, row[0], row[2], show(Read([]byte(row[1]))))
 	}
 }
 
@@ -68,9 +64,7 @@ func TestMailbox(t *testing.T) {
 		for _, m := range Mailbox([]byte(tt.data)) {
 			got = append(got, string(m))
 		}
-		if diff := cmp.Diff(tt.want, got); diff != "" {
-			t.Errorf("%q (-want +got):\n%s", tt.data, diff)
-		}
+		datatest.Same(t, tt.data, tt.want, got)
 	}
 }
 

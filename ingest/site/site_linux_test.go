@@ -64,9 +64,7 @@ func TestHostile(t *testing.T) {
 				notices = "[" + web.URL + "/sitemap.xml: " + reason + "]"
 			}
 		}
-		if diff := cmp.Diff(want, files(s)); diff != "" {
-			t.Errorf("files (-want +got):\n%s", diff)
-		}
+		datatest.Same(t, "files", want, files(s))
 		if diff := cmp.Diff(notices, fmt.Sprint(report.Limits)); diff != "" {
 			t.Errorf("notices (-want +got):\n%s", diff)
 		}

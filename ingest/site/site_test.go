@@ -20,8 +20,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"ibid/data/datatest"
 	"ibid/ingest"
 	"ibid/ingest/child"
@@ -222,9 +220,7 @@ func TestManyPages(t *testing.T) {
 	whole := slices.DeleteFunc(slices.Sorted(maps.Keys(web.reset())), func(sent string) bool {
 		return !strings.HasPrefix(sent, "200") || sent == "200 /robots.txt" || sent == "200 /sitemap.xml"
 	})
-	if diff := cmp.Diff([]string{"200 /", "200 /p/10", "200 /p/11", "200 /p/7"}, whole); diff != "" {
-		t.Errorf("sent in full (-want +got):\n%s", diff)
-	}
+	datatest.Same(t, "sent in full", []string{"200 /", "200 /p/10", "200 /p/11", "200 /p/7"}, whole)
 	got = files(s)
 	_, there := got["p/13.html"]
 	if there || got["p/12.html"] != "/p/12: the server replied with 500 Internal Server Error" || len(got) != n {
@@ -268,9 +264,7 @@ func TestTwins(t *testing.T) {
 		want := map[string]string{"docs/index.md": "/docs/", "docs/no.html": "/docs/no", "docs/a.md": "/docs/a",
 			"docs/b/index.md": "/docs/b/", "docs/c.html": "/docs/c", "docs/e.md": "/docs/e.md",
 			"docs/d.html": "/docs/d.html", "docs/linked.md": "/docs/linked", "docs/broken.html": "/docs/broken"}
-		if diff := cmp.Diff(want, files(s)); diff != "" {
-			t.Errorf("files (-want +got):\n%s", diff)
-		}
+		datatest.Same(t, "files", want, files(s))
 		for name, text := range map[string]string{"docs/index.md": "# Home", "docs/a.md": "# A, see [B](b/index.md)",
 			"docs/b/index.md": "# B", "docs/linked.md": "# L"} {
 			if got, err := fs.ReadFile(s, name); string(got) != text || err != nil {
@@ -284,9 +278,7 @@ func TestTwins(t *testing.T) {
 	for _, path := range []string{"/docs/a", "/docs/map.xml"} {
 		s := openSite(t, t.TempDir(), web.URL+path)
 		crawlOnce(t, s)
-		if diff := cmp.Diff(map[string]string{"docs/a.md": "/docs/a"}, files(s)); diff != "" {
-			t.Errorf("files of %s (-want +got):\n%s", path, diff)
-		}
+		datatest.Same(t, "files of "+path, map[string]string{"docs/a.md": "/docs/a"}, files(s))
 	}
 }
 
@@ -621,9 +613,7 @@ func TestSynced(t *testing.T) {
 	}
 	want := []string{"added fails.html ", "added gone.html ", "added index.html ", "added old.html ", "added same.html ",
 		"failed fails.html ", "updated index.html ", "renamed new.html old.html", "unchanged same.html ", "removed gone.html "}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("changes (-want +got):\n%s", diff)
-	}
+	datatest.Same(t, "changes", want, got)
 	d := documents["site/same.html"]
 	if d.Text != "same" || d.Meta[ingest.AddressKey] != web.URL+"/same" || d.Meta["url"] != "" {
 		t.Errorf("text = %q, metadata = %v", d.Text, d.Meta)

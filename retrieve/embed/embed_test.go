@@ -17,7 +17,6 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"ibid/data/datatest"
@@ -71,17 +70,13 @@ func TestGolden(t *testing.T) {
 		m.features(c.Text,
 			func(row uint32) { features = append(features, fmt.Sprint(row)) },
 			func(hash uint64, parts int) { features = append(features, fmt.Sprintf("%016x/%d", hash, parts)) })
-		if diff := cmp.Diff(c.Features, features); diff != "" {
-			t.Errorf("features of %.40q (-python +go):\n%s", c.Text, diff)
-		}
+		datatest.Same(t, "features in Python and Go of "+c.Text, c.Features, features)
 		row := vectors(t, c.Text)[0]
 		bits := []string{}
 		for _, x := range row[:len(c.Bits)] {
 			bits = append(bits, hex.EncodeToString(binary.BigEndian.AppendUint32(nil, math.Float32bits(x))))
 		}
-		if diff := cmp.Diff(c.Bits, bits); diff != "" {
-			t.Errorf("first components of %.40q (-python +go):\n%s", c.Text, diff)
-		}
+		datatest.Same(t, "first components in Python and Go of "+c.Text, c.Bits, bits)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"ibid/data/datatest"
 	"ibid/retrieve"
 )
 
@@ -84,9 +85,7 @@ func TestFeedback(t *testing.T) {
 		}
 		want := []retrieve.Feedback{entries[3], entries[2], entries[1]}
 		for n := range 4 {
-			if diff := cmp.Diff(want, opinions(t, b, n+1)); diff != "" {
-				t.Errorf("%d at a time (-want +got):\n%s", n+1, diff)
-			}
+			datatest.Same(t, fmt.Sprintf("%d at a time", n+1), want, opinions(t, b, n+1))
 		}
 		// If there are too many entries, the oldest are deleted, in the same order for all
 		// callers.

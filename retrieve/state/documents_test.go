@@ -3,6 +3,7 @@ package state
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"ibid/data/datatest"
 	"ibid/ingest"
 	"ibid/retrieve"
 )
@@ -102,9 +104,7 @@ func (f *follower) same(t testing.TB, s *Store) {
 	f.follow(t, s)
 	var fresh follower
 	fresh.follow(t, s)
-	if diff := gocmp.Diff(f.documents, fresh.documents); diff != "" {
-		t.Errorf("a new follower (-old +new):\n%s", diff)
-	}
+	datatest.Same(t, "documents of a follower from the start and of a new one", f.documents, fresh.documents)
 	list, err := s.Documents(ctx, retrieve.Filter{})
 	must(t, err)
 	var ids []string
@@ -219,9 +219,7 @@ func TestParts(t *testing.T) {
 					want.Outline = retrieve.Outline{Sections: doc.Sections, Pages: doc.Pages}
 				}
 			}
-			if diff := gocmp.Diff(want, e); diff != "" {
-				t.Errorf("excerpt %d: %s", i, diff)
-			}
+			datatest.Same(t, fmt.Sprintf("excerpt %d", i), want, e)
 		}
 		digest := retrieve.DigestOf(ingest.EmbeddingText(doc.Title, chunks[0]))
 		got, err := s.Vectors(ctx, testSpace, []retrieve.Digest{digest, {1}, digest})

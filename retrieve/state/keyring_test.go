@@ -9,8 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"ibid/data/datatest"
 	"ibid/retrieve"
 )
 
@@ -38,9 +37,7 @@ func ringOf(t *testing.T, handles ...*Store) (first retrieve.Ring) {
 		if i == 0 {
 			first = ring
 		}
-		if diff := cmp.Diff(first, ring); diff != "" {
-			t.Errorf("keyring of two handles (-first +second):\n%s", diff)
-		}
+		datatest.Same(t, "keyring of two handles", first, ring)
 		if revision, err := s.Keyring().Revision(t.Context()); err != nil || revision != ring.Revision {
 			t.Errorf("Revision = %d, of the keyring %d: %v", revision, ring.Revision, err)
 		}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
-	"flag"
 	"fmt"
 	"hash/crc32"
 	"path/filepath"
@@ -23,8 +22,6 @@ import (
 	"ibid/retrieve"
 	"ibid/retrieve/state/statetest"
 )
-
-var _ = flag.Bool("update", false, "rewrite the stories")
 
 // TestStories runs the stories in testdata/stories over both dialects, each with two
 // handles on an empty library, a and b, as two processes have them. A command is the name
@@ -395,9 +392,7 @@ var commands = map[string]func(c call) (string, error){
 		if err != nil {
 			return "", err
 		}
-		if diff := gocmp.Diff(c.documents[doc.ID], doc); diff != "" {
-			c.Errorf("%s (-want +got):\n%s", doc.ID, diff)
-		}
+		datatest.Same(c, doc.ID, c.documents[doc.ID], doc)
 		return "as it was stored", nil
 	},
 	// number reports whether the number equals, exceeds or is less than the last requested

@@ -63,9 +63,7 @@ func TestReadSet(t *testing.T) {
 			continue
 		}
 		want.Judgements = test.judgements
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s: ReadSet (-want +got)\n%s", test.name, diff)
-		}
+		datatest.Same(t, "ReadSet of "+test.name, want, got)
 		if judged := got.JudgedQueries(); len(judged) != 1 || judged[0].ID != "q1" {
 			t.Errorf("%s: JudgedQueries() = %v, want q1", test.name, judged)
 		}
@@ -94,9 +92,7 @@ func TestReadAnswerSet(t *testing.T) {
 		if err != nil || len(s.Documents) != 2 {
 			t.Errorf("%s: ReadAnswerSet = %v, %v; want 2 documents", name, s, err)
 		}
-		if diff := cmp.Diff(test.want, got); diff != "" {
-			t.Errorf("%s: questions (-want +got)\n%s", name, diff)
-		}
+		datatest.Same(t, "questions of "+name, test.want, got)
 	}
 	for want, fsys := range map[string]fs.FS{
 		"no query":           files("corpus.jsonl", goodCorpus, "queries.jsonl", `{"_id": "q1", "text": "what?"}`),
