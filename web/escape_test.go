@@ -177,13 +177,13 @@ func TestHonestTexts(t *testing.T) {
 // links. IBID_ESCAPED names a file for the texts as JSON lines, for the renderers of
 // .ci/clients.
 func TestRendered(t *testing.T) {
-	texts := hostileTexts(t)
+	texts := datatest.HostileTexts(t)
 	for _, f := range honestFiles(t) {
-		texts = append(texts, hostileText{"honest", f.Name, string(f.Data)})
+		texts = append(texts, datatest.Hostile{Name: "honest, " + f.Name, Text: string(f.Data)})
 	}
 	var lines []byte
 	for _, h := range texts {
-		for _, text := range []string{h.text, "The pier§ is " + h.text + "§ shut."} {
+		for _, text := range []string{h.Text, "The pier§ is " + h.Text + "§ shut."} {
 			var e rewrite.Escaper
 			var out []byte
 			for i, part := range strings.Split(text, "§") {
@@ -194,9 +194,9 @@ func TestRendered(t *testing.T) {
 			}
 			out = e.Close(out)
 			if what := liveIn(string(out)); what != "" {
-				t.Errorf("%s, %s: rendered text contains %s", h.file, h.name, what)
+				t.Errorf("%s: rendered text contains %s", h.Name, what)
 			}
-			lines = append(append(lines, mustEncode(map[string]string{"name": h.file + ": " + h.name, "markdown": string(out)})...), '\n')
+			lines = append(append(lines, mustEncode(map[string]string{"name": h.Name, "markdown": string(out)})...), '\n')
 		}
 	}
 	if file := os.Getenv("IBID_ESCAPED"); file != "" {

@@ -5,17 +5,13 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
-	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
-	"golang.org/x/tools/txtar"
 
 	"ibid/answer"
 	"ibid/cite"
@@ -23,31 +19,6 @@ import (
 	"ibid/ingest"
 	"ibid/retrieve"
 )
-
-// A hostileText is a section of a file in testdata/injection.
-type hostileText struct{ file, name, text string }
-
-var codePoint = regexp.MustCompile(`\{U\+([0-9A-F]{4,6})\}`)
-
-func hostileTexts(t testing.TB) []hostileText {
-	t.Helper()
-	files, err := filepath.Glob("testdata/injection/*.txt")
-	must(t, err)
-	var texts []hostileText
-	for _, file := range files {
-		a, err := txtar.ParseFile(file)
-		must(t, err)
-		for _, section := range a.Files {
-			text := codePoint.ReplaceAllStringFunc(string(section.Data), func(s string) string {
-				r, err := strconv.ParseInt(codePoint.FindStringSubmatch(s)[1], 16, 32)
-				must(t, err)
-				return string(rune(r))
-			})
-			texts = append(texts, hostileText{strings.TrimSuffix(filepath.Base(file), ".txt"), section.Name, strings.TrimSuffix(text, "\n")})
-		}
-	}
-	return texts
-}
 
 // hostileScript is a model that sends a text in pieces in every place where models write.
 func hostileScript(lib shelf, evidence retrieve.Passage, text string, pieces []string) []any {
@@ -85,25 +56,25 @@ func hostileShelf(text string) (shelf, retrieve.Passage) {
 func TestInjectionAtEverySplit(t *testing.T) {
 	t.Parallel()
 	random := datatest.Rand(t)
-	texts := hostileTexts(t)
+	texts := datatest.HostileTexts(t)
 	var all shelf
 	script, cutsOf := script{}, make([][][]string, len(texts))
 	for i, h := range texts {
-		lib, evidence := hostileShelf(h.text)
+		lib, evidence := hostileShelf(h.Text)
 		all = append(all, lib...)
-		cuts := [][]string{{h.text}, strings.Split(h.text, "")}
+		cuts := [][]string{{h.Text}, strings.Split(h.Text, "")}
 		var single []string
-		for at := range len(h.text) {
-			single = append(single, h.text[at:at+1])
+		for at := range len(h.Text) {
+			single = append(single, h.Text[at:at+1])
 			if at > 0 && (datatest.Campaign() || random.IntN(20) == 0) {
-				cuts = append(cuts, []string{h.text[:at], h.text[at:]})
+				cuts = append(cuts, []string{h.Text[:at], h.Text[at:]})
 			}
 		}
 		if cutsOf[i] = cuts; datatest.Campaign() || random.IntN(20) == 0 {
 			cutsOf[i] = append(cuts, single)
 		}
 		for n, pieces := range cutsOf[i] {
-			script[fmt.Sprintf("%d %d", i, n)] = hostileScript(lib, evidence, h.text, pieces)
+			script[fmt.Sprintf("%d %d", i, n)] = hostileScript(lib, evidence, h.Text, pieces)
 		}
 	}
 	handler := newHandler(t, func(o *Options) { o.Library, o.Asker = all, script })
@@ -122,11 +93,11 @@ func TestInjectionAtEverySplit(t *testing.T) {
 					var b blockEvent
 					must(t, json.Unmarshal(e.data, &b))
 					if what := pageElementIn(b.HTML); what != "" {
-						t.Errorf("%s, %s: block has %s: %s", h.file, h.name, what, b.HTML)
+						t.Errorf("%s: block has %s: %s", h.Name, what, b.HTML)
 					}
 					for what, re := range hidden {
 						if at := re.FindString(b.HTML); at != "" {
-							t.Errorf("%s, %s: block has %s (%q): %s", h.file, h.name, what, at, b.HTML)
+							t.Errorf("%s: block has %s (%q): %s", h.Name, what, at, b.HTML)
 						}
 					}
 					continue
@@ -136,12 +107,12 @@ func TestInjectionAtEverySplit(t *testing.T) {
 					must(t, json.Unmarshal(e.data, &copied))
 					seen[copied.Markdown] = true
 					if what := liveIn(copied.Markdown); what != "" {
-						t.Errorf("%s, %s: copy has %s: %q", h.file, h.name, what, copied.Markdown)
+						t.Errorf("%s: copy has %s: %q", h.Name, what, copied.Markdown)
 					}
 				}
 				if e.kind == "done" {
 					if whole = cmp.Or(whole, string(e.data)); whole != string(e.data) {
-						t.Errorf("%s, %s, in %d pieces: answer differs from that in one piece", h.file, h.name, len(pieces))
+						t.Errorf("%s, in %d pieces: answer differs from that in one piece", h.Name, len(pieces))
 					}
 				}
 			}
@@ -207,18 +178,18 @@ func pageElementIn(block string) string {
 // elements. A campaign gives each text an answer of its own.
 func TestInjectionOnThePage(t *testing.T) {
 	t.Parallel()
-	texts, size := hostileTexts(t), 1000
+	texts, size := datatest.HostileTexts(t), 1000
 	if datatest.Campaign() {
 		size = 1
 	}
 	for i, group := range slices.Collect(slices.Chunk(texts, size)) {
-		t.Run(fmt.Sprintf("%d-%s", i, group[0].file), func(t *testing.T) {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			t.Parallel()
 			var said []string
 			var lib shelf
 			for _, h := range group {
-				said = append(said, h.text)
-				one, _ := hostileShelf(h.text)
+				said = append(said, h.Text)
+				one, _ := hostileShelf(h.Text)
 				lib = append(lib, one[0])
 			}
 			text := strings.Join(said, "\n\n")
@@ -257,7 +228,7 @@ func TestInjectionOnThePage(t *testing.T) {
 			look := func(where string) {
 				t.Helper()
 				if found := b.js(strangeElements); found != "" {
-					t.Errorf("%s to %s, %s: page has %s", group[0].name, group[len(group)-1].name, where, found)
+					t.Errorf("%s to %s, %s: page has %s", group[0].Name, group[len(group)-1].Name, where, found)
 				}
 			}
 			b.ask("hostile")

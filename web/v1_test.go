@@ -530,19 +530,19 @@ func TestInjectionIntoClients(t *testing.T) {
 	if datatest.Campaign() {
 		cutsOf = 20
 	}
-	texts := hostileTexts(t)
+	texts := datatest.HostileTexts(t)
 	var all shelf
 	script := script{}
 	for i, h := range texts {
-		lib, evidence := hostileShelf(h.text)
-		said := h.text + "[1]" + h.text + " [2] " + h.text
+		lib, evidence := hostileShelf(h.Text)
+		said := h.Text + "[1]" + h.Text + " [2] " + h.Text
 		cuts := [][]string{{said}, strings.Split(said, "")}
 		for range cutsOf {
 			at := random.IntN(len(said))
 			cuts = append(cuts, []string{said[:at], said[at:]})
 		}
 		for n, pieces := range cuts {
-			script[fmt.Sprintf("%d %d", i, n)] = hostileScript(lib, evidence, h.text, pieces)
+			script[fmt.Sprintf("%d %d", i, n)] = hostileScript(lib, evidence, h.Text, pieces)
 		}
 		all = append(all, lib...)
 	}
@@ -555,11 +555,11 @@ func TestInjectionIntoClients(t *testing.T) {
 			switch c := c.(type) {
 			case *mcp.TextContent:
 				if what := liveIn(viewerAddress.ReplaceAllString(c.Text, "")); what != "" {
-					t.Errorf("%s, %s, over MCP: %s in %q", h.file, h.name, what, c.Text)
+					t.Errorf("%s, over MCP: %s in %q", h.Name, what, c.Text)
 				}
 			case *mcp.ResourceLink: // its name is data that no client renders
 				if !strings.HasPrefix(c.URI, "ibid:") && viewerAddress.ReplaceAllString(c.URI, "") != "" {
-					t.Errorf("%s, %s, over MCP: link to %q", h.file, h.name, c.URI)
+					t.Errorf("%s, over MCP: link to %q", h.Name, c.URI)
 				}
 			default:
 				t.Errorf("content of the type %T", c)
@@ -571,7 +571,7 @@ func TestInjectionIntoClients(t *testing.T) {
 			if first == "" {
 				first = content
 			} else if content != first {
-				t.Errorf("%s, %s, cut %d: text = %q, in one piece %q", h.file, h.name, n, content, first)
+				t.Errorf("%s, cut %d: text = %q, in one piece %q", h.Name, n, content, first)
 			}
 			words := []string{content}
 			for _, s := range last.Sources {
@@ -579,12 +579,12 @@ func TestInjectionIntoClients(t *testing.T) {
 			}
 			for _, text := range words {
 				if what := liveIn(text); what != "" {
-					t.Errorf("%s, %s: %s in %q", h.file, h.name, what, text)
+					t.Errorf("%s: %s in %q", h.Name, what, text)
 				}
 			}
 			for _, u := range last.Citations {
 				if !strings.HasPrefix(u, "http://127.0.0.1:8080/documents/") {
-					t.Errorf("%s, %s: source at %s", h.file, h.name, u)
+					t.Errorf("%s: source at %s", h.Name, u)
 				}
 			}
 		}

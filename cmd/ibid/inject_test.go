@@ -14,34 +14,9 @@ import (
 	"strings"
 	"testing"
 
-	"golang.org/x/tools/txtar"
-
 	"ibid/answer/openai/openaitest"
 	"ibid/data/datatest"
 )
-
-// hostileTexts returns the texts of a model that obeys any instruction.
-func hostileTexts(t *testing.T) (texts []string) {
-	t.Helper()
-	files, err := filepath.Glob("../../web/testdata/injection/*.txt")
-	must(t, err)
-	codePoint := regexp.MustCompile(`\{U\+([0-9A-F]{4,6})\}`)
-	for _, file := range files {
-		a, err := txtar.ParseFile(file)
-		must(t, err)
-		for _, section := range a.Files {
-			texts = append(texts, codePoint.ReplaceAllStringFunc(strings.TrimSuffix(string(section.Data), "\n"), func(s string) string {
-				r, err := strconv.ParseInt(codePoint.FindStringSubmatch(s)[1], 16, 32)
-				must(t, err)
-				return string(rune(r))
-			}))
-		}
-	}
-	if len(texts) < 120 {
-		t.Fatalf("only %d hostile texts, want at least 120", len(texts))
-	}
-	return texts
-}
 
 var caseAsked = regexp.MustCompile(`case number (\d+)`)
 
@@ -66,7 +41,10 @@ func obedient(texts []string, r openaitest.Request) string {
 // must reach the terminal without control characters. Package web tests the other outputs.
 func TestInjection(t *testing.T) {
 	t.Parallel()
-	all := datatest.Pick(t, hostileTexts(t))
+	var all []string
+	for _, h := range datatest.Pick(t, datatest.HostileTexts(t)) {
+		all = append(all, h.Text)
+	}
 	texts := all
 	if !datatest.Campaign() { // all texts in one answer
 		texts = []string{strings.Join(all, "\n\n")}

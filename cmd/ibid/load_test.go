@@ -362,7 +362,7 @@ func TestLoadNextToRelay(t *testing.T) {
 		}
 		loaded := measure("an idle machine")
 		late := percentile(loaded.gaps, 99)
-		aim(late-usual <= 5*p99, "%v: p99 %v, alone %v, the relay's %v; want at most five of the relay's more than alone", flags, late, usual, p99)
+		aim(late-usual <= 5*p99, "%v: p99 %v, want at most %v, as for one reader, and five times the relay's %v", flags, late, usual, p99)
 		aim(loaded.cpu <= 6*relayed.cpu, "%v: %v of processor time for an answer, want at most six times the relay's %v", flags, loaded.cpu,
 			relayed.cpu)
 		peak := peakOf(server.pid)

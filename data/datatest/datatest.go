@@ -16,6 +16,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -188,6 +189,34 @@ func Lines[T any](t testing.TB, path string) (all []T) {
 		all = append(all, v)
 	}
 	return all
+}
+
+// A Hostile is a text that must do nothing wherever it is shown.
+type Hostile struct{ Name, Text string }
+
+var codePoint = regexp.MustCompile(`\{U\+([0-9A-F]{4,6})\}`)
+
+// HostileTexts returns the sections of web/testdata/injection.
+func HostileTexts(t testing.TB) (texts []Hostile) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(moduleRoot(t), "web", "testdata", "injection", "*.txt"))
+	Must(t, err)
+	for _, file := range files {
+		a, err := txtar.ParseFile(file)
+		Must(t, err)
+		for _, section := range a.Files {
+			text := codePoint.ReplaceAllStringFunc(strings.TrimSuffix(string(section.Data), "\n"), func(s string) string {
+				r, err := strconv.ParseInt(codePoint.FindStringSubmatch(s)[1], 16, 32)
+				Must(t, err)
+				return string(rune(r))
+			})
+			texts = append(texts, Hostile{filepath.Base(file) + ", " + section.Name, text})
+		}
+	}
+	if len(texts) < 120 {
+		t.Fatalf("only %d hostile texts, want at least 120", len(texts))
+	}
+	return texts
 }
 
 // Rows returns the rows of a section of a text file with section names as in txtar. " ⇒ "
