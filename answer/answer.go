@@ -173,7 +173,6 @@ type asking struct {
 	writing *writing
 }
 
-// answerQuestion answers the question.
 func (r *asking) answerQuestion(ctx context.Context) error {
 	if err := r.checkQuestion(); err != nil {
 		return err
@@ -221,7 +220,6 @@ func (r *asking) answerQuestion(ctx context.Context) error {
 	return r.quoteInstead(ctx, found, err)
 }
 
-// makeParts creates the finder, the gate and the writing.
 func (r *asking) makeParts(ctx context.Context) {
 	r.finder = &finder{Answerer: &r.Answerer, caller: r.caller, question: r.question, standalone: r.question.Text}
 	r.writing = &writing{Answerer: &r.Answerer, caller: r.caller, finder: r.finder}
@@ -270,7 +268,6 @@ func (r *asking) answerFrom(ctx context.Context, found []retrieve.Passage) error
 	return r.refuseAnswer(ctx, noAnswer, kept)
 }
 
-// errNoAnswer reports that the passages do not hold the answer.
 var errNoAnswer = errors.New("the passages do not hold the answer")
 
 // allowsFallback reports whether sentences may be quoted after a model's error.

@@ -82,7 +82,6 @@ func (a *Answerer) newCaller(yield func(Event, error) bool, recorder *replay.Rec
 	return c
 }
 
-// writePrompt makes the prompt of a call.
 func (c *caller) writePrompt(role Role, s prompt.Slots) (Prompt, error) {
 	system, user, err := c.writer.Write(c.promptOf(role), s)
 	return Prompt{Role: role, System: system, User: user}, err
@@ -102,7 +101,6 @@ func (c *caller) promptOf(role Role) string {
 	return string(role)
 }
 
-// callsLeft returns how many calls are left in the budget.
 func (c *caller) callsLeft() int {
 	if c.callLimit < 0 {
 		return math.MaxInt
@@ -116,7 +114,6 @@ func (c *caller) canAfford(tokens int) bool { return c.budget <= 0 || c.input+to
 // leastTokens returns how many tokens of the budget an answer needs at least.
 func (c *caller) leastTokens(question string) int { return LeastBudget + c.writer.Count(question) }
 
-// promptSize returns the number of tokens in a prompt.
 func (c *caller) promptSize(p Prompt) int { return c.writer.Size(p.System, p.User) }
 
 // addUsage adds the cost of calls to the usage, and returns it.
@@ -227,7 +224,6 @@ func (c *caller) newCall(p Prompt) *call {
 	return k
 }
 
-// newVerdictCall returns the call that asks for a verdict.
 func (c *caller) newVerdictCall(role Role, s prompt.Slots) (*call, error) {
 	p, err := c.writePrompt(role, s)
 	if err != nil {
@@ -348,7 +344,6 @@ func (c *call) wordlessError(text string) error {
 	return nil
 }
 
-// callError adds the role of a failed call to its error.
 func callError(role Role, err error) error {
 	return fmt.Errorf("asking the model (%s): %w", role, err)
 }

@@ -33,12 +33,10 @@ func quotesWhole(passage, statement string, quote support.Quote) bool {
 	return false
 }
 
-// withoutNumber removes list markers and section numbers before a sentence.
 func withoutNumber(text string) string {
 	return sectionNumber.ReplaceAllString(strings.TrimSpace(sentence.WithoutLead(text)), "")
 }
 
-// sectionNumber matches a section number before a sentence.
 var sectionNumber = regexp.MustCompile(`^\d+(?:\.\d+)+\.?\s+`)
 
 // refersBack reports whether the first word of a sentence (the whole sentence in scripts without
@@ -113,7 +111,6 @@ func lowerWords(text string) (words []string) {
 
 var unmarked = strings.NewReplacer("*", "", "`", "", "|", " ", "’", "'")
 
-// isQuestion reports whether a text ends with a question mark.
 func isQuestion(text string) bool {
 	last, _ := utf8.DecodeLastRuneInString(strings.TrimRight(text, "*_\"'”’)` "))
 	return last == '?' || last == '？'

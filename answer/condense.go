@@ -179,5 +179,4 @@ func findQuestion(reply string) string {
 	return ""
 }
 
-// trimQuotes removes quotes and asterisks around a text.
 func trimQuotes(s string) string { return strings.Trim(s, "*`\"'“”„«»「」 \t\r\n") }

@@ -107,7 +107,6 @@ func (p *proof) endUnits(broken string, failed error) error {
 	return nil
 }
 
-// showHeld shows the held text.
 func (p *proof) showHeld() {
 	if p.heldText != "" {
 		p.emitAnswer(Text{Text: p.heldText})
@@ -187,7 +186,6 @@ func (p *proof) keepVerbatim(u statement.Unit, number int, cited bool) {
 	}
 }
 
-// codeLabel matches a label at the end of a line of code.
 var codeLabel = regexp.MustCompile(`(?m)[ \t]\[\d+\]$`)
 
 // showProved decides about the statements whose verdicts have come, and shows the text
@@ -251,7 +249,6 @@ func (p *proof) proveStatement(u statement.Unit, number int) bool {
 	return true
 }
 
-// fitStatement shortens a part of a statement for the judge.
 func (p *proof) fitStatement(text string) string { return p.writer.Fit(text, p.writer.Window()/8) }
 
 // verdictCalls returns the two calls about a statement, which is unproved if both say no. It returns
@@ -312,7 +309,6 @@ func (p *proof) askJudge(calls []call, unlikely bool) (v verdict) {
 	return v
 }
 
-// recordVerdict decides about a statement by the judge's verdict.
 func (p *proof) recordVerdict(o *openStatement, v verdict) {
 	o.event.Calls, o.event.Tokens = p.addUsage(v.calls...)
 	v.calls = nil // so that a repetition of the statement does not count them again

@@ -126,7 +126,6 @@ type draft struct {
 	passages int    // passages in the batches that it was made from
 }
 
-// skipBatches reports batches that go into no step.
 func (l *refiner) skipBatches(reason string, batches []prompt.Batch) {
 	unread := slices.Concat(batches...)
 	l.endStep(Stepped{Passages: idsOf(l.passages, unread), Labels: unread.Labels(), Reason: reason})
@@ -303,7 +302,6 @@ func (s *refineStep) unchangedReason(text string, whole, shown bool) string {
 	return ""
 }
 
-// emitDraft emits the draft as the answer.
 func (l *refiner) emitDraft() {
 	l.usage.Used = l.draft.passages
 	l.addText(l.draft.text)
@@ -376,7 +374,6 @@ func idsOf(labelled []retrieve.Passage, b prompt.Batch) []string {
 var errWordless = errors.New("the reply reached its longest length before anything in it could be shown: " +
 	"have the model think less, or raise the length that its server allows")
 
-// errEmpty is the error of a model that replies with nothing.
 var errEmpty = errors.New("the model's reply is empty: use another model")
 
 func isWordless(err error) bool { return errors.Is(err, errWordless) || errors.Is(err, errEmpty) }
@@ -393,7 +390,6 @@ func incompleteReason(err error) string {
 	return err.Error()
 }
 
-// difference returns the numbers of a that are not in b.
 func difference(a, b []int) []int {
 	return slices.DeleteFunc(slices.Clone(a), func(n int) bool { return slices.Contains(b, n) })
 }

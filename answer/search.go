@@ -63,7 +63,6 @@ func (f *finder) searchTranslated(ctx context.Context, k int, keepAll bool) ([]r
 	return f.searchPassages(ctx, k, nil)
 }
 
-// emitRetrieved reports the passages that were found.
 func (f *finder) emitRetrieved(found []retrieve.Passage) bool {
 	return f.emit(Retrieved{Question: f.standalone, Reworded: f.standalone != f.question.Text, Passages: found})
 }
@@ -149,7 +148,6 @@ func (a *Answerer) Best(ctx context.Context, question string, passages []retriev
 	return f.reading.Best(ctx, passages, n)
 }
 
-// scorePassage decides on a passage by its chance of being on topic.
 func (f *finder) scorePassage(p retrieve.Passage) Judged {
 	j := Judged{
 		Passage: p.ID, Document: p.Document, Title: p.Title, Heading: p.Heading, Page: p.Page,

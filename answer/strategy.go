@@ -22,7 +22,6 @@ type strategy struct {
 	answer func(ctx context.Context, w *writing, kept []retrieve.Passage) error
 }
 
-// extracting is the strategy that uses no model.
 var extracting = strategy{"extract", false, false, quoteSentences}
 
 // strategies returns all strategies. The help of the command line, the validation of
@@ -85,7 +84,6 @@ func (s *strategy) answerFrom(ctx context.Context, w *writing, kept []retrieve.P
 	return s.answer(ctx, w, kept)
 }
 
-// alternatives lists names: "a, b or c".
 func alternatives(names []string) string {
 	last := len(names) - 1
 	return strings.Join(names[:last], ", ") + " or " + names[last]

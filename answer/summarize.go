@@ -78,7 +78,6 @@ func (w *writing) summarize(ctx context.Context) error {
 	return strategy.answerFrom(ctx, w, s.Passages)
 }
 
-// checkSummary validates the summary.
 func (s *Summary) checkSummary(model bool) error {
 	switch {
 	case !model:

@@ -48,7 +48,6 @@ var kinds = func() (all []kind) {
 // numberWords are the number words of kinds.txt; dateWords are the months and days.
 var numberWords, dateWords = kindNamed("number").words, kindNamed("date").words
 
-// unitWords are the units of all kinds.
 var unitWords = func() phrases {
 	all := phrases{}
 	for _, k := range kinds {
@@ -65,7 +64,6 @@ func kindNamed(name string) *kind {
 // are parts of a word.
 type phrases map[string]bool
 
-// beginsAt reports whether a phrase begins at word i.
 func (set phrases) beginsAt(words []string, i int) bool {
 	if i >= len(words) {
 		return false
@@ -85,7 +83,6 @@ func (set phrases) beginsAt(words []string, i int) bool {
 	return false
 }
 
-// anywhere reports whether words contain a phrase.
 func (set phrases) anywhere(words []string) bool {
 	for i := range words {
 		if set.beginsAt(words, i) {

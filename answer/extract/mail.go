@@ -52,7 +52,6 @@ var (
 	quoteMarks = regexp.MustCompile(`(?m)^>[> ]*`)
 )
 
-// isMail reports whether a passage is from a mail.
 func isMail(p retrieve.Passage) bool {
 	return slices.Contains([]string{"mail", "mbox", "outlook"}, p.Format)
 }

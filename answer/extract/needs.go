@@ -134,7 +134,6 @@ func isDenied(question string, k *kind) bool {
 // word in any form, less for a word with a similar meaning.
 type coverage []float64
 
-// union returns the coverage of both texts together.
 func (c coverage) union(other coverage) coverage {
 	out := append(coverage(nil), c...)
 	for i := range other {
@@ -279,7 +278,6 @@ func (n *needs) ofNames(c coverage) coverage {
 	return of
 }
 
-// asksOf reports whether the question has a word.
 func (n *needs) asksOf(word string) bool {
 	return slices.ContainsFunc(n.terms, func(n need) bool { return strings.EqualFold(n.word, word) })
 }

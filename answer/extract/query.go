@@ -20,7 +20,6 @@ type query struct {
 	foreign  bool                 // the passages are in another language than the question
 }
 
-// coverageOf returns the coverage of a text with the given terms.
 func (q *query) coverageOf(terms map[string]bool) coverage {
 	c := make(coverage, len(q.needs.terms))
 	for t := range terms {
@@ -99,7 +98,6 @@ func (q *query) isNamedBy(heading, s sentence, p retrieve.Passage) bool {
 	return asked >= 0 && s.covers[asked] < 1 && above[asked] == 1
 }
 
-// squeeze returns s in lower case and with single spaces.
 func squeeze(s string) string {
 	return strings.Join(strings.Fields(strings.ToLower(s)), " ")
 }

@@ -33,29 +33,24 @@ func New(o Options) (*Client, error) {
 // Complete implements [answer.Model]; its errors are of type [*Error].
 func (c *Client) Complete(ctx context.Context, p answer.Prompt) iter.Seq2[answer.Piece, error] {
 	return func(yield func(answer.Piece, error) bool) {
-		r := &reply{yield: yield}
-		err := c.complete(ctx, p, r)
-		if err != nil && !r.stopped {
+		r, retries := &reply{yield: yield}, c.o.Retries
+		if p.Role == answer.RoleJudge || p.Role == answer.RoleVerify {
+			// Package answer calls a judge a second time itself; retries here would multiply
+			// the two. Error.RetryIn tells it how long to wait.
+			retries = 0
+		}
+		err := c.retry(ctx, retries, func(ctx context.Context) *Error {
+			r.requests++
+			return c.attempt(ctx, p, r)
+		})
+		switch {
+		case err == nil:
+			c.reportAbilities()
+		case !r.stopped:
 			r.requests = err.Requests
 			yield(answer.Piece{Usage: r.tokens(p)}, err)
 		}
-		if err == nil {
-			c.reportAbilities()
-		}
 	}
-}
-
-func (c *Client) complete(ctx context.Context, p answer.Prompt, r *reply) *Error {
-	retries := c.o.Retries
-	if p.Role == answer.RoleJudge || p.Role == answer.RoleVerify {
-		// Package answer calls a judge a second time itself; retries here would multiply
-		// the two. Error.RetryIn tells it how long to wait.
-		retries = 0
-	}
-	return c.retry(ctx, retries, func(ctx context.Context) *Error {
-		r.requests++
-		return c.attempt(ctx, p, r)
-	})
 }
 
 // Once a reply has its finish reason, afterFinish bounds the wait for the usage,
@@ -276,11 +271,9 @@ func (c *Client) readChunk(raw []byte, r *reply) *Error {
 			}
 		}
 		if choice.Finish != "" && r.finish == "" {
-			finish, ok := finishReason(choice.Finish)
-			if !ok {
+			if r.finish = finishReason(choice.Finish); r.finish == "" {
 				return c.newError(Cut, io.ErrUnexpectedEOF, "its finish reason is unknown")
 			}
-			r.finish = finish
 		}
 	}
 	return nil
@@ -290,17 +283,17 @@ func (c *Client) readChunk(raw []byte, r *reply) *Error {
 const filtered = "content_filter"
 
 // finishReason converts the finish reasons of several servers to the values of the API.
-// It reports false for an unknown reason, which means that the reply is incomplete.
-func finishReason(reason string) (string, bool) {
+// It returns "" for an unknown reason, which means that the reply is incomplete.
+func finishReason(reason string) string {
 	switch strings.ToLower(reason) {
 	case "stop", "eos", "eos_token", "stop_sequence", "end_turn":
-		return "stop", true
+		return "stop"
 	case "length", "max_tokens", "model_length":
-		return "length", true
+		return "length"
 	case "content_filter", "safety", "recitation":
-		return filtered, true
+		return filtered
 	}
-	return "", false
+	return ""
 }
 
 // A reply is the reply to a prompt so far.

@@ -42,7 +42,7 @@ const (
 )
 
 // An Error is a failed call to a model server. Its text is for people: it names
-// the server and the next step, and holds neither the key nor the prompt.
+// the server and the next step, and contains neither the key nor the prompt.
 type Error struct {
 	Kind   Kind
 	Server string // its address, without user and password

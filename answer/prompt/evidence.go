@@ -136,7 +136,6 @@ var round = strings.NewReplacer("[", "(", "]", ")", "【", "{", "】", "}", "［
 var braces = strings.NewReplacer("[", "{", "]", "}", "【", "{", "】", "}", "［", "{", "］", "}", "〔", "{", "〕", "}",
 	"(", "{", ")", "}", "（", "{", "）", "}", "<", "{", ">", "}")
 
-// replaceMarkers replaces the brackets of markers.
 func replaceMarkers(s string, highest int, brackets *strings.Replacer) string {
 	var b strings.Builder
 	take := func(t marker.Token) {

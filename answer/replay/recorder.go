@@ -26,7 +26,7 @@ type Recorder struct {
 	Journal Journal
 
 	ledger  retrieve.Ledger // nil if the recorder is in no ledger
-	worker  string          // the worker that holds the job in the ledger, or will
+	worker  string          // the worker that holds the job in the ledger, or will hold it
 	fresh   bool            // the journal is still empty
 	outcome Outcome
 
@@ -142,7 +142,7 @@ func (r *Recorder) noteLoss(err error) {
 
 // HasLostJob reports whether another worker has the job, so that the result must be
 // discarded. If this process was suspended and may have lost its claim, it claims the
-// job again. An unreachable ledger counts as no loss.
+// job again. An unreachable ledger does not lose it.
 func (r *Recorder) HasLostJob(ctx context.Context) bool {
 	if r == nil || r.ledger == nil {
 		return false
@@ -180,7 +180,7 @@ type Outcome int
 
 // The outcomes.
 const (
-	Unfinished Outcome = iota // it broke off, or its result lacks a failed call
+	Unfinished Outcome = iota // it broke off, or one of its calls failed
 	Done                      // resuming it would make no call
 	Refused                   // it never made a call
 )
@@ -194,8 +194,8 @@ func (r *Recorder) SetOutcome(o Outcome) {
 
 // Conclude reports whether the job ends. The caller then ends it with
 // [retrieve.Archive.Finish]; otherwise it releases it. A job does not end if it is
-// unfinished or if err says that its result could not be shown. If it was cut it ends, since
-// nobody wants more of it. A job that another worker has does not end here.
+// unfinished or if err says that its result could not be shown. If cut is set it ends, since
+// nobody waits for more of its result. A job that another worker has does not end here.
 func (r *Recorder) Conclude(ctx context.Context, err error, cut bool) (ended bool) {
 	if r == nil {
 		return true

@@ -25,7 +25,7 @@ type Queue struct {
 	kept, dropped bool    // a claim or verbatim unit was shown; was dropped
 	begun         bool    // a unit was shown
 	last          Verdict // on the last claim or verbatim unit
-	space         *string // the white space before the units dropped since the last one shown
+	space         *string // the white space before the first unit dropped since the last one shown
 }
 
 type queued struct {
@@ -124,9 +124,9 @@ func (q *Queue) verdict() Verdict {
 	return v
 }
 
-// leadVerdict returns the verdict on the first unit if it is dropped with all units that
-// belong to it. belongs gets a later unit and the number of units between. fell says that
-// a unit that belongs to it has already been dropped.
+// leadVerdict returns the verdict on the first unit, which is dropped if all units that belong
+// to it are dropped. belongs reports whether a later unit belongs to it, given the number of
+// units between the two. fell says that a unit that belongs to it was dropped before.
 func (q *Queue) leadVerdict(belongs func(next Unit, i int) bool, fell bool) Verdict {
 	open := !q.closed
 	for i, u := range q.units[1:] {
@@ -152,7 +152,6 @@ func (q *Queue) leadVerdict(belongs func(next Unit, i int) bool, fell bool) Verd
 	return Keep
 }
 
-// isOpen reports whether a unit waits for its verdict.
 func (u queued) isOpen() bool { return u.States && u.Kind != Lead && u.verdict == Open }
 
 // isLeadOf reports whether a lead introduces a unit, given that it introduces

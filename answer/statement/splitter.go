@@ -61,12 +61,10 @@ func (s *Splitter) addToken(t marker.Token) {
 	}
 }
 
-// isBlock reports whether code is a fenced block.
 func (s *Splitter) isBlock(c sentence.Span) bool {
 	return bytes.HasPrefix(s.text[c.Start:], []byte("```")) || bytes.HasPrefix(s.text[c.Start:], []byte("~~~"))
 }
 
-// endedUnits returns the units that have ended.
 func (s *Splitter) endedUnits(final bool) (units []Unit) {
 	for {
 		more := s.next.End > 0
@@ -149,7 +147,6 @@ func (s *Splitter) isEnded(mark int) bool {
 	return !runsOn
 }
 
-// extendUnit adds a sentence to the next unit.
 func (s *Splitter) extendUnit(end int) {
 	s.next.End, s.inCode = max(s.next.End, end), false
 	for _, c := range s.code {
@@ -159,7 +156,6 @@ func (s *Splitter) extendUnit(end int) {
 	}
 }
 
-// trimSpan removes the white space around a span.
 func (s *Splitter) trimSpan(a sentence.Span) sentence.Span {
 	inner := s.text[a.Start:a.End]
 	a.Start += len(inner) - len(bytes.TrimLeftFunc(inner, unicode.IsSpace))
@@ -209,7 +205,6 @@ func (s *Splitter) unitContinues(final bool) (more, known bool) {
 	return !listLead.Match(line), true
 }
 
-// endsInColon reports whether a text ends in a colon.
 func endsInColon(text string) bool {
 	text = strings.TrimRight(text, "*_ ")
 	return strings.HasSuffix(text, ":") || strings.HasSuffix(text, "：")

@@ -25,7 +25,7 @@ const (
 	Verbatim             // it has a block of code, or is in a quote: never dropped
 	Lead                 // a heading, an announcement or the head of a table: dropped with all units that it introduces
 	Aside                // an opening, an offer, a question, a few words
-	Trailer              // only references, which belong to the unit before
+	Trailer              // only references, which belong to the unit before it
 )
 
 // A Unit is a part of an answer.

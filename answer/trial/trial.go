@@ -1,9 +1,9 @@
 // Package trial tests a model on a few bundled questions in several languages,
 // before its verdicts and answers are trusted.
 //
-// [Run] makes about 54 short calls with the usual prompts. The documents in them are
-// invented, so no model knows the answers from elsewhere. One contradicts common
-// knowledge, which shows whether answers come from the passages.
+// [Run] makes about 54 short calls with the usual prompts. Their documents are invented,
+// so that no model knows the answers. One document contradicts common knowledge, which
+// shows whether the answers come from the passages.
 package trial
 
 import (
@@ -24,8 +24,8 @@ import (
 	"ibid/retrieve"
 )
 
-// Limits of a trial, and of each answer in tokens. A trial that reaches a limit has the
-// results so far.
+// Limits of a trial, and of each answer in tokens. A trial that reaches a limit ends with
+// the results so far.
 const (
 	maxTokens = 15_000
 	maxTime   = 3 * time.Minute
@@ -72,10 +72,10 @@ type Result struct {
 type Judge struct {
 	Verdicts int     `json:"verdicts"`
 	AUROC    float64 `json:"auroc"` // 0.5 is chance
-	// Ratio is the share of no about wrong statements divided by the share of no about
-	// right ones.
+	// Ratio is the share of wrong statements that it rejects, divided by the share of
+	// right statements that it rejects.
 	Ratio float64 `json:"ratio"`
-	Yes   float64 `json:"yes"` // the share of yes, if half of the statements were right
+	Yes   float64 `json:"yes"` // the share of statements that it accepts, if half of them are right
 	// Bias is the mean chance of a yes about a right statement if its passage comes
 	// first of two, minus the mean if it comes second.
 	Bias float64 `json:"bias"`
@@ -100,7 +100,7 @@ const (
 	leastRight    = .75 // a writer with a lower share is replaced by quotes
 )
 
-// Trust returns how far the model is trusted. A model that was hardly tested is trusted.
+// Trust returns how far the model is trusted. A model with few results is trusted.
 func (r Result) Trust() answer.Trust {
 	var t answer.Trust
 	if j := r.Judge; j.Verdicts >= LeastVerdicts {
@@ -155,8 +155,8 @@ type spending struct {
 
 var errSpent = errors.New("the tokens of the trial are spent")
 
-// A meteredModel refuses calls that could exceed a trial's tokens, judged by the cost of
-// the calls so far.
+// A meteredModel refuses a call that could exceed the tokens of a trial. It estimates the
+// cost of the call from the calls before it.
 type meteredModel struct {
 	answer.Model
 	*spending
@@ -200,7 +200,7 @@ type trial struct {
 	right, wrong []float64 // the chances of a yes about right statements, in pairs, and wrong ones
 }
 
-// steps returns the calls, the most informative first.
+// steps returns the steps of the trial. The most informative ones come first.
 func (t *trial) steps() (steps []func(context.Context) error) {
 	all := Questions()
 	for n, i := range []int{0, 3, 4, 8, 10, 12} { // two of them are unanswerable
@@ -212,9 +212,9 @@ func (t *trial) steps() (steps []func(context.Context) error) {
 	return steps
 }
 
-// judgeStatement asks for a verdict on a statement, shown with its passage and an unrelated one.
-// turn 0 and 1 judge the right statement, with its passage first and last; turn 2 judges the
-// wrong one. Every other question is asked in other words.
+// judgeStatement asks for a verdict on a statement, and shows its passage and an unrelated one.
+// turn is 0 for the right statement with its passage first, 1 for the right statement with its
+// passage last, and 2 for the wrong statement. Every second question is asked in other words.
 func (t *trial) judgeStatement(ctx context.Context, all []Question, i, turn int) error {
 	q, to := all[i], &t.right
 	shown, statement := []retrieve.Passage{passage(q.passage), passage(all[(i+1)%len(all)].otherPassage)}, q.right
@@ -299,7 +299,7 @@ func figuresOf(right, wrong []float64) Judge {
 	for i := 1; i < len(right); i += 2 {
 		j.Bias += (right[i-1] - right[i]) / float64(len(right)/2)
 	}
-	// Count half a verdict more of each kind, since there are few.
+	// Add half a verdict of each kind, since there are few verdicts.
 	share := func(all []float64) float64 { return (noes(all) + .5) / float64(len(all)+1) }
 	j.Ratio = math.Max(1, share(wrong)/share(right))
 	return j
