@@ -100,7 +100,7 @@ func askFaulty(t *testing.T, strategy string, fault openaitest.Fault, at place) 
 		}
 		return reply
 	}
-	a := &answer.Answerer{Retriever: twelve()[:2], Model: piped(t, h, -1), Gate: answer.GateOff, StepTokens: 1, Parallel: 1}
+	a := &answer.Answerer{Retriever: twelvePassages()[:2], Model: piped(t, h, -1), Gate: answer.GateOff, StepTokens: 1, Parallel: 1}
 	topK := 0
 	switch how {
 	case "proved":
@@ -108,12 +108,12 @@ func askFaulty(t *testing.T, strategy string, fault openaitest.Fault, at place) 
 	case "judged":
 		a.Gate, a.Unproved = answer.GateModel, answer.UnprovedDrop
 	case "wider":
-		a.Retriever, topK, a.Gate, a.StepTokens = twelve(), 2, answer.GateScore, 0
+		a.Retriever, topK, a.Gate, a.StepTokens = twelvePassages(), 2, answer.GateScore, 0
 	}
 	events := a.Ask(t.Context(), answer.Question{Text: "What is the mooring fee?", Strategy: way, TopK: topK})
 	summary, ok := strings.CutPrefix(way, "summarize ")
 	if ok {
-		events = a.Summarize(t.Context(), answer.Summary{Passages: twelve()[:2], Strategy: summary})
+		events = a.Summarize(t.Context(), answer.Summary{Passages: twelvePassages()[:2], Strategy: summary})
 	}
 	fellBack, missed := false, false
 	watched := func(yield func(answer.Event, error) bool) {
@@ -199,7 +199,8 @@ func TestEveryFaultInSmallTalk(t *testing.T) {
 				return broken(openaitest.Reply{Text: wholeReply(r.Role)}, fault)
 			}
 			text := ""
-			for e, err := range (&answer.Answerer{Retriever: twelve(), Model: piped(t, h, -1)}).Ask(t.Context(), answer.Question{Text: "hi"}) {
+			a := &answer.Answerer{Retriever: twelvePassages(), Model: piped(t, h, -1)}
+			for e, err := range a.Ask(t.Context(), answer.Question{Text: "hi"}) {
 				must(t, err)
 				if said, is := e.(answer.Unanswered); is {
 					text += said.Text

@@ -29,7 +29,7 @@ func TestCallsBeforeFirstWord(t *testing.T) {
 				}
 				return openaitest.Reply{Text: test.Reply}
 			}}
-			a := &answer.Answerer{Retriever: twelve(), Model: piped(t, h, -1), Gate: test.Gate, Unproved: answer.UnprovedDrop}
+			a := &answer.Answerer{Retriever: twelvePassages(), Model: piped(t, h, -1), Gate: test.Gate, Unproved: answer.UnprovedDrop}
 			for e, err := range a.Ask(t.Context(), answer.Question{Text: "What is the mooring fee of jetty 1?"}) {
 				must(t, err)
 				if _, is := e.(answer.Text); is && before == 0 {

@@ -9,14 +9,14 @@ import (
 	"ibid/data/datatest"
 )
 
-// wordy returns a text of about n tokens that ends in a fact.
-func wordy(n int, fact string) string {
+// longText returns a text of about n tokens that ends in a fact.
+func longText(n int, fact string) string {
 	return strings.Repeat("Filler words stand here before the fact is told to anyone at all. ", n/14) + fact
 }
 
 // TestStepsHaveWholePassages checks that a short step has whole passages, at least one.
 func TestStepsHaveWholePassages(t *testing.T) {
-	texts := []string{wordy(300, "The fee is 771 marks."), wordy(150, "The fee is 772 marks."), wordy(150, "The fee is 773 marks.")}
+	texts := []string{longText(300, "The fee is 771 marks."), longText(150, "The fee is 772 marks."), longText(150, "The fee is 773 marks.")}
 	sentence := regexp.MustCompile(`The fee is 77\d marks\.`)
 	for _, test := range []struct {
 		step int
@@ -53,7 +53,7 @@ func TestStepsHaveWholePassages(t *testing.T) {
 // TestPassageLongerThanTheWindow checks that a passage longer than the context window is
 // cut, with a warning.
 func TestPassageLongerThanTheWindow(t *testing.T) {
-	text := wordy(3000, "The fee is 777 marks.")
+	text := longText(3000, "The fee is 777 marks.")
 	for _, strategy := range []string{"refine", "map-reduce", "map-rerank", "summarize refine", "summarize map-reduce"} {
 		m := &script{reply: func(p Prompt) (string, error) { return "It is told.[1]\nScore: 1", nil }}
 		a := &Answerer{Retriever: passages(text, three[0].Text), Model: m, Gate: GateOff, ContextTokens: 2048}

@@ -14,9 +14,9 @@ import (
 	"ibid/retrieve"
 )
 
-// talkative is a model that writes more than is asked, gives one unreadable verdict, and
+// talkativeModel is a model that writes more than is asked, gives one unreadable verdict, and
 // finds no answer in another passage.
-func talkative() *script {
+func talkativeModel() *script {
 	tail := "\n" + strings.Repeat("and so on ", 30)
 	return &script{cut: lines, reply: func(p Prompt) (string, error) {
 		text := fmt.Sprintf("It costs %d [%s].", len(p.System+p.User), strings.Trim(anyLabel.FindString(p.User), "[]"))
@@ -66,7 +66,7 @@ func TestAskResumed(t *testing.T) {
 				}))
 				return got.String()
 			}
-			breakEverywhere(t, 9, talkative, ask)
+			interruptEachCall(t, 9, talkativeModel, ask)
 		})
 	}
 }
@@ -236,13 +236,13 @@ func TestSummaryResumed(t *testing.T) {
 			}
 			return b.String()
 		}
-		breakEverywhere(t, 12, func() *script { return &script{reply: reply} }, summarize)
+		interruptEachCall(t, 12, func() *script { return &script{reply: reply} }, summarize)
 	}
 }
 
-// breakEverywhere interrupts a run at each of the model's calls, of which there must be at
+// interruptEachCall interrupts a run at each of the model's calls, of which there must be at
 // least least, and checks that the second run has the same result and repeats no call.
-func breakEverywhere(t *testing.T, least int, model func() *script, run func(context.Context, Model, replay.Journal) string) {
+func interruptEachCall(t *testing.T, least int, model func() *script, run func(context.Context, Model, replay.Journal) string) {
 	t.Helper()
 	whole := model()
 	want := run(t.Context(), whole, &memoryJournal{replies: map[string][]byte{}})

@@ -24,7 +24,7 @@ type passages []retrieve.Passage
 
 func (p passages) Search(context.Context, retrieve.Query) ([]retrieve.Passage, error) { return p, nil }
 
-func twelve() passages {
+func twelvePassages() passages {
 	var out passages
 	for i := range 12 {
 		text := fmt.Sprintf("Rule %d of the harbour says what to do with the mooring fee.", i+1)
@@ -62,7 +62,7 @@ func TestAskOverHTTP(t *testing.T) {
 	)}
 	client, err := openai.New(openai.Options{BaseURL: openaitest.Start(t, h), Model: "test-model"})
 	must(t, err)
-	a := &answer.Answerer{Retriever: twelve(), Model: client, Gate: answer.GateModel, StepTokens: 1, AnswerCalls: 3}
+	a := &answer.Answerer{Retriever: twelvePassages(), Model: client, Gate: answer.GateModel, StepTokens: 1, AnswerCalls: 3}
 	var kinds []string
 	var text, drafts strings.Builder
 	var usage answer.Usage
@@ -118,7 +118,7 @@ func TestShortReplies(t *testing.T) {
 		)}
 		client, err := openai.New(openai.Options{BaseURL: openaitest.Start(t, h), Model: "test-model"})
 		must(t, err)
-		a := &answer.Answerer{Retriever: twelve(), Model: client, Gate: answer.GateModel}
+		a := &answer.Answerer{Retriever: twelvePassages(), Model: client, Gate: answer.GateModel}
 		for _, strategy := range []string{"refine", "map-rerank"} {
 			kept, text := 0, ""
 			for e, err := range a.Ask(t.Context(), answer.Question{
@@ -163,7 +163,7 @@ func TestAskServerDown(t *testing.T) {
 	for _, gate := range []answer.GateKind{answer.GateModel, answer.GateOff} {
 		client, err := openai.New(openai.Options{BaseURL: "http://127.0.0.1:1/v1", Model: "test-model", Retries: -1})
 		must(t, err)
-		a := &answer.Answerer{Retriever: twelve(), Model: client, Gate: gate, NoFallback: true}
+		a := &answer.Answerer{Retriever: twelvePassages(), Model: client, Gate: gate, NoFallback: true}
 		var last error
 		for e, err := range a.Ask(t.Context(), answer.Question{Text: "What is the mooring fee?"}) {
 			if last = err; e != nil && (e.Kind() == "text" || e.Kind() == "unanswered") {
@@ -198,7 +198,7 @@ func TestAskServerDown(t *testing.T) {
 func judging(t *testing.T, h *openaitest.Handler, n int, change func(*answer.Answerer)) (judged []answer.Judged, warnings []string,
 	requests []openaitest.Exchange) {
 	t.Helper()
-	a := &answer.Answerer{Retriever: twelve()[:n], Model: piped(t, h, 0), Gate: answer.GateModel}
+	a := &answer.Answerer{Retriever: twelvePassages()[:n], Model: piped(t, h, 0), Gate: answer.GateModel}
 	if change != nil {
 		change(a)
 	}

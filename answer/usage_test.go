@@ -56,7 +56,7 @@ func TestUsageOverHTTP(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := &openaitest.Handler{Reply: openaitest.Rules(test.rules...)}
-				a := &answer.Answerer{Retriever: twelve()[:1], Model: piped(t, h, 0), Gate: test.gate}
+				a := &answer.Answerer{Retriever: twelvePassages()[:1], Model: piped(t, h, 0), Gate: test.gate}
 				var usage answer.Usage
 				var judged answer.Judged
 				var shown strings.Builder

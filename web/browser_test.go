@@ -41,7 +41,7 @@ type play struct {
 // commands act in a tab, with an argument and a text
 var commands = map[string]func(s *scene, b *tab, on, text string){
 	"ask":    func(_ *scene, b *tab, on, _ string) { b.ask(on) },
-	"asked":  func(s *scene, b *tab, _, text string) { s.wantAsked(b.t, text) },
+	"asked":  func(s *scene, b *tab, _, text string) { s.checkAsked(b.t, text) },
 	"axe":    func(_ *scene, b *tab, on, _ string) { b.axe(on) },
 	"click":  func(_ *scene, b *tab, on, _ string) { b.do(chromedp.Click(chromedp.CSS(on))) },
 	"expect": func(_ *scene, b *tab, on, _ string) { b.expectProblem(on) },
@@ -139,8 +139,8 @@ func (p play) perform(t *testing.T, name string) {
 	}
 }
 
-// wantAsked checks the filter and the history of the last question.
-func (s *scene) wantAsked(t *testing.T, want string) {
+// checkAsked checks the filter and the history of the last question.
+func (s *scene) checkAsked(t *testing.T, want string) {
 	t.Helper()
 	q := s.asked.Load()
 	got := string(mustEncode(q.Filter))

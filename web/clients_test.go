@@ -29,8 +29,8 @@ var clientTypes = []string{"Answer", "AskRequest", "Change", "Citation", "Closes
 	"Passage", "Run",
 	"Source", "SourcePassage", "Turn"}
 
-// orNull returns the schema that may also be null, or the schema itself.
-func (s clientSchema) orNull() clientSchema {
+// nullable returns the schema that may also be null, or the schema itself.
+func (s clientSchema) nullable() clientSchema {
 	if len(s.AnyOf) == 2 && s.AnyOf[1].Type == "null" {
 		return s.AnyOf[0]
 	}
@@ -112,7 +112,7 @@ func TestClientTypes(t *testing.T) {
 }
 
 func pythonType(s clientSchema) string {
-	s = s.orNull()
+	s = s.nullable()
 	switch simple := map[string]string{"string": "str", "integer": "int", "number": "float", "boolean": "bool"}[s.Type]; {
 	case s.name() != "":
 		return s.name()
@@ -129,7 +129,7 @@ func pythonType(s clientSchema) string {
 }
 
 func scriptType(s clientSchema) string {
-	s = s.orNull()
+	s = s.nullable()
 	switch {
 	case s.name() != "":
 		return s.name()

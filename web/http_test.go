@@ -88,8 +88,8 @@ type told struct {
 	keys, runs []string // pairs of value and name
 }
 
-// swapped returns a list of pairs with both members swapped, in reverse order.
-func swapped(pairs []string) []string {
+// swapPairs returns a list of pairs with both members swapped, in reverse order.
+func swapPairs(pairs []string) []string {
 	pairs = slices.Clone(pairs)
 	slices.Reverse(pairs)
 	return pairs
@@ -99,7 +99,7 @@ func swapped(pairs []string) []string {
 // and returns the reply as text.
 func (s *told) exchange(t *testing.T, request []byte) string {
 	t.Helper()
-	request = []byte(strings.NewReplacer(swapped(slices.Concat(s.keys, s.runs))...).Replace(string(request)))
+	request = []byte(strings.NewReplacer(swapPairs(slices.Concat(s.keys, s.runs))...).Replace(string(request)))
 	head, body, _ := bytes.Cut(request, []byte("\n\n"))
 	body = bytes.TrimSuffix(body, []byte("\n"))
 	raw := fmt.Sprintf("%s\nContent-Length: %d\n\n%s", bytes.TrimSuffix(head, []byte("\n")), len(body), body)
@@ -192,7 +192,7 @@ func TestStories(t *testing.T) {
 			o.KeepAnswers = time.Hour
 			if change := keyed[name]; change != nil {
 				ring := newRing()
-				for name, with := range map[string]func(*retrieve.Key){"reader": nil, "writer": writer, "limited": only("default"),
+				for name, with := range map[string]func(*retrieve.Key){"reader": nil, "writer": writer, "limited": writingOnlyIn("default"),
 					"elsewhere": func(k *retrieve.Key) { k.Collections = []string{"other"} },
 					"visitor":   func(k *retrieve.Key) { k.Public, k.Collections = true, []string{"default"} },
 					"itself":    func(k *retrieve.Key) { k.Relay = true }} {

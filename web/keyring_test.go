@@ -48,8 +48,8 @@ func (r *ring) make(t testing.TB, name string, change func(*retrieve.Key)) strin
 // writer makes a key that may write.
 func writer(k *retrieve.Key) { k.Write = true }
 
-// only returns a change to a key, so that it may write in some collections.
-func only(collections ...string) func(*retrieve.Key) {
+// writingOnlyIn returns a change to a key, so that it may write in some collections.
+func writingOnlyIn(collections ...string) func(*retrieve.Key) {
 	return func(k *retrieve.Key) { k.Write, k.Collections = true, collections }
 }
 

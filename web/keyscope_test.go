@@ -223,7 +223,7 @@ func attempts(t *testing.T, method, pattern, run string) (out [][2]string) {
 func TestCollectionsOfKeys(t *testing.T) {
 	t.Parallel()
 	k := newSharedServer(t)
-	limited := k.ring.make(t, "limited", only("open"))
+	limited := k.ring.make(t, "limited", writingOnlyIn("open"))
 	const proxy, elsewhere = "192.0.2.1:4711", "192.0.2.9:4711"
 	full := k.ring.make(t, "full", writer)
 	// A run of another key, with feedback.
@@ -362,8 +362,8 @@ func TestNoKeyReachesNothing(t *testing.T) {
 func TestKeyOfUploads(t *testing.T) {
 	k := newSharedServer(t)
 	keys := map[string]string{"reads": k.ring.make(t, "reads", func(key *retrieve.Key) { key.Collections = []string{"open"} }),
-		"open": k.ring.make(t, "open", only("open")), "uploads": k.ring.make(t, "uploads", only("uploads")),
-		"both": k.ring.make(t, "both", only("open", "shut")), "all": k.write}
+		"open": k.ring.make(t, "open", writingOnlyIn("open")), "uploads": k.ring.make(t, "uploads", writingOnlyIn("uploads")),
+		"both": k.ring.make(t, "both", writingOnlyIn("open", "shut")), "all": k.write}
 	for _, c := range datatest.Lines[struct {
 		Key, Request string
 		Want         int

@@ -407,7 +407,7 @@ func TestMCPReach(t *testing.T) {
 	t.Parallel()
 	var asked retrieve.Filter
 	ring := newRing()
-	key := ring.make(t, "other", only("other"))
+	key := ring.make(t, "other", writingOnlyIn("other"))
 	o := mcpOptions(t, func(o *Options) { o.Keys = ring })
 	o.Searcher = searcherFunc(func(ctx context.Context, q retrieve.Query) ([]retrieve.Passage, error) {
 		asked = q.Filter

@@ -31,7 +31,7 @@ func (f foundAlways) Search(context.Context, retrieve.Query) ([]retrieve.Passage
 // fourth gets its source.
 func TestShowTraceGolden(t *testing.T) {
 	const doubtful, wrong = "Members pay half of the mooring fee", "The mooring fee includes the winter store"
-	h := doubting("The mooring fee is 120 marks a season.[1][7] "+doubtful+".[2] "+wrong+".[3] The fee is due on the first of April.",
+	h := doubtingModel("The mooring fee is 120 marks a season.[1][7] "+doubtful+".[2] "+wrong+".[3] The fee is due on the first of April.",
 		wrong, doubtful)
 	client, err := openai.New(openai.Options{BaseURL: openaitest.Start(t, h), Model: "scripted"})
 	must(t, err)
@@ -58,9 +58,9 @@ func TestShowTraceGolden(t *testing.T) {
 	datatest.Golden(t, filepath.Join("testdata", "trace.txt"), b.String())
 }
 
-// doubting is a model that writes an answer. As the judge it rejects one statement every
+// doubtingModel is a model that writes an answer. As the judge it rejects one statement every
 // time and another only the first time.
-func doubting(text, wrong, doubtful string) *openaitest.Handler {
+func doubtingModel(text, wrong, doubtful string) *openaitest.Handler {
 	return &openaitest.Handler{Reply: func(r openaitest.Request) openaitest.Reply {
 		switch again := strings.Contains(r.User, "of use to a reader"); {
 		case r.Role != "verify":
@@ -78,7 +78,7 @@ func doubting(text, wrong, doubtful string) *openaitest.Handler {
 func TestDroppedStream(t *testing.T) {
 	t.Parallel()
 	const wrong, doubtful = "Guests pay 50 marks", "Members pay half of the mooring fee"
-	h := doubting("The mooring fee is 120 marks a season.[1] "+wrong+".[1] "+doubtful+".[1]", wrong, doubtful)
+	h := doubtingModel("The mooring fee is 120 marks a season.[1] "+wrong+".[1] "+doubtful+".[1]", wrong, doubtful)
 	data, folder := t.TempDir(), filepath.Join(t.TempDir(), "harbour")
 	must(t, os.Mkdir(folder, 0o755))
 	must(t, os.WriteFile(filepath.Join(folder, "fees.txt"),

@@ -69,9 +69,9 @@ func (p *readingProgram) end(t *testing.T) int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// crowd writes a folder of n files of many kinds and three berths, and returns the expected
+// writeManyFiles writes a folder of n files of many kinds and three berths, and returns the expected
 // outcome of each file. Before each berth there are more files than are read at a time.
-func crowd(t *testing.T, n int) (folder string, want map[string]ingest.Action) {
+func writeManyFiles(t *testing.T, n int) (folder string, want map[string]ingest.Action) {
 	t.Helper()
 	folder = t.TempDir()
 	files := make(map[string]string, n)
@@ -101,13 +101,13 @@ func crowd(t *testing.T, n int) (folder string, want map[string]ingest.Action) {
 	}
 	for i := range 3 {
 		name := fmt.Sprintf("%d/berth.md", 32*(i+1))
-		files[name], want[name] = "# Berth\n\n"+berth(i), ingest.Added
+		files[name], want[name] = "# Berth\n\n"+berthText(i), ingest.Added
 	}
 	writeFiles(t, folder, files)
 	return folder, want
 }
 
-func berth(i int) string { return fmt.Sprintf("Berth %d of the inner basin is taken.", i) }
+func berthText(i int) string { return fmt.Sprintf("Berth %d of the inner basin is taken.", i) }
 
 // TestInterruptedIngestResumes checks that every file of a large folder is listed once. A
 // run that is interrupted while a file waits for its vectors can be resumed: exactly the
@@ -115,10 +115,10 @@ func berth(i int) string { return fmt.Sprintf("Berth %d of the inner basin is ta
 func TestInterruptedIngestResumes(t *testing.T) {
 	t.Parallel()
 	n := datatest.Cases(t, 5_000)
-	folder, want := crowd(t, n)
+	folder, want := writeManyFiles(t, n)
 	data, stored, unlisted := t.TempDir(), map[string]bool{}, false
 	for round, by := range []os.Signal{os.Interrupt, syscall.SIGKILL, os.Interrupt, nil} {
-		p := startInterrupted(t, data, folder, berth(round), by)
+		p := startInterrupted(t, data, folder, berthText(round), by)
 		seen, added := map[string]bool{}, 0
 		var total *tally
 		for l, ok := p.next(t); ok; l, ok = p.next(t) {

@@ -31,9 +31,9 @@ func fetch(t *testing.T, method, url, accept, body string, want int) []byte {
 	return b
 }
 
-// voyage writes a library of days at sea, one passage each, and ingests it into the store
+// ingestVoyage writes a library of days at sea, one passage each, and ingests it into the store
 // that the arguments name, by default the data directory.
-func voyage(t *testing.T, data string, store ...string) {
+func ingestVoyage(t *testing.T, data string, store ...string) {
 	t.Helper()
 	folder := t.TempDir() + "/voyage"
 	files := map[string]string{}
@@ -45,9 +45,9 @@ func voyage(t *testing.T, data string, store ...string) {
 	mustRun(t, data, append([]string{"ingest", folder}, store...)...)
 }
 
-// crew is a scripted model whose replies depend on the whole prompt. Replies of which only
+// replyAsCrew is a scripted model whose replies depend on the whole prompt. Replies of which only
 // the first line matters are long.
-func crew(r openaitest.Request) openaitest.Reply {
+func replyAsCrew(r openaitest.Request) openaitest.Reply {
 	day := dayShown.FindString(r.User)
 	tail := strings.Repeat("\nand so on and on", 40)
 	sum := sha256.Sum256([]byte(r.User))
@@ -61,7 +61,7 @@ func crew(r openaitest.Request) openaitest.Reply {
 	case r.Role == "refine" && sum[0]%4 == 0:
 		return openaitest.Reply{Text: "No answer" + tail}
 	}
-	reply := miles(r)
+	reply := replyWithMiles(r)
 	if r.Role == "rerank" {
 		reply.Text += fmt.Sprintf("\nScore: %d", sum[0])
 	}
@@ -81,17 +81,17 @@ type killer struct {
 	kill    chan func() error
 }
 
-// arm sets the call and the function that kills the client, and returns a channel that is
+// startKilling sets the call and the function that kills the client, and returns a channel that is
 // closed then.
-func (k *killer) arm() chan<- func() error {
+func (k *killer) startKilling() chan<- func() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.kill = make(chan func() error, 1)
 	return k.kill
 }
 
-// disarm returns the prompts so far and stops killing.
-func (k *killer) disarm() []string {
+// stopKilling returns the prompts so far and stops killing.
+func (k *killer) stopKilling() []string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	prompts := k.prompts

@@ -30,7 +30,7 @@ func TestServersShareRuns(t *testing.T) {
 			if place := fresh(t); placeOf(t, place).remote() {
 				store = at(t, place)
 			}
-			voyage(t, data, store...)
+			ingestVoyage(t, data, store...)
 			shareRuns(t, data, store...)
 		})
 	}
@@ -41,7 +41,7 @@ func TestServersShareRuns(t *testing.T) {
 func shareRuns(t *testing.T, data string, store ...string) {
 	const question = `{"question":"How many miles did the crew make on day 7?","strategy":"refine"}`
 	const events, object = "text/event-stream", "application/json"
-	calls := [2]*killer{{at: -1, answer: crew}, {at: -1, answer: crew}}
+	calls := [2]*killer{{at: -1, answer: replyAsCrew}, {at: -1, answer: replyAsCrew}}
 	args := func(i int) []string {
 		return append([]string{"--gate", "score", "--unproved", "off", "--step-tokens", "1", "--model", "scripted", "--base-url",
 			openaitest.Start(t, &openaitest.Handler{Reply: calls[i].reply})}, store...)
@@ -50,13 +50,13 @@ func shareRuns(t *testing.T, data string, store ...string) {
 	whole := decoded[shownRun](t, fetch(t, "POST", second+"/api/runs", object, question, 202)).ID
 	fetch(t, "GET", second+"/api/runs/"+whole, events, "", 200)
 	want := decoded[shownRun](t, fetch(t, "GET", second+"/api/runs/"+whole, object, "", 200)).Answer.Text
-	prompts := calls[1].disarm()
+	prompts := calls[1].stopKilling()
 	const at = 3
 
 	k := calls[0]
 	k.at = at
 	cmd := command(context.Background(), data, append([]string{"serve", "--addr", "127.0.0.1:0"}, args(0)...)...)
-	hurt := k.arm()
+	hurt := k.startKilling()
 	first := listening(t, cmd)
 	ended := endOf(t, cmd)
 	id := decoded[shownRun](t, fetch(t, "POST", first+"/api/runs", object, question, 202)).ID
@@ -78,20 +78,20 @@ func shareRuns(t *testing.T, data string, store ...string) {
 	eventually(t, "the run to be interrupted", func() bool {
 		return decoded[shownRun](t, fetch(t, "GET", second+run, object, "", 200)).State == "interrupted"
 	})
-	if again := calls[1].disarm(); len(again) > 0 {
+	if again := calls[1].stopKilling(); len(again) > 0 {
 		t.Errorf("both servers work on the run: %q", again)
 	}
 	if r := decoded[shownRun](t, fetch(t, "GET", second+run, object, "", 200)); !r.Resumable {
 		t.Errorf("run after its server was killed = %+v, want resumable", r)
 	}
 
-	before := k.disarm()
+	before := k.stopKilling()
 	fetch(t, "POST", second+"/api/runs", object, resume, 202)
 	fetch(t, "GET", second+run, events, "", 200)
 	if r := decoded[shownRun](t, fetch(t, "GET", second+run, object, "", 200)); r.State != "done" || r.Answer.Text != want || want == "" {
 		t.Errorf("resumed run = %+v, want %q", r, want)
 	}
-	after := calls[1].disarm()
+	after := calls[1].stopKilling()
 	if len(before) != at+1 || len(after) != len(prompts)-at {
 		t.Errorf("%d calls: %d before the kill and %d after it", len(prompts), len(before), len(after))
 	}

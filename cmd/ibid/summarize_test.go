@@ -13,9 +13,9 @@ import (
 	"ibid/cite"
 )
 
-// logbook writes a folder whose summary needs a call for each entry, and returns the flags
+// writeLogbook writes a folder whose summary needs a call for each entry, and returns the flags
 // for it.
-func logbook(t *testing.T, entries int) (folder string, flags []string) {
+func writeLogbook(t *testing.T, entries int) (folder string, flags []string) {
 	t.Helper()
 	folder = filepath.Join(t.TempDir(), "logbook")
 	files := map[string]string{}
@@ -35,9 +35,9 @@ func logbook(t *testing.T, entries int) (folder string, flags []string) {
 
 var evidenceLabel = regexp.MustCompile(`(?m)^\[(\d+)\] |\[(\d+)\]\.`)
 
-// miles is a scripted model whose replies depend on the whole prompt except its system
+// replyWithMiles is a scripted model whose replies depend on the whole prompt except its system
 // part, and cite the first label in it.
-func miles(r openaitest.Request) openaitest.Reply {
+func replyWithMiles(r openaitest.Request) openaitest.Reply {
 	label := ""
 	if m := evidenceLabel.FindStringSubmatch(r.User); m != nil {
 		label = "[" + m[1] + m[2] + "]"
@@ -53,8 +53,8 @@ func miles(r openaitest.Request) openaitest.Reply {
 // its steps.
 func TestSummarize(t *testing.T) {
 	t.Parallel()
-	folder, flags := logbook(t, 6)
-	h := &openaitest.Handler{Reply: miles}
+	folder, flags := writeLogbook(t, 6)
+	h := &openaitest.Handler{Reply: replyWithMiles}
 	flags = append(flags, "--base-url", openaitest.Start(t, h))
 	data := t.TempDir()
 

@@ -70,7 +70,7 @@ func TestDamage(t *testing.T) {
 	for range datatest.Cases(t, 1000) {
 		dir := t.TempDir()
 		name := names[r.IntN(len(names))]
-		damaged, what := harm(r, whole[name])
+		damaged, what := damageData(r, whole[name])
 		for _, other := range names {
 			data := whole[other]
 			if other == name {
@@ -101,7 +101,7 @@ func TestDamage(t *testing.T) {
 		if err := x.Apply(t.Context(), h.changes); err != nil {
 			t.Fatalf("%s, %s: applying all changes again: %v", name, what, err)
 		}
-		x.quiet()
+		x.waitUntilIdle()
 		if err := h.maker.Check(t.Context(), newest, x, 1); err != nil {
 			t.Fatalf("%s, %s, after Reset: %v", name, what, err)
 		}
@@ -110,8 +110,8 @@ func TestDamage(t *testing.T) {
 	t.Logf("%d damaged files detected", found)
 }
 
-// harm returns damaged data, or nil for a removed file.
-func harm(r *rand.Rand, data []byte) (damaged []byte, what string) {
+// damageData returns damaged data, or nil for a removed file.
+func damageData(r *rand.Rand, data []byte) (damaged []byte, what string) {
 	data = slices.Clone(data)
 	at := r.IntN(len(data))
 	switch r.IntN(8) {
@@ -191,7 +191,7 @@ func TestForeign(t *testing.T) {
 	o := Options{Library: "another", Space: "test/8", Flush: 10}
 	other := Open(dir, o)
 	must(t, other.Apply(t.Context(), h.after(0, 50)))
-	other.quiet()
+	other.waitUntilIdle()
 	must(t, other.Close())
 	// The first index still has its open files, although they were removed.
 	must(t, h.maker.Check(t.Context(), h.until(t, revision), x, 3))
@@ -234,12 +234,12 @@ func FuzzSegment(f *testing.F) {
 		for ; len(edits) >= 5; edits = edits[5:] {
 			data[int(binary.LittleEndian.Uint32(edits))%len(data)] ^= edits[4]
 		}
-		useDamaged(t, resum(data), h)
+		useDamaged(t, correctChecksums(data), h)
 	})
 }
 
-// resum corrects the checksums of a segment.
-func resum(data []byte) []byte {
+// correctChecksums corrects the checksums of a segment.
+func correctChecksums(data []byte) []byte {
 	at := len(data) - trailerSize
 	t := cast[trailer](data[at:])
 	if table := t[0].Starts[sections]; table < uint64(at) {
@@ -291,7 +291,7 @@ func TestLost(t *testing.T) {
 	for range 5 {
 		changes := h.after(revision, 100)
 		must(t, x.Apply(t.Context(), changes))
-		x.quiet()
+		x.waitUntilIdle()
 		revision = changes[len(changes)-1].Revision
 		must(t, h.maker.Check(t.Context(), h.until(t, revision), x, 3))
 	}

@@ -30,8 +30,8 @@ func (x *Index) err() error {
 	return x.failed
 }
 
-// quiet waits until the background work has ended.
-func (x *Index) quiet() {
+// waitUntilIdle waits until the background work has ended.
+func (x *Index) waitUntilIdle() {
 	for {
 		x.mu.Lock()
 		busy := x.flushing != nil || x.merging != nil
@@ -61,7 +61,7 @@ func TestOracle(t *testing.T) {
 			model.Apply(changes...)
 			must(t, x.Apply(ctx, changes))
 			if r.IntN(3) == 0 {
-				x.quiet()
+				x.waitUntilIdle()
 			}
 			if err := maker.Check(ctx, model, x, 4); err != nil {
 				t.Fatalf("round %d: %v", round, err)
@@ -123,7 +123,7 @@ func TestPurge(t *testing.T) {
 	for n := range int64(30) {
 		text(n+51, fmt.Sprint("ordinary", n), false)
 	}
-	x.quiet()
+	x.waitUntilIdle()
 	traces := func() (n int) {
 		for _, data := range files(t, dir) {
 			n += bytes.Count(data, []byte("confidential"))

@@ -102,7 +102,7 @@ func BenchmarkMillions(b *testing.B) {
 			x.startWork()
 			x.mu.Unlock()
 			before := processorTime(b, unix.CLOCK_PROCESS_CPUTIME_ID)
-			x.quiet()
+			x.waitUntilIdle()
 			b.ReportMetric((processorTime(b, unix.CLOCK_PROCESS_CPUTIME_ID)-before)/1000, "cpu-s")
 			b.ReportMetric(float64(len(x.base.files)), "files")
 		}

@@ -256,7 +256,7 @@ func TestTogether(t *testing.T) {
 		}
 		c.kill(t)
 		apply(at() + 300)
-		x.quiet()
+		x.waitUntilIdle()
 		check()
 		if x.lock == nil {
 			t.Error("this process does not write after the other has ended")

@@ -57,7 +57,7 @@ func TestSieve(t *testing.T) {
 			x := open(t, t.TempDir(), c.flush)
 			must(t, x.Apply(t.Context(), changes[:documents/2]))
 			must(t, x.Apply(t.Context(), changes[documents/2:]))
-			x.quiet()
+			x.waitUntilIdle()
 			v := x.current.Load()
 			found := 0
 			for range asked {

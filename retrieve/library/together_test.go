@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 		os.Exit(code)
 	}
 	if data := os.Getenv(childData); data != "" {
-		if err := obey(library.Place{Data: data, URL: os.Getenv(childURL)}, os.Stdin, os.Stdout); err != nil {
+		if err := runCommands(library.Place{Data: data, URL: os.Getenv(childURL)}, os.Stdin, os.Stdout); err != nil {
 			fmt.Println("ERROR", err)
 			os.Exit(1)
 		}
@@ -47,10 +47,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// obey opens a library and carries out the commands that it reads, one per line: "store PATH WORD",
+// runCommands opens a library and carries out the commands that it reads, one per line: "store PATH WORD",
 // "delete PATH" and "search WORD". It replies with one line; the reply to a search has the paths of
 // the passages with the word.
-func obey(place library.Place, in io.Reader, out io.Writer) (err error) {
+func runCommands(place library.Place, in io.Reader, out io.Writer) (err error) {
 	ctx := context.Background()
 	model, err := embed.New()
 	if err != nil {

@@ -56,7 +56,7 @@ func recordIDs(t *testing.T, s *Store, by string, n int) (ids []string) {
 	return ids
 }
 
-func opinions(t *testing.T, s *Store, n int) (all []retrieve.Feedback) {
+func readFeedback(t *testing.T, s *Store, n int) (all []retrieve.Feedback) {
 	t.Helper()
 	all = paged(t, n, func(after retrieve.Feedback, n int) ([]retrieve.Feedback, error) {
 		return s.Ledger().Feedback(t.Context(), after.Key, n)
@@ -72,7 +72,7 @@ func opinions(t *testing.T, s *Store, n int) (all []retrieve.Feedback) {
 }
 
 func TestFeedback(t *testing.T) {
-	onTwo(t, func(t *testing.T, a, b *Store) {
+	onTwoHandles(t, func(t *testing.T, a, b *Store) {
 		ctx, at := t.Context(), now()
 		entries := []retrieve.Feedback{
 			{Run: "a", Citation: -1, Rating: 1, At: at},
@@ -85,7 +85,7 @@ func TestFeedback(t *testing.T) {
 		}
 		want := []retrieve.Feedback{entries[3], entries[2], entries[1]}
 		for n := range 4 {
-			datatest.Same(t, fmt.Sprintf("%d at a time", n+1), want, opinions(t, b, n+1))
+			datatest.Same(t, fmt.Sprintf("%d at a time", n+1), want, readFeedback(t, b, n+1))
 		}
 		// If there are too many entries, the oldest are deleted, in the same order for all
 		// callers.
@@ -100,12 +100,12 @@ func TestFeedback(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		first, second := opinions(t, a, 3), opinions(t, b, 5)
+		first, second := readFeedback(t, a, 3), readFeedback(t, b, 5)
 		if diff := cmp.Diff(first, second); diff != "" || len(first) != most || first[most-1].Comment != "On second thoughts." {
 			t.Errorf("%d entries, listed by two handles (-first +second):\n%s", len(first), diff)
 		}
 		execute(t, a, `UPDATE ibid.feedback SET rating = 1, comment = ? WHERE run = ?`, "X", "a")
-		if slices.ContainsFunc(opinions(t, b, 9), func(f retrieve.Feedback) bool { return f.Run == "a" }) {
+		if slices.ContainsFunc(readFeedback(t, b, 9), func(f retrieve.Feedback) bool { return f.Run == "a" }) {
 			t.Error("a damaged entry is listed")
 		}
 	})
@@ -120,7 +120,7 @@ func keepRecord(t *testing.T, s *Store, id string, documents ...string) error {
 
 // TestQuotedTogether stores records while the documents that they quote are deleted and forgotten.
 func TestQuotedTogether(t *testing.T) {
-	onTwo(t, func(t *testing.T, a, b *Store) {
+	onTwoHandles(t, func(t *testing.T, a, b *Store) {
 		ctx := ready(t, a, "b")
 		for i := range 10 {
 			path, id := fmt.Sprint(i), fmt.Sprint("record ", i)

@@ -197,8 +197,8 @@ func (x *sample) missing(t testing.TB, s *Store) (ids []string) {
 	return ids
 }
 
-// harm damages a file in the nth way.
-func harm(file []byte, random *rand.Rand, n int) (_ []byte, what string) {
+// damageFile damages a file in the nth way.
+func damageFile(file []byte, random *rand.Rand, n int) (_ []byte, what string) {
 	at := random.IntN(len(file))
 	switch n % 5 {
 	case 0:
@@ -232,7 +232,7 @@ func TestDamage(t *testing.T) {
 			cases := datatest.Cases(t, 220)
 			for n := range cases {
 				file, log := bytes.Clone(x.file), bytes.Clone(x.log)
-				file, what := harm(file, random, n)
+				file, what := damageFile(file, random, n)
 				t.Run(what, func(t *testing.T) { lost += x.check(t, x.write(t, file, log)) })
 			}
 			t.Logf("%d documents of %d libraries of %d were lost and named", lost, cases, len(x.documents))
@@ -300,7 +300,7 @@ func TestInterruptedRepair(t *testing.T) {
 
 // TestAside damages rows in place, in both dialects.
 func TestAside(t *testing.T) {
-	onBoth(t, func(t *testing.T, address string) {
+	onBothDialects(t, func(t *testing.T, address string) {
 		for name, damage := range map[string]string{
 			"document": `UPDATE ibid.documents SET title = ? WHERE id = 'a/1'`,
 			"id":       `UPDATE ibid.documents SET id = ? WHERE id = 'a/1'`,

@@ -52,7 +52,7 @@ func ready(t testing.TB, s *Store, roots ...string) context.Context {
 
 // onStore runs a test over both dialects, on a library with the given roots.
 func onStore(t *testing.T, test func(ctx context.Context, t *testing.T, s *Store), roots ...string) {
-	onBoth(t, func(t *testing.T, address string) {
+	onBothDialects(t, func(t *testing.T, address string) {
 		s := openTest(t, address)
 		test(ready(t, s, roots...), t, s)
 	})

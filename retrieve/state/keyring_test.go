@@ -13,8 +13,8 @@ import (
 	"ibid/retrieve"
 )
 
-// moment returns a time in whole seconds, as keyrings store it.
-func moment(after time.Duration) time.Time { return time.Unix(1_700_000_000, 0).Add(after) }
+// keyTime returns a time in whole seconds, as keyrings store it.
+func keyTime(after time.Duration) time.Time { return time.Unix(1_700_000_000, 0).Add(after) }
 
 func session(key, token string, started time.Time) retrieve.Session {
 	return retrieve.Session{Digest: sha256.Sum256([]byte(token)), Key: key, Started: started}
@@ -23,7 +23,7 @@ func session(key, token string, started time.Time) retrieve.Session {
 func addKeys(t *testing.T, s *Store, ids ...string) {
 	t.Helper()
 	for _, id := range ids {
-		must(t, s.Keyring().Add(t.Context(), retrieve.Key{ID: id, Name: id, Created: moment(0)}))
+		must(t, s.Keyring().Add(t.Context(), retrieve.Key{ID: id, Name: id, Created: keyTime(0)}))
 	}
 }
 
@@ -48,30 +48,30 @@ func ringOf(t *testing.T, handles ...*Store) (first retrieve.Ring) {
 func byDigest(a, b retrieve.Session) int { return slices.Compare(a.Digest[:], b.Digest[:]) }
 
 func TestSessionRoom(t *testing.T) {
-	onTwo(t, func(t *testing.T, a, b *Store) {
+	onTwoHandles(t, func(t *testing.T, a, b *Store) {
 		ctx := t.Context()
 		addKeys(t, a, "k1", "k2")
-		must(t, a.Keyring().Begin(ctx, session("k2", "first", moment(0))))
+		must(t, a.Keyring().Begin(ctx, session("k2", "first", keyTime(0))))
 		var rows [][]any
 		for n := range retrieve.MaxSessions {
-			x := session("k1", fmt.Sprint(n), moment(time.Duration(n)*time.Second))
+			x := session("k1", fmt.Sprint(n), keyTime(time.Duration(n)*time.Second))
 			rows = append(rows, []any{x.Digest, x.Key, x.Started.Unix()})
 		}
 		must(t, a.update(ctx, func(t *tx) { t.insert("sessions", sessionColumns, "", rows...) }))
 		const more = 3
 		for n := range more {
-			must(t, []*Store{a, b}[n%2].Keyring().Begin(ctx, session("k1", fmt.Sprint("more ", n), moment(time.Hour))))
+			must(t, []*Store{a, b}[n%2].Keyring().Begin(ctx, session("k1", fmt.Sprint("more ", n), keyTime(time.Hour))))
 		}
 		count := map[string]int{}
 		for _, x := range ringOf(t, a, b).Sessions {
-			if count[x.Key]++; x.Key == "k1" && x.Started.Before(moment(more*time.Second)) {
+			if count[x.Key]++; x.Key == "k1" && x.Started.Before(keyTime(more*time.Second)) {
 				t.Errorf("a session from before the limit is kept: %v", x.Started)
 			}
 		}
 		if count["k1"] != retrieve.MaxSessions || count["k2"] != 1 {
 			t.Errorf("sessions are kept: %v", count)
 		}
-		last := session("k2", "last", moment(retrieve.MaxSessionAge+2*time.Hour))
+		last := session("k2", "last", keyTime(retrieve.MaxSessionAge+2*time.Hour))
 		must(t, b.Keyring().Begin(ctx, last))
 		if got := ringOf(t, a, b).Sessions; len(got) != 1 || got[0].Digest != last.Digest {
 			t.Errorf("sessions after a month = %+v", got)
@@ -82,7 +82,7 @@ func TestSessionRoom(t *testing.T) {
 // TestKeysTogether checks that if several keys with one name are added at once, one is
 // stored, and that a session that begins while its key is revoked does not remain.
 func TestKeysTogether(t *testing.T) {
-	onTwo(t, func(t *testing.T, a, b *Store) {
+	onTwoHandles(t, func(t *testing.T, a, b *Store) {
 		ctx, handles := t.Context(), []*Store{a, b}
 		for round := range 5 {
 			var mu sync.Mutex
@@ -90,7 +90,7 @@ func TestKeysTogether(t *testing.T) {
 			var wg sync.WaitGroup
 			for i := range 4 {
 				wg.Go(func() {
-					k := retrieve.Key{ID: fmt.Sprintf("%d-%d", round, i), Name: "name", Created: moment(0)}
+					k := retrieve.Key{ID: fmt.Sprintf("%d-%d", round, i), Name: "name", Created: keyTime(0)}
 					switch err := handles[i%2].Keyring().Add(ctx, k); {
 					case err == nil:
 						mu.Lock()
@@ -106,7 +106,7 @@ func TestKeysTogether(t *testing.T) {
 				t.Fatalf("keys added = %q, stored = %+v", added, ring.Keys)
 			}
 			wg.Go(func() {
-				err := b.Keyring().Begin(ctx, session(added[0], "s", moment(0)))
+				err := b.Keyring().Begin(ctx, session(added[0], "s", keyTime(0)))
 				if err != nil && !errors.Is(err, retrieve.ErrNotFound) {
 					t.Error(err)
 				}

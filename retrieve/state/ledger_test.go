@@ -17,9 +17,9 @@ import (
 // testLimits are the limits of all stores in tests: a few calls fill a ledger.
 var testLimits = limits{runs: 12, runBytes: 40_000, records: 10, recordBytes: 40_000, feedback: 8}
 
-// onTwo runs a test over both dialects with two handles on an empty library, like two processes.
-func onTwo(t *testing.T, test func(t *testing.T, a, b *Store)) {
-	onBoth(t, func(t *testing.T, address string) { test(t, openTest(t, address), openTest(t, address)) })
+// onTwoHandles runs a test over both dialects with two handles on an empty library, like two processes.
+func onTwoHandles(t *testing.T, test func(t *testing.T, a, b *Store)) {
+	onBothDialects(t, func(t *testing.T, address string) { test(t, openTest(t, address), openTest(t, address)) })
 }
 
 // now returns the time as ledgers store it.
@@ -40,7 +40,7 @@ func jobs(t *testing.T, s *Store, ids ...string) (exist []string) {
 }
 
 func TestJob(t *testing.T) {
-	onBoth(t, func(t *testing.T, address string) {
+	onBothDialects(t, func(t *testing.T, address string) {
 		ctx, a := t.Context(), openTest(t, address)
 		all := make([]byte, 256)
 		for i := range all {
@@ -74,7 +74,7 @@ func TestJob(t *testing.T) {
 // TestJobsTogether checks that if several processes begin or claim one job, one succeeds,
 // and that different jobs do not affect each other.
 func TestJobsTogether(t *testing.T) {
-	onTwo(t, func(t *testing.T, a, b *Store) {
+	onTwoHandles(t, func(t *testing.T, a, b *Store) {
 		ctx, handles := t.Context(), []*Store{a, b}
 		together := func(what string, do func(l retrieve.Ledger, name string) error) (winner string) {
 			t.Helper()
@@ -149,7 +149,7 @@ func TestClaimOfDeadProcess(t *testing.T) {
 	if !retrieve.HasDied(dead) {
 		t.Skip("this system does not report which processes have died")
 	}
-	onTwo(t, func(t *testing.T, a, b *Store) {
+	onTwoHandles(t, func(t *testing.T, a, b *Store) {
 		must(t, a.Ledger().Begin(t.Context(), retrieve.Job{ID: "a", Kind: "ask", Started: now(), Worker: dead, Left: time.Minute}))
 		wantHolder(t, b, "a", "")
 		must(t, b.Ledger().Claim(t.Context(), "a", "w", time.Minute))

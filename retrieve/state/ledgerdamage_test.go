@@ -174,7 +174,7 @@ func TestLedgerDamage(t *testing.T) {
 		if n == 0 { // all rows are saved from an undamaged file
 			must(t, os.WriteFile(filepath.Join(dir, marker), nil, 0o600))
 		} else {
-			damaged, what = harm(damaged, random, n)
+			damaged, what = damageFile(damaged, random, n)
 		}
 		t.Run(what, func(t *testing.T) {
 			must(t, os.WriteFile(filepath.Join(dir, FileName), damaged, 0o600))

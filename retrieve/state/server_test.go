@@ -42,8 +42,8 @@ type serverChild struct {
 	address string // host and port
 }
 
-// nobody runs a program as the user nobody, since servers refuse to run as root.
-func nobody(cmd *exec.Cmd) *exec.Cmd {
+// runAsNobody makes a program run as the user nobody, since servers refuse to run as root.
+func runAsNobody(cmd *exec.Cmd) *exec.Cmd {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if os.Getuid() == 0 {
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: 65534, Gid: 65534}
@@ -52,8 +52,8 @@ func nobody(cmd *exec.Cmd) *exec.Cmd {
 	return cmd
 }
 
-// forNobody makes a folder that the user nobody can reach and write to.
-func forNobody(t *testing.T) string {
+// makeNobodyFolder makes a folder that the user nobody can reach and write to.
+func makeNobodyFolder(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "ibid-test-")
 	must(t, err)
@@ -79,7 +79,7 @@ func freePort(t *testing.T) string {
 func (c *serverChild) start() {
 	c.t.Helper()
 	c.log = new(bytes.Buffer)
-	c.cmd = nobody(exec.Command(c.name, c.args...))
+	c.cmd = runAsNobody(exec.Command(c.name, c.args...))
 	c.cmd.Stdout, c.cmd.Stderr = c.log, c.log
 	must(c.t, c.cmd.Start())
 	gone := make(chan struct{})
@@ -125,11 +125,11 @@ func ownServer(t *testing.T, settings ...string) (server *serverChild, address s
 	if bin == "" {
 		t.Skip("IBID_TEST_POSTGRES_BIN is not set to the folder of PostgreSQL's programs: .ci/postgres installs them")
 	}
-	dir := forNobody(t)
+	dir := makeNobodyFolder(t)
 	secret := filepath.Join(dir, "password")
 	must(t, os.WriteFile(secret, []byte(testPassword), 0o644))
 	data := filepath.Join(dir, "data")
-	out, err := nobody(exec.Command(filepath.Join(bin, "initdb"), "-D", data, "-U", "ibid", "-E", "UTF8", "--locale=C",
+	out, err := runAsNobody(exec.Command(filepath.Join(bin, "initdb"), "-D", data, "-U", "ibid", "-E", "UTF8", "--locale=C",
 		"--auth=scram-sha-256", "--pwfile="+secret, "--no-sync")).CombinedOutput()
 	if err != nil {
 		t.Fatalf("running initdb: %v: %s", err, out)
@@ -148,7 +148,7 @@ func ownServer(t *testing.T, settings ...string) (server *serverChild, address s
 // TestServerKilled kills the server with -9 repeatedly while several writers store.
 func TestServerKilled(t *testing.T) {
 	server, address := ownServer(t)
-	outlast(t, address, func(store func(changes int64)) {
+	testOutlasting(t, address, func(store func(changes int64)) {
 		for range 4 {
 			store(25)
 			server.kill()
@@ -161,9 +161,9 @@ func TestServerKilled(t *testing.T) {
 // synchronous standby. Both are in the address.
 func TestStandby(t *testing.T) {
 	server, address := ownServer(t, "synchronous_standby_names=*")
-	bin, dir, port := filepath.Dir(server.name), filepath.Join(forNobody(t), "data"), freePort(t)
+	bin, dir, port := filepath.Dir(server.name), filepath.Join(makeNobodyFolder(t), "data"), freePort(t)
 	run := func(name string, args ...string) {
-		if out, err := nobody(exec.Command(filepath.Join(bin, name), args...)).CombinedOutput(); err != nil {
+		if out, err := runAsNobody(exec.Command(filepath.Join(bin, name), args...)).CombinedOutput(); err != nil {
 			t.Fatalf("running %s: %v: %s", name, err, out)
 		}
 	}
@@ -176,7 +176,7 @@ func TestStandby(t *testing.T) {
 	standby.start()
 	t.Cleanup(standby.kill)
 	both := strings.Replace(address, server.address, server.address+","+standby.address, 1) + "?target_session_attrs=read-write"
-	outlast(t, both, func(store func(changes int64)) {
+	testOutlasting(t, both, func(store func(changes int64)) {
 		store(50)
 		server.kill()
 		run("pg_ctl", "promote", "-D", dir)
@@ -184,10 +184,10 @@ func TestStandby(t *testing.T) {
 	})
 }
 
-// outlast has several writers store on a server while happens disturbs it: every acknowledged document
+// testOutlasting has several writers store on a server while happens disturbs it: every acknowledged document
 // must exist afterwards, undamaged; other documents do not count. The function that it passes to f
 // waits until the given number of further changes are stored.
-func outlast(t *testing.T, address string, happens func(store func(changes int64))) {
+func testOutlasting(t *testing.T, address string, happens func(store func(changes int64))) {
 	t.Helper()
 	ctx := t.Context()
 	const writers = 3
@@ -304,7 +304,7 @@ func TestPooler(t *testing.T) {
 	if password, set := u.User.Password(); set {
 		login += " password=" + password
 	}
-	dir := forNobody(t)
+	dir := makeNobodyFolder(t)
 	port := freePort(t)
 	settings := filepath.Join(dir, "pgbouncer.ini")
 	err = os.WriteFile(settings, fmt.Appendf(nil, `[databases]
@@ -393,11 +393,11 @@ func (c *cutter) serve(l net.Listener) {
 			_ = client.Close() // no byte was sent on it
 			continue
 		}
-		go c.between(client)
+		go c.relay(client)
 	}
 }
 
-func (c *cutter) between(client net.Conn) {
+func (c *cutter) relay(client net.Conn) {
 	defer client.Close()
 	server, err := net.Dial("tcp", c.to)
 	if err != nil {
@@ -448,8 +448,8 @@ func (c *cutter) between(client net.Conn) {
 	}
 }
 
-// throughCutter opens the store at an address through a cutter.
-func throughCutter(t *testing.T, address string) (c *cutter, through string, s *Store) {
+// openThroughCutter opens the store at an address through a cutter.
+func openThroughCutter(t *testing.T, address string) (c *cutter, through string, s *Store) {
 	t.Helper()
 	u, err := url.Parse(address)
 	must(t, err)
@@ -514,7 +514,7 @@ func TestEncryption(t *testing.T) {
 // TestSilent has a server keep its connections without replying, as if its disk hung: opening,
 // reading and writing must fail in time, and work again when it replies again.
 func TestSilent(t *testing.T) {
-	c, through, e := throughCutter(t, statetest.Schema(t))
+	c, through, e := openThroughCutter(t, statetest.Schema(t))
 	ctx := t.Context()
 	ready(t, e, "a")
 	e.wait, e.silence = 50*time.Millisecond, 200*time.Millisecond
@@ -535,7 +535,7 @@ func TestSilent(t *testing.T) {
 
 // TestCommitCut loses the connection during a COMMIT or its reply: each change must be made once.
 func TestCommitCut(t *testing.T) {
-	c, _, e := throughCutter(t, statetest.Schema(t))
+	c, _, e := openThroughCutter(t, statetest.Schema(t))
 	ctx := t.Context()
 	ready(t, e, "a")
 	put(t, e, "a", "first", "boat")
@@ -564,7 +564,7 @@ func TestCommitCut(t *testing.T) {
 func TestReusedTransactionNumber(t *testing.T) {
 	// Uncommitted changes do not reach the disk before the crash.
 	_, address := ownServer(t, "wal_level=minimal", "max_wal_senders=0", "wal_writer_delay=10s", "autovacuum=off")
-	c, _, e := throughCutter(t, address)
+	c, _, e := openThroughCutter(t, address)
 	ctx := t.Context()
 	ready(t, e, "a")
 	put(t, e, "a", "first", "boat")

@@ -19,8 +19,8 @@ import (
 	"ibid/retrieve/state/statetest"
 )
 
-// onBoth runs a test over both dialects. The argument address is the address of a new library.
-func onBoth(t *testing.T, test func(t *testing.T, address string)) {
+// onBothDialects runs a test over both dialects. The argument address is the address of a new library.
+func onBothDialects(t *testing.T, test func(t *testing.T, address string)) {
 	t.Run("SQLite", func(t *testing.T) { test(t, filepath.Join(t.TempDir(), "data")) })
 	t.Run("PostgreSQL", func(t *testing.T) { test(t, statetest.Schema(t)) })
 }
@@ -47,7 +47,7 @@ func must(t testing.TB, err error) {
 }
 
 func TestTransactions(t *testing.T) {
-	onBoth(t, func(t *testing.T, address string) {
+	onBothDialects(t, func(t *testing.T, address string) {
 		ctx := t.Context()
 		s, other := openTest(t, address), openTest(t, address)
 		name, err := s.Library(ctx)
@@ -101,7 +101,7 @@ func TestTransactions(t *testing.T) {
 // TestErrLayout opens a library of another version, which must be named in the error and stay
 // unchanged.
 func TestErrLayout(t *testing.T) {
-	onBoth(t, func(t *testing.T, address string) {
+	onBothDialects(t, func(t *testing.T, address string) {
 		s := openTest(t, address)
 		for number, remedy := range map[int]string{99: "update ibid", 5: "delete it and ingest its folders again"} {
 			must(t, s.update(t.Context(), func(t *tx) {

@@ -96,7 +96,7 @@ func (s *story) run(args []string) string {
 // reason names an error, with the same words for both dialects.
 func reason(err error) string {
 	if held := (*retrieve.HeldError)(nil); errors.As(err, &held) {
-		return fmt.Sprintf("held by %q%s", held.Worker, lasting(held.Left))
+		return fmt.Sprintf("held by %q%s", held.Worker, describeClaim(held.Left))
 	}
 	if space := (*retrieve.SpaceError)(nil); errors.As(err, &space) {
 		return "the space is " + space.Stored
@@ -109,8 +109,8 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// lasting describes how much of the longest claim is left.
-func lasting(left time.Duration) string {
+// describeClaim describes how much of the longest claim is left.
+func describeClaim(left time.Duration) string {
 	switch {
 	case left < 0 || left > retrieve.MaxClaim:
 		return " for " + left.String()
@@ -194,14 +194,14 @@ func (c call) ringOf() (string, error) {
 		}
 		for i, t := range []time.Time{k.Created, k.Expires, k.Used} {
 			if !t.IsZero() {
-				line += []string{" created ", " expires ", " used "}[i] + t.Sub(moment(0)).String()
+				line += []string{" created ", " expires ", " used "}[i] + t.Sub(keyTime(0)).String()
 			}
 		}
 		lines = append(lines, line)
 	}
 	var sessions []string
 	for _, x := range ring.Sessions {
-		sessions = append(sessions, fmt.Sprintf("session %s of %s, %s", c.tokens[x.Digest], x.Key, x.Started.Sub(moment(0))))
+		sessions = append(sessions, fmt.Sprintf("session %s of %s, %s", c.tokens[x.Digest], x.Key, x.Started.Sub(keyTime(0))))
 	}
 	return strings.Join(append(lines, slices.Sorted(slices.Values(sessions))...), "\n"), nil
 }
@@ -244,7 +244,7 @@ var commands = map[string]func(c call) (string, error){
 	"jobs": func(c call) (string, error) { return strings.Join(jobs(c.T, c.db, c.words...), " "), nil },
 	"job": func(c call) (string, error) {
 		j, err := c.db.Ledger().Job(c.ctx, c.words[0])
-		return fmt.Sprintf("%s %q %s, held by %q%s", j.ID, j.Kind, shown(j.Spec), j.Worker, lasting(j.Left)), err
+		return fmt.Sprintf("%s %q %s, held by %q%s", j.ID, j.Kind, shown(j.Spec), j.Worker, describeClaim(j.Left)), err
 	},
 	"keep": func(c call) (string, error) {
 		return "", c.db.Ledger().Keep(c.ctx, c.words[0], c.words[1], c.words[2], []byte(c.word(3)))
@@ -315,17 +315,17 @@ var commands = map[string]func(c call) (string, error){
 	// Keys: key ID NAME [secret=] [collections=] [write=] [created=] [expires=] [used=], revoke ID,
 	// used ID TIME, signin KEY TOKEN TIME, signout TOKEN, ring.
 	"key": func(c call) (string, error) {
-		first := moment(0)
+		first := keyTime(0)
 		return "", c.db.Keyring().Add(c.ctx, retrieve.Key{ID: c.words[0], Name: c.words[1], Digest: sha256.Sum256([]byte(c.options["secret"])),
 			Collections: c.list("collections"), Write: c.options["write"] != "", Created: c.at(first, "created", first),
 			Expires: c.at(first, "expires", time.Time{}), Used: c.at(first, "used", time.Time{})})
 	},
 	"revoke": func(c call) (string, error) { return "", c.db.Keyring().Revoke(c.ctx, c.words[0]) },
 	"used": func(c call) (string, error) {
-		return "", c.db.Keyring().Used(c.ctx, c.words[0], moment(c.duration(c.words[1])))
+		return "", c.db.Keyring().Used(c.ctx, c.words[0], keyTime(c.duration(c.words[1])))
 	},
 	"signin": func(c call) (string, error) {
-		x := session(c.words[0], c.words[1], moment(c.duration(c.words[2])))
+		x := session(c.words[0], c.words[1], keyTime(c.duration(c.words[2])))
 		c.tokens[x.Digest] = c.words[1]
 		return "", c.db.Keyring().Begin(c.ctx, x)
 	},

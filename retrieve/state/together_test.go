@@ -17,7 +17,7 @@ import (
 // TestTogether changes one library through several handles at once, each with its own follower. At
 // the end all must have the same documents, as last written.
 func TestTogether(t *testing.T) {
-	onBoth(t, func(t *testing.T, address string) {
+	onBothDialects(t, func(t *testing.T, address string) {
 		const handles = 4
 		rounds := datatest.Cases(t, 400)
 		s := openTest(t, address)
@@ -73,7 +73,7 @@ func fillSpace(t testing.TB, s *Store, space string, dimensions, n int) (texts i
 
 // TestRespaceTogether switches to another space while documents change.
 func TestRespaceTogether(t *testing.T) {
-	onBoth(t, func(t *testing.T, address string) {
+	onBothDialects(t, func(t *testing.T, address string) {
 		s, other := openTest(t, address), openTest(t, address)
 		ctx := ready(t, s, "a")
 		for i := range 20 {

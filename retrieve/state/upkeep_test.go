@@ -13,7 +13,7 @@ import (
 	"ibid/retrieve"
 )
 
-func TestBackup(t *testing.T) { onBoth(t, testBackup) }
+func TestBackup(t *testing.T) { onBothDialects(t, testBackup) }
 
 func testBackup(t *testing.T, dir string) {
 	into := t.TempDir()

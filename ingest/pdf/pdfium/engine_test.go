@@ -28,13 +28,13 @@ func engine(t *testing.T) *Engine {
 
 func TestEngine(t *testing.T) {
 	e := engine(t)
-	t.Run("several files", func(t *testing.T) { readsFileAfterFile(t, e) })
-	t.Run("memory limit", func(t *testing.T) { isBounded(t, e) })
-	t.Run("marked words", func(t *testing.T) { marksWhatItFinds(t, e) })
+	t.Run("several files", func(t *testing.T) { testManyFiles(t, e) })
+	t.Run("memory limit", func(t *testing.T) { testMemoryLimit(t, e) })
+	t.Run("marked words", func(t *testing.T) { testMarks(t, e) })
 }
 
-// One engine reads many files, whatever earlier files did to it.
-func readsFileAfterFile(t *testing.T, e *Engine) {
+// testManyFiles checks that one engine reads many files, whatever earlier files did to it.
+func testManyFiles(t *testing.T, e *Engine) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("..", "..", "testdata", "read", "columns.pdf"))
 	must(t, err)
@@ -54,8 +54,8 @@ func readsFileAfterFile(t *testing.T, e *Engine) {
 	}
 }
 
-// A file that needs too much memory fails only itself.
-func isBounded(t *testing.T, e *Engine) {
+// testMemoryLimit checks that a file that needs too much memory fails only itself.
+func testMemoryLimit(t *testing.T, e *Engine) {
 	t.Helper()
 	if _, err := e.Draw(make([]byte, maxMemory), DrawOptions{Page: 1}); err == nil || !strings.Contains(err.Error(), "memory") {
 		t.Errorf("drawing a file as large as the memory: err = %v, want one about memory", err)
@@ -75,7 +75,7 @@ func find(t *testing.T, e *Engine, data []byte, page int, quote string) ([]Rect,
 	return d.Marked, nil
 }
 
-func marksWhatItFinds(t *testing.T, e *Engine) {
+func testMarks(t *testing.T, e *Engine) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("..", "..", "testdata", "read", "rates.pdf"))
 	must(t, err)
