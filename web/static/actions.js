@@ -1,14 +1,13 @@
 // The buttons under an answer.
 
 import { copyText, fencedText } from "./copy.js";
-import { base, byId, el } from "./dom.js";
+import { base, byId, el, makeButton } from "./dom.js";
 import { post, put, Trouble } from "./stream.js";
 import { t } from "./words.js";
 
 // actions returns the buttons for an answer in its state.
 export function actions(view) {
-  const button = (words, onclick) => el("button", { type: "button", class: "plain", onclick }, words);
-  const copied = button(t("Copy"), async () => {
+  const copied = makeButton(t("Copy"), async () => {
     const done = await copyText(view.markdown || fencedText(view.text));
     copied.textContent = done ? t("Copied") : t("Copying was blocked");
     if (done) view.say(t("Copied with links to the sources."));
@@ -19,7 +18,7 @@ export function actions(view) {
     view.text && !view.unanswered ? copied : "",
     kept ? shareButton({ class: "plain" }, () => [view.run],
       (done, trouble) => view.say(done ? t("Link to this answer copied.") : trouble)) : "",
-    view.failed ? "" : button(t("Regenerate"), () => view.askAgain()),
+    view.failed ? "" : makeButton(t("Regenerate"), () => view.askAgain()),
     ...(kept ? ratings(view) : []),
   ].filter(Boolean);
 }
@@ -27,7 +26,7 @@ export function actions(view) {
 // shareButton returns a button that shares the answers whose records runs() names, and
 // copies a link to them. onEnd(done, trouble) is called then.
 export function shareButton(attributes, runs, onEnd) {
-  const button = el("button", { type: "button", ...attributes, onclick: async () => {
+  const button = makeButton(t("Share"), async () => {
     try {
       const ids = await runs();
       // Browsers allow copying only right after the click.
@@ -41,14 +40,14 @@ export function shareButton(attributes, runs, onEnd) {
       onEnd(false, err.message);
     }
     setTimeout(() => (button.textContent = t("Share")), 2000);
-  } }, t("Share"));
+  }, attributes);
   return button;
 }
 
 // ratings returns the buttons that rate the answer.
 function ratings(view) {
   const buttons = [[1, t("Helpful")], [-1, t("Not helpful")]].map(([rating, words]) =>
-    el("button", { type: "button", class: "quiet rating", "data-rating": rating, onclick: async () => {
+    makeButton(words, async () => {
       try {
         await post(new URL("api/feedback", base), { run: view.run, rating });
         view.rating = rating;
@@ -60,7 +59,7 @@ function ratings(view) {
         view.say(err.message);
         for (const b of buttons) b.replaceWith(b === buttons[0] ? el("span", { class: "facts" }, err.message) : "");
       }
-    } }, words));
+    }, { class: "quiet rating", "data-rating": rating }));
   const showPressed = () => buttons.forEach((b) => b.setAttribute("aria-pressed", String(Number(b.dataset.rating) === view.rating)));
   showPressed();
   return [el("span", { class: "ratings" }, ...buttons)];

@@ -3,7 +3,7 @@
 import { actions } from "./actions.js";
 import { Blocks, citationsAt } from "./blocks.js";
 import { Board } from "./board.js";
-import { base, breakReason, documentURL, el, fallback, flaggedParts, markedParts, maySet, place, refusal, snippet } from "./dom.js";
+import { base, breakReason, documentURL, el, fallback, makeButton, maySet, place, refusal, snippet, withFlags, withMarks } from "./dom.js";
 import { storedEvent } from "./history.js";
 import { attachPeek } from "./peek.js";
 import { sentence } from "./stream.js";
@@ -58,8 +58,7 @@ export class AnswerView {
   on_retrieved({ question, passages }) {
     if (question && question !== this.question && !this.board.passages.size) {
       this.notes.append(el("p", { class: "facts", dir: "auto" }, t("Searched for: {question}", { question }), " ",
-        this.isFollowUp() ? el("button", { type: "button", class: "plain", onclick: () => this.askAgain({ alone: true }) },
-          t("Search it as written")) : ""));
+        this.isFollowUp() ? makeButton(t("Search it as written"), () => this.askAgain({ alone: true })) : ""));
     }
     this.board.add(passages || []);
     this.#showProgress(t("Checking {n} passages…", { n: this.board.passages.size }));
@@ -157,7 +156,7 @@ export class AnswerView {
       closest?.length || nearest?.length ? el("ul", { class: "nearest" }, ...(closest?.length ? closest : nearest).map((p) => el("li", {},
         this.board.opener("source-title", p, p.title || p.document),
         el("span", { class: "facts" }, place(p)),
-        p.marks ? el("blockquote", { class: "closest", dir: "auto" }, ...markedParts(p)) :
+        p.marks ? el("blockquote", { class: "closest", dir: "auto" }, ...withMarks(p)) :
           el("p", { class: "snippet", dir: "auto" }, snippet((p.text || "").replace(/\s+/g, " ")))))) : ""));
   }
 
@@ -181,7 +180,7 @@ export class AnswerView {
         t("The model couldn't reword the question, so it was searched for as you wrote it. Ask again in a moment, or ask it in full."));
       if (!message.includes(": ")) return;
     }
-    (this.details || this.notes).append(el("p", { class: "note" }, ...flaggedParts(sentence(message))));
+    (this.details || this.notes).append(el("p", { class: "note" }, ...withFlags(sentence(message))));
   }
 
   // #showFailure shows in one place that the model failed. The warnings before and after are its
@@ -189,7 +188,7 @@ export class AnswerView {
   #showFailure(words) {
     const warnings = [...this.notes.querySelectorAll("p.note:not(.trouble)")];
     this.trouble?.remove();
-    this.notes.append(this.trouble = el("p", { class: "note trouble" }, ...flaggedParts(words)));
+    this.notes.append(this.trouble = el("p", { class: "note trouble" }, ...withFlags(words)));
     this.details ||= el("details", { class: "details" }, el("summary", {}, t("Details")));
     this.details.append(...warnings);
     this.notes.append(this.details);
@@ -229,14 +228,14 @@ export class AnswerView {
       message = t("Can't reach the server. Your conversation stays here, and you can ask again once the connection is back.");
     }
     const refused = refusal(code);
-    const warnings = refused ? [...this.notes.querySelectorAll("p.note"), ...(maySet ? [el("p", {}, ...flaggedParts(message))] : [])] : [];
+    const warnings = refused ? [...this.notes.querySelectorAll("p.note"), ...(maySet ? [el("p", {}, ...withFlags(message))] : [])] : [];
     const details = warnings.length ? el("details", { class: "details" }, el("summary", {}, t("Details")), ...warnings) : "";
     message = refused || message;
     const key = new URL(`key?next=${encodeURIComponent(location.pathname)}`, base).href;
     this.notes.append(el("div", { class: `note trouble ${code || ""}` },
-      el("p", {}, ...flaggedParts(message), request ? el("code", {}, ` ${request}`) : ""),
+      el("p", {}, ...withFlags(message), request ? el("code", {}, ` ${request}`) : ""),
       status === 401 ? el("a", { href: key }, t("Sign in"))
-        : el("button", { type: "button", class: "plain", onclick: () => this.askAgain() }, t("Try again")),
+        : makeButton(t("Try again"), () => this.askAgain()),
       details));
     this.failed = true;
     this.say(message);

@@ -3,7 +3,7 @@
 // others fold.
 
 import { Blocks } from "./blocks.js";
-import { documentName, documentURL, el, markedParts, place, snippet } from "./dom.js";
+import { documentName, documentURL, el, place, snippet, withMarks } from "./dom.js";
 import { locale, t } from "./words.js";
 
 const verdicts = {
@@ -183,7 +183,7 @@ export class Board {
   // #inContext returns the quoted words of a passage, marked, with the words around them.
   #inContext(p, quotes) {
     const marks = quotes.map(({ start, end }) => ({ start: start - p.start, end: end - p.start }));
-    return markedParts({ text: p.text, marks }).map((part, i) => (i % 2
+    return withMarks({ text: p.text, marks }).map((part, i) => (i % 2
       ? this.opener("quote", quotes[(i - 1) / 2], this.#shortenRepeated(part))
       : shortenContext(part, i > 0, i < 2 * marks.length)));
   }

@@ -1,7 +1,7 @@
 // A conversation: questions and their answers.
 
 import { AnswerView } from "./answer.js";
-import { base, byId, el, writer } from "./dom.js";
+import { base, byId, el, makeButton, writer } from "./dom.js";
 import * as history from "./history.js";
 import { followRun, get, post, Trouble } from "./stream.js";
 import { parts, t } from "./words.js";
@@ -85,8 +85,7 @@ export class Conversation {
   // #showStates shows which sources of a recorded answer have changed, and offers to ask again.
   #showStates(view, { answer, ended }) {
     if (!view.board.showStates(answer?.sources || [], ended)) return;
-    const again = el("button", { type: "button", class: "plain", onclick: () => view.askAgain({ compare: true }) },
-      t("Regenerate and compare"));
+    const again = makeButton(t("Regenerate and compare"), () => view.askAgain({ compare: true }));
     view.actions.insertBefore(again, view.actions.querySelector(".ratings"));
   }
 

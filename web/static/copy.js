@@ -1,6 +1,6 @@
 // Copying an answer as Markdown, and its code.
 
-import { el } from "./dom.js";
+import { el, makeButton } from "./dom.js";
 import { t } from "./words.js";
 
 // fencedText returns a text as a block of code, for an answer without an end: the server
@@ -32,10 +32,10 @@ export async function copyText(words) {
 export function copyButtons(element) {
   for (const code of element.querySelectorAll("pre")) {
     if (code.nextElementSibling?.classList.contains("copy-code")) continue;
-    const button = el("button", { type: "button", class: "quiet copy-code", onclick: async () => {
+    const button = makeButton(t("Copy code"), async () => {
       button.textContent = (await copyText(code.textContent)) ? t("Copied") : t("Copying was blocked");
       setTimeout(() => (button.textContent = t("Copy code")), 2000);
-    } }, t("Copy code"));
+    }, { class: "quiet copy-code" });
     code.after(button);
   }
 }

@@ -1,6 +1,6 @@
 // The documents page: upload, find, sort, select, ask, read again and delete; without it a plain list.
 
-import { base, byId, documentAPI, documentName, documentURL, el } from "./dom.js";
+import { base, byId, documentAPI, documentName, documentURL, el, makeButton } from "./dom.js";
 import { withRemedy } from "./remedy.js";
 import { get, Trouble } from "./stream.js";
 import { showInto as intoWords, setUpUpload } from "./upload.js";
@@ -84,12 +84,12 @@ function drawList() {
   more.hidden = found.length > 0 && found.length <= most;
   more.textContent = found.length ? t("{n} more. Type part of a name to narrow the list.", { n: found.length - most })
     : all.length ? t("No matching documents.") : "";
-  if (found.length > most) more.append(" ", el("button", { type: "button", class: "plain", onclick: () => {
+  if (found.length > most) more.append(" ", makeButton(t("More documents"), () => {
     const next = most;
     most *= 2;
     drawList();
     body.children[next].querySelector("a").focus();
-  } }, t("More documents")));
+  }));
   if (all.length) document.querySelector("main > .note")?.remove(); // what an empty library said
   if (wanted.length) say(t("{n} documents", { n: found.length }));
 }
@@ -208,13 +208,13 @@ byId("delete-selected")?.addEventListener("click", (e) => {
 
 // Headings of columns sort.
 for (const head of document.querySelectorAll("th[data-sort]")) {
-  const button = el("button", { type: "button", class: "quiet sort", onclick: async () => {
+  const button = makeButton(head.textContent, async () => {
     order.down = order.by === head.dataset.sort && !order.down;
     order.by = head.dataset.sort;
     for (const other of document.querySelectorAll("th[aria-sort]")) other.removeAttribute("aria-sort");
     head.setAttribute("aria-sort", order.down ? "descending" : "ascending");
     await narrowList();
-  } }, head.textContent);
+  }, { class: "quiet sort" });
   head.replaceChildren(button);
 }
 
@@ -222,8 +222,8 @@ for (const head of document.querySelectorAll("th[data-sort]")) {
 function rowActions(id) {
   if (isPage(id)) return [el("span", { class: "facts" }, t("Read again each day"))];
   const name = documentName(id);
-  const again = el("button", { type: "button", class: "quiet", "aria-label": t("Read again: {name}", { name }),
-    onclick: () => changeDocument(again, "POST", id, t("{name} was read again.", { name })) }, t("Read again"));
+  const again = makeButton(t("Read again"), () => changeDocument(again, "POST", id, t("{name} was read again.", { name })),
+    { class: "quiet", "aria-label": t("Read again: {name}", { name }) });
   if (!isUpload(id)) return [again];
   const file = el("input", { type: "file", class: "hidden", tabindex: "-1", accept: /\.\w+$/.exec(id)?.[0],
     "aria-label": t("Replace: {name}", { name }), onchange: () => {
@@ -234,10 +234,9 @@ function rowActions(id) {
     const sent = { headers: { "Content-Type": "application/octet-stream" }, body: file.files[0] };
     if (file.files.length) changeDocument(replace, "POST", id, `${name}: ${t("Replaced")}`, to, sent);
   } });
-  const replace = el("button", { type: "button", class: "quiet", "aria-label": t("Replace: {name}", { name }),
-    onclick: () => file.click() }, t("Replace"));
+  const replace = makeButton(t("Replace"), () => file.click(), { class: "quiet", "aria-label": t("Replace: {name}", { name }) });
   let sure = false;
-  const remove = el("button", { type: "button", class: "quiet", "aria-label": t("Delete: {name}", { name }), onclick: () => {
+  const remove = makeButton(t("Delete"), () => {
     if (sure) {
       changeDocument(remove, "DELETE", id, t("{name} was deleted.", { name }));
       return;
@@ -245,7 +244,7 @@ function rowActions(id) {
     sure = true;
     remove.textContent = t("Confirm delete");
     remove.setAttribute("aria-label", t("Confirm delete: {name}", { name }));
-  } }, t("Delete"));
+  }, { class: "quiet", "aria-label": t("Delete: {name}", { name }) });
   remove.addEventListener("blur", () => {
     sure = false;
     remove.textContent = t("Delete");

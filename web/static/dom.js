@@ -14,6 +14,10 @@ export function el(name, attributes = {}, ...children) {
   return e;
 }
 
+// makeButton makes a button with words. It is plain unless the attributes have another class.
+export const makeButton = (words, onclick, attributes) =>
+  el("button", { type: "button", class: "plain", onclick, ...attributes }, words);
+
 // writer returns a sentence about the model that writes the answers, or says that they are quoted.
 export function writer(model, failing) {
   if (!model) return t("No model: sentences are quoted");
@@ -67,8 +71,8 @@ export function breakReason(reason) {
   return { reason: what.replace(/\.$/, ""), more: more.length > 0 };
 }
 
-// flaggedParts returns the parts of a sentence. Its flags are code, which does not break at a line's end.
-export const flaggedParts = (words) => words.split(/(--[a-z][a-z-]*)/).map((part, i) => i % 2 ? el("code", {}, part) : part);
+// withFlags returns the parts of a sentence. Its flags are code, which does not break at a line's end.
+export const withFlags = (words) => words.split(/(--[a-z][a-z-]*)/).map((part, i) => i % 2 ? el("code", {}, part) : part);
 
 // base is the address of the server, including a proxy's path.
 export const base = new URL("../", import.meta.url);
@@ -122,8 +126,8 @@ export function documentName(id) {
   return visibleName((shelves.get(root) ?? root) + id.slice(root.length));
 }
 
-// markedParts returns the parts of a text with its marks, which count bytes.
-export function markedParts({ text, marks }) {
+// withMarks returns the parts of a text with its marks, which count bytes.
+export function withMarks({ text, marks }) {
   const bytes = new TextEncoder().encode(text), decode = (from, to) => new TextDecoder().decode(bytes.subarray(from, to));
   const parts = [];
   let at = 0;

@@ -2,7 +2,7 @@
 // of which the reader can tick those to ask.
 
 import { Collections } from "./collections.js";
-import { base, byId, documentAPI, documentName, el, visibleName } from "./dom.js";
+import { base, byId, documentAPI, documentName, el, makeButton, visibleName } from "./dom.js";
 import { get, Trouble } from "./stream.js";
 import { showInto, setUpUpload } from "./upload.js";
 import { parts, t } from "./words.js";
@@ -160,8 +160,7 @@ export class Library {
     if (!this.picked.size && this.collections.value) url.searchParams.set("collection", this.collections.value);
     const showQuestions = (questions) => {
       if (this.suggesting !== mine) return;
-      list.replaceChildren(...questions.map((q) => el("li", {},
-        el("button", { type: "button", class: "plain", dir: "auto", onclick: () => this.ask(q) }, q))));
+      list.replaceChildren(...questions.map((q) => el("li", {}, makeButton(q, () => this.ask(q), { dir: "auto" }))));
       list.hidden = questions.length === 0;
     };
     if (!this.total) return showQuestions([]);

@@ -3,7 +3,7 @@
 import { shareButton } from "./actions.js";
 import { isStale } from "./board.js";
 import { fencedText } from "./copy.js";
-import { base, byId, el } from "./dom.js";
+import { base, byId, el, makeButton } from "./dom.js";
 import * as history from "./history.js";
 import { get, patch, Trouble } from "./stream.js";
 import { locale, t } from "./words.js";
@@ -101,12 +101,12 @@ export class Past {
     };
     this.dialog.replaceChildren(el("div", { class: "drawer-inside" },
       el("header", { class: "drawer-head" }, el("h2", { id: "past-title" }, t("History")),
-        el("button", { type: "button", class: "quiet", onclick: () => this.dialog.close() }, t("Close"))),
+        makeButton(t("Close"), () => this.dialog.close(), { class: "quiet" })),
       ...(kept.length ? [words, none, el("ul", { class: "past" }, ...entries.map(([, entry]) => entry))]
         : [el("p", { class: "facts" }, t("Your questions will appear here."))]),
       el("footer", { class: "drawer-foot" },
         el("p", { class: "facts" }, this.keyed ? t("Stored on the server, under your key or name.") : t("Stored only in this browser.")),
-        kept.length ? el("button", { type: "button", class: "plain", onclick: exportAll }, t("Export as JSON")) : "",
+        kept.length ? makeButton(t("Export as JSON"), exportAll) : "",
         kept.length ? this.#clearButton(kept.length) : "")));
   }
 
@@ -120,14 +120,14 @@ export class Past {
       } }, el("span", { class: "past-question" }, question),
       el("span", { class: "facts" },
         [dateWords(at), questions > 1 ? t("{n} questions", { n: questions }) : ""].filter(Boolean).join(" · "))),
-      el("button", { type: "button", class: "quiet", "aria-label": t("Rename: {name}", { name: question }),
-        onclick: () => this.#renameEntry(conversation, entry) }, t("Rename")),
+      makeButton(t("Rename"), () => this.#renameEntry(conversation, entry),
+        { class: "quiet", "aria-label": t("Rename: {name}", { name: question }) }),
       "kept" in byId("turns").dataset ? shareButton(
         { class: "quiet", "aria-label": t("Share: {name}", { name: question }) }, () => runsOf(conversation),
         (done, trouble) => (this.status.textContent = done ? t("Link to this conversation copied.") : trouble)) : "",
-      el("button", { type: "button", class: "quiet", "aria-label": t("Export: {name}", { name: question }),
-        onclick: async () => saveFile(question, turns ? asMarkdown(conversation) : await fetchMarkdown(conversation)) }, t("Export")),
-      el("button", { type: "button", class: "quiet", "aria-label": t("Delete: {name}", { name: question }), onclick: () => {
+      makeButton(t("Export"), async () => saveFile(question, turns ? asMarkdown(conversation) : await fetchMarkdown(conversation)),
+        { class: "quiet", "aria-label": t("Export: {name}", { name: question }) }),
+      makeButton(t("Delete"), () => {
         history.forget(id);
         this.#forgetOnServer(id);
         const next = entry.nextElementSibling || entry.previousElementSibling;
@@ -135,7 +135,7 @@ export class Past {
         (next?.querySelector(".past-open") || this.dialog.querySelector("button")).focus();
         if (!next) this.#drawList();
         this.onDelete(id);
-      } }, t("Delete")));
+      }, { class: "quiet", "aria-label": t("Delete: {name}", { name: question }) }));
     return entry;
   }
 
@@ -170,7 +170,7 @@ export class Past {
 
   #clearButton(count) {
     let sure = false;
-    const button = el("button", { type: "button", class: "plain", onclick: () => {
+    const button = makeButton(t("Delete all"), () => {
       if (!sure) {
         sure = true;
         button.textContent = t("Confirm: delete all {n}", { n: count });
@@ -181,7 +181,7 @@ export class Past {
       this.#drawList();
       this.dialog.querySelector("button").focus();
       this.onDelete();
-    } }, t("Delete all"));
+    });
     return button;
   }
 }

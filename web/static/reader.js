@@ -1,7 +1,7 @@
 // The text of a document, or its pages as they look in print, at a place with
 // marked words: pages to turn, and words to find.
 
-import { documentAPI, el, place, rankHeadings } from "./dom.js";
+import { documentAPI, el, makeButton, place, rankHeadings } from "./dom.js";
 import { sheets } from "./sheet.js";
 import { get } from "./stream.js";
 import { t } from "./words.js";
@@ -42,7 +42,7 @@ export class Reader {
       if (signal.aborted) return;
       this.body.replaceChildren(
         el("p", { class: "note trouble" }, err.message), quoteNote(this.at.quote) || "",
-        el("button", { type: "button", class: "plain", onclick: () => this.load(url) }, t("Open again")),
+        makeButton(t("Open again"), () => this.load(url)),
       );
     }
   }
@@ -52,8 +52,8 @@ export class Reader {
   }
 
   #showText(text, url) {
-    const moreButton = (label, offset) => offset >= 0 && el("p", { class: "more" }, el("button", { type: "button", class: "plain",
-      onclick: () => this.load(`${documentAPI(this.at.document)}?at=${offset}`) }, label));
+    const moreButton = (label, offset) => offset >= 0 && el("p", { class: "more" },
+      makeButton(label, () => this.load(`${documentAPI(this.at.document)}?at=${offset}`)));
     const words = el("div", {},
       ...[
         ...changeNotes(text, this.at.quote),
@@ -84,8 +84,7 @@ export class Reader {
 
   // #drawPaging draws the buttons that turn pages, show the text and lead back to the quote.
   #drawPaging({ page, pages }, atQuote, swap) {
-    const button = (tool, words, onclick, disabled = false) =>
-      el("button", { type: "button", class: "plain", "data-tool": tool, disabled, onclick }, words);
+    const button = (tool, words, onclick, disabled = false) => makeButton(words, onclick, { "data-tool": tool, disabled });
     const turnTo = (to) => () => {
       const url = new URL(this.quote);
       url.searchParams.set("page", to);

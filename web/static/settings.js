@@ -1,6 +1,6 @@
 // The settings: the model that writes, how it answers, and optional parts.
 
-import { base, byId, el, writer } from "./dom.js";
+import { base, byId, el, makeButton, writer } from "./dom.js";
 import { change, get, post, Trouble } from "./stream.js";
 import { t } from "./words.js";
 
@@ -29,7 +29,7 @@ export async function openSettings() {
 
 const frame = (...children) => el("div", { class: "drawer-inside settings" },
   el("div", { class: "drawer-head" }, el("h2", { id: "settings-title" }, t("Settings")),
-    el("button", { type: "button", class: "quiet", onclick: () => byId("settings").close() }, t("Close"))),
+    makeButton(t("Close"), () => byId("settings").close(), { class: "quiet" })),
   ...children);
 
 function trouble(err) {
@@ -59,10 +59,10 @@ function field(name, label, input, note) {
 function modelFields() {
   const found = settings.found.flatMap((server) => server.models.slice(0, mostModels).map((name) => [server, name]));
   const inUse = (server, name) => server.base_url === settings.base_url && name === settings.model;
-  const useButton = ([server, name]) => el("li", {}, el("button", { type: "button", class: "plain",
-    disabled: Boolean(settings.fixed.model), "aria-pressed": String(inUse(server, name)),
-    onclick: () => putSettings({ base_url: server.base_url, model: name }) },
-    t("Use {model} from {server}", { model: name, server: server.name })));
+  const useButton = ([server, name]) => el("li", {}, makeButton(
+    t("Use {model} from {server}", { model: name, server: server.name }),
+    () => putSettings({ base_url: server.base_url, model: name }),
+    { disabled: Boolean(settings.fixed.model), "aria-pressed": String(inUse(server, name)) }));
   return el("fieldset", {}, el("legend", {}, t("Model")),
     el("p", { id: "settings-writer" }, writerLine()),
     settings.self_test && el("ul", { class: "findings" }, finding(settings.self_test)),
@@ -80,7 +80,7 @@ function modelFields() {
       el("input", { id: "set-code", autocomplete: "off", spellcheck: "false", "aria-describedby": "set-code-note" }),
       el("span", { class: "facts", id: "set-code-note" },
         t("This endpoint is on another machine: give the code that the server printed when it started."))),
-    el("p", {}, el("button", { type: "button", class: "plain", id: "set-test", onclick: testModel }, t("Test"))),
+    el("p", {}, makeButton(t("Test"), testModel, { id: "set-test" })),
     el("ul", { id: "set-findings", class: "findings", "aria-live": "polite" }));
 }
 
@@ -108,8 +108,7 @@ function fitKey() {
   note.replaceChildren(
     key.disabled ? t("Fixed by a flag or a variable.") : stored ? t("A key is stored for this endpoint.")
       : t("It is stored for this endpoint only, and never shown."),
-    ...(stored ? [" ", el("button", { type: "button", class: "quiet", onclick: () => putSettings({ key: "" }) },
-      t("Remove the key"))] : []));
+    ...(stored ? [" ", makeButton(t("Remove the key"), () => putSettings({ key: "" }), { class: "quiet" })] : []));
   byId("set-code-line").hidden = !settings.code || !isOutside() || isSameEndpoint() && Boolean(settings.model);
 }
 
@@ -203,8 +202,7 @@ function partList() {
       case "getting": return [el("progress", { max: part.bytes, value: part.done || null, "aria-label": t("Download") }),
         ` ${megabytes(part.done)} / ${megabytes(part.bytes)}`];
     }
-    return [el("button", { type: "button", class: "plain", onclick: () => getPart(part.name) },
-      t("Download ({size})", { size: megabytes(part.bytes) })),
+    return [makeButton(t("Download ({size})", { size: megabytes(part.bytes) }), () => getPart(part.name)),
       part.detail && el("span", { class: "note trouble", role: "alert" }, part.detail)];
   };
   clearTimeout(timer);

@@ -1,6 +1,6 @@
 // Drawn pages of a document, with the progress of drawing and a zoom.
 
-import { el } from "./dom.js";
+import { el, makeButton } from "./dom.js";
 import { t } from "./words.js";
 
 const steps = [50, 75, 100, 150, 200, 300]; // percent of the free width
@@ -21,8 +21,7 @@ export function sheets(pictures, onFail) {
     for (const [button, to] of [[smaller, -1], [larger, 1]]) button.disabled = !(steps.indexOf(zoom) + to in steps);
     status.textContent = `${zoom} %`;
   };
-  const button = (words, label, by) =>
-    el("button", { type: "button", class: "plain", "aria-label": label, title: label, onclick: () => zoomBy(by) }, words);
+  const button = (words, label, by) => makeButton(words, () => zoomBy(by), { "aria-label": label, title: label });
   const smaller = button("−", t("Zoom out"), -1);
   const larger = button("+", t("Zoom in"), 1);
 

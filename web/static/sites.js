@@ -1,6 +1,6 @@
 // Adding web addresses, and how far the server has read them.
 
-import { base, byId, el } from "./dom.js";
+import { base, byId, el, makeButton } from "./dom.js";
 import { get, post, Trouble } from "./stream.js";
 import { t } from "./words.js";
 
@@ -79,11 +79,11 @@ export function setUpSites(section, { say, refresh, into }) {
         el("span", { class: "facts" }, total ? t("{done} of {total} pages", { done, total }) : t("Waiting")));
     } else {
       line.append(el("span", { class: "facts" }, [error || t("{n} pages", { n: done }), ...notices.map(notice)].join(" · ")),
-        el("button", { type: "button", class: "quiet", "aria-label": t("Dismiss {name}", { name: address }), onclick: () => {
+        makeButton(t("Dismiss"), () => {
           line.remove();
           lines.delete(address);
           byId("site").focus();
-        } }, t("Dismiss")));
+        }, { class: "quiet", "aria-label": t("Dismiss {name}", { name: address }) }));
       say(`${address}: ${line.children[1].textContent}`);
       if (!error) refresh();
     }

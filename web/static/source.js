@@ -1,7 +1,7 @@
 // The source of a citation: the document's text, scrolled to the marked quote.
 // A panel on wide screens, a sheet over the lower part of narrow ones.
 
-import { byId, documentName, documentURL, el, place } from "./dom.js";
+import { byId, documentName, documentURL, el, makeButton, place } from "./dom.js";
 import { Reader } from "./reader.js";
 import { t } from "./words.js";
 
@@ -79,7 +79,7 @@ export class SourcePanel {
         el("p", { class: "source-links" }, el("a", { href: documentURL(at.document, at.start, at.end, at.link, at.run),
           target: "_blank", rel: "noopener" }, t("Open full page"))),
       ),
-      el("button", { type: "button", class: "quiet close", onclick: () => this.close() }, t("Close")),
+      makeButton(t("Close"), () => this.close(), { class: "quiet close" }),
     );
   }
 

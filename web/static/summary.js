@@ -1,7 +1,7 @@
 // The summary of a document, by the model, on the page of the document.
 
 import { Blocks, citationsAt } from "./blocks.js";
-import { base, breakReason, documentURL, el, flaggedParts, maySet, refusal } from "./dom.js";
+import { base, breakReason, documentURL, el, maySet, refusal, withFlags } from "./dom.js";
 import { followRun, post, sentence, Trouble } from "./stream.js";
 import { t } from "./words.js";
 
@@ -28,14 +28,14 @@ export async function summarize(section, again) {
       showFailure(t("The summary is incomplete: {reason}. The part received so far is shown.", { reason }), more && message);
     },
     warning: ({ message }) => (details.parentElement ? details : notes)
-      .append(el("p", { class: "note" }, ...flaggedParts(sentence(message)))),
+      .append(el("p", { class: "note" }, ...withFlags(sentence(message)))),
   };
   // showFailure says in a sentence what happened. Words of the server are details.
   function showFailure(words, more) {
     const warnings = [...notes.querySelectorAll("p.note")];
-    if (more) warnings.push(el("p", { class: "note" }, ...flaggedParts(sentence(more))));
+    if (more) warnings.push(el("p", { class: "note" }, ...withFlags(sentence(more))));
     details.append(...warnings);
-    notes.append(el("p", { class: "note trouble", role: "alert" }, ...flaggedParts(words)), again, warnings.length ? details : "");
+    notes.append(el("p", { class: "note trouble", role: "alert" }, ...withFlags(words)), again, warnings.length ? details : "");
   }
   try {
     const { id } = await post(new URL("api/runs", base), { summarize: { document: section.dataset.document, max_words: most } });

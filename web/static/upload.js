@@ -1,7 +1,7 @@
 // Adding documents: files, folders and pasted text, with buttons or by dropping
 // them on the page.
 
-import { base, byId, documentName, documentURL, el } from "./dom.js";
+import { base, byId, documentName, documentURL, el, makeButton } from "./dom.js";
 import { setUpSites } from "./sites.js";
 import { withRemedy } from "./remedy.js";
 import { sentence } from "./stream.js";
@@ -116,11 +116,11 @@ export function setUpUpload(section, { say, refresh, into = () => "" }) {
 
   // dismissButton returns a button that takes a refused upload off the list.
   function dismissButton(line, name) {
-    return el("button", { type: "button", class: "quiet", "aria-label": t("Dismiss {name}", { name }), onclick: () => {
+    return makeButton(t("Dismiss"), () => {
       keepRefused(refusedUploads().filter((x) => x.name !== name));
       line.remove();
       byId("choose").focus();
-    } }, t("Dismiss"));
+    }, { class: "quiet", "aria-label": t("Dismiss {name}", { name }) });
   }
 
   function addFiles(files) {
