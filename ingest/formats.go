@@ -46,6 +46,9 @@ var formats []fileFormat
 var byEnding = make(map[string]fileFormat)
 
 func init() { // not in the declaration, since readers use formats
+	opened := func(name, title string, endings ...string) fileFormat { // by office programs
+		return fileFormat{name: name, title: title, endings: endings, read: format.Office, binary: true, isolated: true, hasFiles: true}
+	}
 	formats = []fileFormat{
 		{name: "markdown", title: "Markdown (.md, .mdx)",
 			endings:  []string{".md", ".markdown", ".mdown", ".mkd", ".mdx"},
@@ -74,24 +77,15 @@ func init() { // not in the declaration, since readers use formats
 		{name: "image", title: "pictures of text (where tesseract is installed)",
 			endings: []string{".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp", ".bmp", ".gif"},
 			binary:  true, readOutside: (*Reader).readPicture},
-		{name: "docx", title: "Word (.docx)",
-			endings: []string{".docx", ".docm", ".dotx", ".dotm"},
-			read:    format.Office, binary: true, isolated: true, hasFiles: true},
-		{name: "pptx", title: "PowerPoint (.pptx)",
-			endings: []string{".pptx", ".pptm", ".ppsx", ".ppsm", ".potx", ".potm"},
-			read:    format.Office, binary: true, isolated: true, hasFiles: true},
-		{name: "xlsx", title: "Excel (.xlsx)",
-			endings: []string{".xlsx", ".xlsm", ".xltx", ".xltm"},
-			read:    format.Office, binary: true, isolated: true, hasFiles: true},
-		{name: "odt", title: "OpenDocument (.odt, .ods, .odp)",
-			endings: []string{".odt", ".ott"},
-			read:    format.Office, binary: true, isolated: true, hasFiles: true},
-		{name: "ods", endings: []string{".ods", ".ots"}, read: format.Office, binary: true, isolated: true, hasFiles: true},
-		{name: "odp", endings: []string{".odp", ".otp"}, read: format.Office, binary: true, isolated: true, hasFiles: true},
+		opened("docx", "Word (.docx)", ".docx", ".docm", ".dotx", ".dotm"),
+		opened("pptx", "PowerPoint (.pptx)", ".pptx", ".pptm", ".ppsx", ".ppsm", ".potx", ".potm"),
+		opened("xlsx", "Excel (.xlsx)", ".xlsx", ".xlsm", ".xltx", ".xltm"),
+		opened("odt", "OpenDocument (.odt, .ods, .odp)", ".odt", ".ott"),
+		opened("ods", "", ".ods", ".ots"),
+		opened("odp", "", ".odp", ".otp"),
 		{name: "epub", title: "EPUB", endings: []string{".epub"}, read: format.Office, binary: true, isolated: true},
-		{name: "office", title: "older office formats (.doc, .xls, .xlsb, .ppt, .rtf)",
-			endings: []string{".doc", ".dot", ".xls", ".xlt", ".xlsb", ".ppt", ".pps", ".pot", ".rtf", ".sxw", ".sxc", ".sxi"},
-			read:    format.Office, binary: true, isolated: true, hasFiles: true},
+		opened("office", "older office formats (.doc, .xls, .xlsb, .ppt, .rtf)",
+			".doc", ".dot", ".xls", ".xlt", ".xlsb", ".ppt", ".pps", ".pot", ".rtf", ".sxw", ".sxc", ".sxi"),
 		{name: "mail", title: "mail (.eml, .msg, .mbox, .mhtml)",
 			endings: []string{".eml", ".mht", ".mhtml"},
 			read:    format.Mail, isolated: true, hasFiles: true},

@@ -116,40 +116,35 @@ func isListItem(line string) bool {
 func blockSentences(text string, block Span) iter.Seq[Span] {
 	return func(yield func(Span) bool) {
 		if line := text[block.Start:block.End]; isCode(line) || isRow(line) {
-			yield(Span{block.Start + leadingSpace(line), block.Start + len(strings.TrimSpace(line)) + leadingSpace(line)})
+			yield(trim(text, block))
 			return
 		}
 		// The rules end a sentence at every line end, but inside a block a line end is a space.
 		// Both are one byte, so offsets don't change.
-		flat := text[block.Start:block.End]
-		if strings.IndexByte(flat, '\n') >= 0 {
-			flat = strings.ReplaceAll(flat, "\n", " ")
-		}
-		cur := Span{-1, -1}
+		flat := strings.ReplaceAll(text[block.Start:block.End], "\n", " ")
+		var cur Span // the sentence so far; empty when End == 0
 		pos := 0
 		for tokens := sentences.FromString(flat); tokens.Next(); {
-			segment := tokens.Value()
 			start := pos
-			pos += len(segment)
-			trimmed := strings.TrimSpace(segment)
-			if trimmed == "" {
+			pos += len(tokens.Value())
+			next := trim(flat, Span{start, pos})
+			if next.Start == next.End {
 				continue
 			}
-			start += strings.Index(segment, trimmed)
-			next := Span{start, start + len(trimmed)}
-			first := cur.Start == 0 || cur.Start == leadingSpace(flat)
-			if cur.Start >= 0 && !(cur.End == next.Start && flat[cur.End-1] == '.') && !continuesWith(flat[cur.Start:cur.End], trimmed, first) {
+			first := cur.Start == leadingSpace(flat)
+			if cur.End > 0 && !(cur.End == next.Start && flat[cur.End-1] == '.') &&
+				!continuesWith(flat[cur.Start:cur.End], flat[next.Start:next.End], first) {
 				if !yield(Span{block.Start + cur.Start, block.Start + cur.End}) {
 					return
 				}
-				cur = Span{-1, -1}
+				cur = Span{}
 			}
-			if cur.Start < 0 {
+			if cur.End == 0 {
 				cur.Start = next.Start
 			}
 			cur.End = next.End
 		}
-		if cur.Start >= 0 {
+		if cur.End > 0 {
 			yield(Span{block.Start + cur.Start, block.Start + cur.End})
 		}
 	}

@@ -112,7 +112,7 @@ func (s *splitter) nextChunkUnits(units []unit) int {
 			switch {
 			case sum > s.target && a.before < betweenLines:
 			case sum*2 >= s.target || a.before == betweenParagraphs && sum*4 >= s.target:
-				rank = int(a.before)*1000 - abs(s.target-sum)
+				rank = int(a.before)*1000 - max(s.target-sum, sum-s.target)
 			default:
 				rank = -100000 + int(a.before)*1000 + sum
 			}
@@ -129,8 +129,6 @@ func (s *splitter) nextChunkUnits(units []unit) int {
 	}
 	return best
 }
-
-func abs(n int) int { return max(n, -n) }
 
 // units cuts a part into sentences, and sentences over the budget into words.
 func (s *splitter) units(p part) []unit {

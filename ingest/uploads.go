@@ -554,7 +554,8 @@ func (u *Uploads) receive(ctx context.Context, name string, content io.Reader) (
 	if err != nil {
 		return nil, "", err
 	}
-	if f, temporary, err = u.create(); err != nil {
+	temporary = uploadPrefix + rand.Text()
+	if f, err = u.Dir.OpenFile(temporary, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600); err != nil {
 		return nil, "", fmt.Errorf("saving the upload: %w", err)
 	}
 	if err := u.write(f, content, room); err != nil {
@@ -573,19 +574,11 @@ func (u *Uploads) discard(f *os.File, temporary string) error {
 	return nil
 }
 
-// create creates and locks the file of an upload.
-func (u *Uploads) create() (f *os.File, name string, err error) {
-	name = uploadPrefix + rand.Text()
-	if f, err = u.Dir.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600); err == nil {
-		if err = u.Lock(f, true); err != nil {
-			err = errors.Join(err, u.discard(f, name))
-		}
-	}
-	return f, name, err
-}
-
-// write writes at most most bytes to a locked file, and syncs it.
+// write locks a new file, writes at most most bytes to it, and syncs it.
 func (u *Uploads) write(f *os.File, content io.Reader, most int64) error {
+	if err := u.Lock(f, true); err != nil {
+		return fmt.Errorf("saving the upload: %w", err)
+	}
 	n, err := io.Copy(f, io.LimitReader(content, most+1))
 	if err == nil && n > most {
 		err = fmt.Errorf("%w: at most %d bytes are allowed", ErrUploadSize, most)

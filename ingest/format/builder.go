@@ -155,8 +155,8 @@ func rowText(header, cells []string) string {
 		if c == "" {
 			continue
 		}
-		if i < len(header) && header[i] != "" {
-			c = header[i] + ": " + c
+		if i < len(header) {
+			c = labelText(header[i], c)
 		}
 		parts = append(parts, c)
 	}

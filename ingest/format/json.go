@@ -268,7 +268,7 @@ func (w *jsonWriter) members(pointer, path string, level int) {
 		key := w.key()
 		token := w.next()
 		w.b.line = w.line()
-		place, name := pointer+"/"+pointerEscape(key), strings.TrimPrefix(path+"."+key, ".")
+		place, name := pointer+"/"+pointerSigns.Replace(key), strings.TrimPrefix(path+"."+key, ".")
 		if token == json.Delim('[') {
 			headed = w.list(place, name, key, level+1) || headed
 			continue
@@ -347,10 +347,7 @@ func (w *jsonWriter) record(s Section, fields []jsonField) {
 // fields writes each value after its path, and a long value as a paragraph.
 func (w *jsonWriter) fields(fields []jsonField) {
 	for _, f := range fields {
-		text := f.value
-		if f.path != "" {
-			text = f.path + ": " + text
-		}
+		text := labelText(f.path, f.value)
 		if len(text) > 300 || strings.Contains(text, "\n") {
 			w.b.Paragraph(text)
 		} else {
@@ -359,7 +356,5 @@ func (w *jsonWriter) fields(fields []jsonField) {
 	}
 }
 
-// pointerEscape escapes a key for a JSON pointer.
-func pointerEscape(key string) string {
-	return strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
-}
+// pointerSigns escapes a key for a JSON pointer.
+var pointerSigns = strings.NewReplacer("~", "~0", "/", "~1")

@@ -49,7 +49,12 @@ func decrypt(data []byte) (longer []byte, err error) {
 	if aes256Entry.Match(data) {
 		opened = aes256Opener
 	}
-	open, err := opened(data, dictionary(data[start:]))
+	l := lexer{src: data[start:min(start+16<<10, len(data))]}
+	var dictionary operand
+	if l.skipSpace(); l.pos < len(l.src) {
+		dictionary, _ = l.value(0)
+	}
+	open, err := opened(data, dictionary.entries())
 	if open == nil {
 		return nil, err
 	}
@@ -202,21 +207,6 @@ func decryptStrings(object []byte, open func(s []byte) []byte) []byte {
 
 // literals escapes the special characters of a string.
 var literals = strings.NewReplacer(`\`, `\\`, "(", `\(`, ")", `\)`, "\r", `\r`)
-
-// dictionary returns the outermost entries of the dictionary at the start of src.
-func dictionary(src []byte) map[string]operand {
-	out := make(map[string]operand)
-	l := lexer{src: src[:min(len(src), 16<<10)]}
-	if l.skipSpace(); l.pos < len(l.src) {
-		dict, _ := l.value(0)
-		for i := 0; i+1 < len(dict.items); i++ {
-			if dict.items[i].kind == opName {
-				out[dict.items[i].str] = dict.items[i+1]
-			}
-		}
-	}
-	return out
-}
 
 // hashPassword hashes the empty password with algorithm 2.B of the standard, or as in revision 5.
 func hashPassword(salt []byte, revision float64) []byte {

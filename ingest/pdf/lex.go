@@ -26,6 +26,17 @@ const (
 	opDict // its keys and values in turn
 )
 
+// entries returns the outermost entries of a dictionary.
+func (o operand) entries() map[string]operand {
+	out := make(map[string]operand)
+	for i := 0; o.kind == opDict && i+1 < len(o.items); i++ {
+		if o.items[i].kind == opName {
+			out[o.items[i].str] = o.items[i+1]
+		}
+	}
+	return out
+}
+
 // maxNesting limits nested arrays and dictionaries.
 const maxNesting = 32
 

@@ -229,16 +229,12 @@ var operations = map[string]struct {
 // mark begins a marked content.
 func (d *drawing) mark(args []operand) {
 	m := markedContent{number: -1, figure: len(args) > 0 && args[0].str == "Figure", from: len(d.glyphs)}
-	if len(args) == 2 && args[1].kind == opDict {
-		for i, key := range args[1].items[:max(len(args[1].items)-1, 0)] {
-			switch value := args[1].items[i+1]; {
-			case key.kind != opName:
-			case key.str == "MCID":
-				m.number = int(value.num)
-			case key.str == "ActualText" && value.kind == opString:
-				m.actual = textOf(value.str)
-			}
+	if len(args) == 2 {
+		entries := args[1].entries()
+		if number, ok := entries["MCID"]; ok {
+			m.number = int(number.num)
 		}
+		m.actual = textOf(entries["ActualText"].str)
 	}
 	if len(d.marked) < maxGlyphs {
 		d.marked = append(d.marked, m)
