@@ -39,9 +39,12 @@ func wasCanceled(ctx context.Context) error {
 	return nil
 }
 
-// makeParts makes a part from each batch, in the order of the passages. long is the error
-// of a prompt that was too long.
+// makeParts makes a part from each batch, in the order of the passages. It returns an error if
+// there is no part or a prompt was too long.
 func (m *mapping) makeParts(ctx context.Context) (parts []Part, err error) {
+	if m.stopped {
+		return nil, nil
+	}
 	var prompts []Prompt
 	tokens, combine, err := 0, 0, error(nil)
 	if m.role == RoleMap {
@@ -90,6 +93,9 @@ func (m *mapping) makeParts(ctx context.Context) (parts []Part, err error) {
 		} else if isUnusable(k.err) {
 			return nil, k.err
 		}
+	}
+	if long == nil && len(parts) == 0 {
+		return nil, m.emptyError()
 	}
 	return parts, long
 }
@@ -151,11 +157,9 @@ const partFence = 30
 
 func (m *mapping) partCost(text string) int { return m.writer.Count(text) + partFence }
 
-// endEmpty returns the error for a question without any part.
-func (m *mapping) endEmpty() error {
+// emptyError returns the error for a question without any part.
+func (m *mapping) emptyError() error {
 	switch {
-	case m.stopped:
-		return nil
 	case m.failed != nil && (m.missing == m.asked || m.summary != nil):
 		return m.failed
 	case m.summary != nil:

@@ -30,15 +30,9 @@ func mapReduce(ctx context.Context, w *writing, kept []retrieve.Passage) error {
 	}
 	m := &mapping{writing: w, role: RoleMap, passages: w.labelPassages(ctx, kept, packed, skipReason(batches, most)), batches: batches,
 		used: map[string]bool{}}
-	if w.stopped {
-		return nil
-	}
 	parts, err := m.makeParts(ctx)
 	if err != nil || w.stopped {
 		return err
-	}
-	if len(parts) == 0 {
-		return m.endEmpty()
 	}
 	budget, err := m.budget()
 	if err != nil {

@@ -72,9 +72,6 @@ func mapRerank(ctx context.Context, w *writing, kept []retrieve.Passage) error {
 	passages := w.labelPassages(ctx, kept, min(len(kept), w.firstCalls()), noCalls)
 	m := &mapping{writing: w, role: RoleRerank, passages: passages,
 		reply: w.writer.Reply(), readMore: (*Part).readScore, used: map[string]bool{}}
-	if w.stopped {
-		return nil
-	}
 	for i, p := range m.passages {
 		e := prompt.NewEvidence(i+1, p)
 		cost, err := w.writer.Cost(e)
@@ -87,9 +84,6 @@ func mapRerank(ctx context.Context, w *writing, kept []retrieve.Passage) error {
 	parts, err := m.makeParts(ctx)
 	if err != nil || w.stopped {
 		return err
-	}
-	if len(parts) == 0 {
-		return m.endEmpty()
 	}
 	rated := make([]Rated, len(parts))
 	for i, p := range parts {

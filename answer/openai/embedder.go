@@ -1,9 +1,11 @@
 package openai
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -49,12 +51,9 @@ func (e *Embedder) Space() string { return fmt.Sprintf("%s/%d", e.o.Model, e.dim
 
 // attempt sends one request.
 func (e *Embedder) attempt(ctx context.Context, texts []string) ([][]float32, *Error) {
-	input := make([]string, len(texts))
+	input := slices.Clone(texts)
 	for i, text := range texts {
-		input[i] = text
-		if text == "" {
-			input[i] = " " // OpenAI refuses the empty text
-		}
+		input[i] = cmp.Or(text, " ") // OpenAI refuses the empty text
 	}
 	call := &request{upstream: e.upstream, role: "embed", secrets: texts}
 	var reply openai.EmbeddingResponse
