@@ -235,9 +235,9 @@ func UnknownAddresses(passages []retrieve.Passage) func(text string) []string {
 
 // listSources returns the list of the sources as text.
 func listSources(sources []Source) string {
-	refs := make([]rewrite.Reference, len(sources))
+	list := make([]rewrite.Source, len(sources))
 	for i, s := range sources {
-		refs[i] = rewrite.Reference{Number: s.Number, Document: rewrite.Document{Source: cmp.Or(s.Original, s.Document), Title: s.Title}}
+		list[i] = rewrite.Source{Number: s.Number, Source: cmp.Or(s.Original, s.Document), Title: s.Title, IDs: []int{0}}
 	}
-	return rewrite.Text.List(refs)
+	return rewrite.Text.List(list)
 }

@@ -43,13 +43,13 @@ func ExampleRewriter() {
 
 // A custom style: superscript figures and file names.
 func ExampleStyle() {
-	figures := func(dst []byte, r rewrite.Reference) []byte {
+	figures := func(dst []byte, r rewrite.Source) []byte {
 		for _, digit := range strconv.Itoa(r.Number) {
 			dst = append(dst, string([]rune("⁰¹²³⁴⁵⁶⁷⁸⁹")[digit-'0'])...)
 		}
 		return dst
 	}
-	entry := func(dst []byte, r rewrite.Reference) []byte {
+	entry := func(dst []byte, r rewrite.Source) []byte {
 		name, _, _ := strings.Cut(r.Link(), "#")
 		return append(figures(append(dst, '\n'), r), " "+name...)
 	}

@@ -218,7 +218,7 @@ const firstPrivate = '\uE000'
 func isPrivate(c rune) bool { return firstPrivate <= c && c <= firstPrivate+100 }
 
 // private prints numbers as characters that occur in no text.
-var private = rewrite.Style{Inline: func(dst []byte, r rewrite.Reference) []byte {
+var private = rewrite.Style{Inline: func(dst []byte, r rewrite.Source) []byte {
 	return utf8.AppendRune(dst, firstPrivate+rune(r.Number))
 }}
 

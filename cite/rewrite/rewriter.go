@@ -165,17 +165,7 @@ func (r *Rewriter) Sources() []Source {
 }
 
 // List returns the reference list of the sources cited so far, in the style.
-func (r *Rewriter) List() string {
-	refs := make([]Reference, len(r.sources))
-	for i, s := range r.sources {
-		refs[i] = r.reference(s)
-	}
-	return r.style.List(refs)
-}
-
-func (r *Rewriter) reference(s Source) Reference {
-	return Reference{Number: s.Number, Document: r.documents[s.IDs[0]-1]}
-}
+func (r *Rewriter) List() string { return r.style.List(r.sources) }
 
 // rewrite rewrites one token.
 func (r *Rewriter) rewrite(t marker.Token) {
@@ -272,7 +262,7 @@ func (r *Rewriter) citeSources(ids []int) {
 // the result.
 func (r *Rewriter) inlineNumber(s Source) []byte {
 	if r.number = r.number[:0]; r.style.Inline != nil {
-		r.number = r.style.Inline(r.number, r.reference(s))
+		r.number = r.style.Inline(r.number, s)
 	}
 	return r.number
 }

@@ -12,43 +12,36 @@ import (
 
 // A Style formats citations. Its functions may be nil.
 type Style struct {
-	// Inline appends a reference as the text shows it. If it appends nothing, the text
-	// shows nothing, but the citation is recorded.
-	Inline func(dst []byte, r Reference) []byte
+	// Inline appends the number of a source as the text shows it. If it appends nothing,
+	// the text shows nothing, but the citation is recorded.
+	Inline func(dst []byte, s Source) []byte
 	// Begin and End enclose the entries of a list that is not empty.
 	Begin, End string
 	// Entry appends an entry of the list.
-	Entry func(dst []byte, r Reference) []byte
+	Entry func(dst []byte, s Source) []byte
 	// Exclude reports whether a document must be neither numbered nor listed.
 	Exclude func(d Document) bool
 }
 
-// List returns the list of the references, which are sorted by number.
-func (s Style) List(refs []Reference) string {
-	if len(refs) == 0 || s.Entry == nil {
+// List returns the list of the sources, which are sorted by number.
+func (s Style) List(sources []Source) string {
+	if len(sources) == 0 || s.Entry == nil {
 		return ""
 	}
 	list := []byte(s.Begin)
-	for _, r := range refs {
-		list = s.Entry(list, r)
+	for _, source := range sources {
+		list = s.Entry(list, source)
 	}
 	return string(append(list, s.End...))
 }
 
-// A Reference is a numbered source as the reader sees it.
-type Reference struct {
-	Number int
-	// Document is the first cited document of the source.
-	Document Document
-}
-
-// Label returns the title, or without one the source, or "document" and the id.
-func (r Reference) Label() string {
-	return cmp.Or(r.Document.Title, r.Document.Source, fmt.Sprintf("document %d", r.Document.ID))
+// Label returns the title, or without one the source, or "document" and the first id.
+func (s Source) Label() string {
+	return cmp.Or(s.Title, s.Source, fmt.Sprint("document ", s.IDs[0]))
 }
 
 // Link returns the source as a link target, or "" if it must not be a link.
-func (r Reference) Link() string { return Link(r.Document.Source) }
+func (s Source) Link() string { return Link(s.Source) }
 
 // Link returns an address without white space around it, or "" if it has a scheme other than
 // http and https. It detects schemes as lenient parsers do: "java\nscript:" is one.
@@ -103,29 +96,29 @@ func NewStyle(inline, entry string) (Style, error) {
 			return Style{}, fmt.Errorf("a template has no %.40q: use {number}, {title}, {source} or {link}", field)
 		}
 	}
-	s := Style{Inline: func(dst []byte, r Reference) []byte { return append(dst, r.fill(inline)...) }}
+	s := Style{Inline: func(dst []byte, s Source) []byte { return append(dst, s.fill(inline)...) }}
 	if entry != "" {
 		entry = strings.TrimSuffix(entry, "\n") + "\n"
-		s.Begin, s.Entry = "\n\n", func(dst []byte, r Reference) []byte { return append(dst, r.fill(entry)...) }
+		s.Begin, s.Entry = "\n\n", func(dst []byte, s Source) []byte { return append(dst, s.fill(entry)...) }
 	}
 	return s, nil
 }
 
 var templateField = regexp.MustCompile(`\{\pL+\}`)
 
-func (r Reference) fill(template string) string {
-	return strings.NewReplacer("{number}", strconv.Itoa(r.Number), "{title}", oneLine(r.Label()),
-		"{source}", oneLine(r.Document.Source), "{link}", oneLine(r.Link())).Replace(template)
+func (s Source) fill(template string) string {
+	return strings.NewReplacer("{number}", strconv.Itoa(s.Number), "{title}", oneLine(s.Label()),
+		"{source}", oneLine(s.Source), "{link}", oneLine(s.Link())).Replace(template)
 }
 
-func textInline(dst []byte, r Reference) []byte {
-	return append(strconv.AppendInt(append(dst, '['), int64(r.Number), 10), ']')
+func textInline(dst []byte, s Source) []byte {
+	return append(strconv.AppendInt(append(dst, '['), int64(s.Number), 10), ']')
 }
 
-func textEntry(dst []byte, r Reference) []byte {
-	dst = fmt.Appendf(dst, "- [%d] %s", r.Number, oneLine(r.Label()))
-	if d := r.Document; d.Title != "" && d.Source != "" {
-		dst = fmt.Appendf(dst, " (%s)", oneLine(d.Source))
+func textEntry(dst []byte, s Source) []byte {
+	dst = fmt.Appendf(dst, "- [%d] %s", s.Number, oneLine(s.Label()))
+	if s.Title != "" && s.Source != "" {
+		dst = fmt.Appendf(dst, " (%s)", oneLine(s.Source))
 	}
 	return append(dst, '\n')
 }
@@ -133,20 +126,20 @@ func textEntry(dst []byte, r Reference) []byte {
 // oneLine replaces line ends by spaces, several in a row by one.
 func oneLine(s string) string { return lineEnds.ReplaceAllLiteralString(s, " ") }
 
-func markdownInline(dst []byte, r Reference) []byte {
-	if u := r.Link(); u != "" {
-		return fmt.Appendf(dst, "<sup>[[%d](%s)]</sup>", r.Number, escapeTarget(u))
+func markdownInline(dst []byte, s Source) []byte {
+	if u := s.Link(); u != "" {
+		return fmt.Appendf(dst, "<sup>[[%d](%s)]</sup>", s.Number, escapeTarget(u))
 	}
-	return fmt.Appendf(dst, "<sup>[%d]</sup>", r.Number)
+	return fmt.Appendf(dst, "<sup>[%d]</sup>", s.Number)
 }
 
 // markdownEntry returns an entry that is a link after its number, which is formatted by number.
-func markdownEntry(number string) func([]byte, Reference) []byte {
-	return func(dst []byte, r Reference) []byte {
-		dst = fmt.Appendf(dst, number, r.Number)
-		switch u, title := r.Link(), r.Document.Title; {
+func markdownEntry(number string) func([]byte, Source) []byte {
+	return func(dst []byte, s Source) []byte {
+		dst = fmt.Appendf(dst, number, s.Number)
+		switch u, title := s.Link(), s.Title; {
 		case u == "":
-			dst = append(dst, escapeMarkdown(r.Label())...)
+			dst = append(dst, escapeMarkdown(s.Label())...)
 		case title == "" && isWeb(u):
 			dst = fmt.Appendf(dst, "<%s>", escapeTarget(u))
 		default:
@@ -156,7 +149,7 @@ func markdownEntry(number string) func([]byte, Reference) []byte {
 	}
 }
 
-func footnoteInline(dst []byte, r Reference) []byte { return fmt.Appendf(dst, "[^%d]", r.Number) }
+func footnoteInline(dst []byte, s Source) []byte { return fmt.Appendf(dst, "[^%d]", s.Number) }
 
 func isWeb(u string) bool {
 	u = strings.ToLower(u[:min(len(u), len("https://"))])
@@ -183,12 +176,12 @@ func escapeTarget(u string) string {
 	return b.String()
 }
 
-func htmlInline(dst []byte, r Reference) []byte {
-	return fmt.Appendf(dst, "<sup>%s</sup>", anchor(r.Link(), fmt.Sprint(r.Number)))
+func htmlInline(dst []byte, s Source) []byte {
+	return fmt.Appendf(dst, "<sup>%s</sup>", anchor(s.Link(), fmt.Sprint(s.Number)))
 }
 
-func htmlEntry(dst []byte, r Reference) []byte {
-	return fmt.Appendf(dst, "<li>%s</li>", anchor(r.Link(), r.Label()))
+func htmlEntry(dst []byte, s Source) []byte {
+	return fmt.Appendf(dst, "<li>%s</li>", anchor(s.Link(), s.Label()))
 }
 
 // anchor returns text as HTML, linked to u unless u is empty.
