@@ -113,8 +113,8 @@ func TestAnswersAreInTheirDocuments(t *testing.T) {
 				t.Errorf("%s: %q is not in %v, on the named pages", q.ID, a, q.Documents)
 			}
 		}
-		// Searches are measured by the first document, so it must have an
-		// answer, unless the answer is put together from two documents.
+		// Searches are measured by the first document, so it must contain an
+		// answer, unless the answer needs two documents.
 		if q.answerable() && q.Kind != "two-documents" && len(texts) > 0 &&
 			!slices.ContainsFunc(q.Answers, func(a string) bool { return eval.Holds(texts[0], a) }) {
 			t.Errorf("%s: none of %q is in the first document, %s", q.ID, q.Answers, q.Documents[0])
@@ -128,9 +128,9 @@ var (
 	tag     = regexp.MustCompile(`(?s)<[^>]*>`)
 )
 
-// document returns the plain text of a document of the library and, for a PDF, of each page. It
-// takes the text of a PDF from the PDF's source, where each page is a section, so that it does
-// not depend on a PDF reader.
+// document returns the plain text of a document of the library and, for a PDF, of each page. The
+// text of a PDF comes from the PDF's source, where each page is a section, so that no PDF reader
+// is needed.
 func document(t *testing.T, id string) (text string, pages []string) {
 	t.Helper()
 	if !strings.HasPrefix(id, "library/") || !fs.ValidPath(id) {

@@ -146,18 +146,12 @@ func digitValue(r rune) int {
 	if '0' <= r && r <= '9' {
 		return int(r - '0')
 	}
-	if r < utf8.RuneSelf {
+	if r < utf8.RuneSelf || !unicode.Is(unicode.Nd, r) {
 		return -1
 	}
-	for _, t := range unicode.Nd.R16 {
-		if rune(t.Lo) <= r && r <= rune(t.Hi) {
-			return int(r-rune(t.Lo)) % 10
-		}
+	first := r
+	for unicode.Is(unicode.Nd, first-1) {
+		first--
 	}
-	for _, t := range unicode.Nd.R32 {
-		if rune(t.Lo) <= r && r <= rune(t.Hi) {
-			return int(r-rune(t.Lo)) % 10
-		}
-	}
-	return -1
+	return int(r-first) % 10
 }

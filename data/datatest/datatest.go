@@ -1,7 +1,8 @@
-// Package datatest gives tests the evaluation sets and the size to run at.
+// Package datatest has functions for tests: they read the evaluation sets and choose how many cases
+// to run.
 //
-// A long test is a campaign: by default it runs a twentieth of its cases, chosen by a seed that
-// it logs, and all of them if IBID_CAMPAIGN is set:
+// A long test is a campaign: if IBID_CAMPAIGN is set, it runs all its cases. By default it runs a
+// twentieth of them, chosen by a seed that it logs:
 //
 //	mutants := datatest.Cases(t, 2000) // 100 by default, 2000 in a campaign
 //	random := datatest.Rand(t)
@@ -56,7 +57,7 @@ func Golden(t testing.TB, file, got string) {
 	Same(t, file+", which -update writes", string(want), got)
 }
 
-// Campaign reports whether tests run at full size: whether IBID_CAMPAIGN is set.
+// Campaign reports whether tests run at full size, that is, whether IBID_CAMPAIGN is set.
 func Campaign() bool { return os.Getenv("IBID_CAMPAIGN") != "" }
 
 // Cases returns the number of cases to run: full in a campaign, otherwise a twentieth, at least
@@ -72,8 +73,8 @@ func Cases(t testing.TB, full int) int {
 }
 
 // Linear fails the test unless the processor time of do, measured by clock, is proportional to
-// size: four times the size must take about four times as long, whereas a quadratic step would
-// take sixteen times.
+// size. Four times the size must take about four times as long; a quadratic step would take
+// sixteen times as long.
 func Linear(t testing.TB, clock func() time.Duration, name string, do func(size int)) {
 	t.Helper()
 	size := 6 << 10

@@ -17,12 +17,12 @@ import (
 )
 
 const (
-	// callTime limits one request. It is longer than Weaviate needs to notice that a node hangs;
-	// until then other nodes wait for that node.
+	// callTime is the limit of one request. Nodes wait for a node that hangs until Weaviate
+	// notices it, which takes less time.
 	callTime = 30 * time.Second
-	// readPatience is the time without a reply after which the next node is asked as well. After
-	// again times readPatience a node is asked again: by then Weaviate may know that a node hangs,
-	// but it does not answer the requests that waited for that node.
+	// If a node has not replied to a read after readPatience, the next node is asked too. When all
+	// have been asked, they are asked again, one every again times readPatience: Weaviate may
+	// have noticed that a node hangs, but it never answers requests that waited for that node.
 	readPatience = time.Second
 	again        = 5
 )
@@ -30,8 +30,8 @@ const (
 // maxReply is the largest number of bytes of a reply that are read.
 const maxReply = 256 << 20
 
-// A client sends requests to the nodes of a cluster: first to the node that answered last, and then
-// to the following nodes. Thus a node that hangs is asked last from then on.
+// A client sends requests to the nodes of a cluster, starting with the node that answered the last
+// request. A node that hangs is therefore asked last.
 type client struct {
 	at   Address
 	http *http.Client
@@ -58,8 +58,8 @@ func (e *replyError) Error() string { return fmt.Sprintf("status %d: %s", e.stat
 var errNoCollection = errors.New("the collection does not exist")
 
 // call sends a request with a JSON body, if not nil, and decodes the reply into out, if not nil. If
-// no node carries out the request, the error wraps [retrieve.ErrIndexUnavailable], unless Weaviate
-// refuses the request (4xx).
+// every node fails, the error wraps [retrieve.ErrIndexUnavailable]. A refusal by Weaviate (4xx) is
+// returned unchanged.
 func (c *client) call(ctx context.Context, method, path string, body, out any) error {
 	var data []byte
 	var err error
@@ -88,8 +88,8 @@ type attempt struct {
 	err   error
 }
 
-// try calls f with one node after another until a node carries out the request. It tries the next
-// node when a node has failed or has not replied within the patience.
+// try calls f with one node after another until a call succeeds. It tries the next node after a
+// failure, or if there is no reply within the patience.
 func (c *client) try(ctx context.Context, patience time.Duration, f func(context.Context, string) ([]byte, error)) ([]byte, error) {
 	if c.closed.Load() {
 		return nil, errors.New("the search index is closed")
@@ -138,8 +138,8 @@ func (c *client) try(ctx context.Context, patience time.Duration, f func(context
 	return nil, fmt.Errorf("%w: %w", retrieve.ErrIndexUnavailable, failed)
 }
 
-// nodeError checks the error of a node that reports something missing: a node that is not ready, for
-// example after a restart while the cluster has no majority, may not know what exists.
+// nodeError replaces the error of a node that reports something missing but is not ready: after a
+// restart without a majority of the cluster, a node may not know what exists.
 func (c *client) nodeError(ctx context.Context, node string, err error) error {
 	if errors.Is(err, errNoCollection) || noObject(err) {
 		if _, unready := c.sendRequest(ctx, node, http.MethodGet, "/v1/.well-known/ready", nil); unready != nil {
@@ -200,8 +200,8 @@ func (c *client) query(ctx context.Context, query string, out any) error {
 	return json.Unmarshal(data, out)
 }
 
-// drop deletes a collection, if it exists, and waits until no reachable node returns its watermark:
-// nodes learn of a deletion a little later.
+// drop deletes a collection, if it exists, and waits until no reachable node returns its watermark,
+// since a deletion reaches other nodes a little later.
 func (c *client) drop(ctx context.Context, collection string) error {
 	err := c.call(ctx, http.MethodDelete, "/v1/schema/"+collection, nil, nil)
 	if err != nil && !noObject(err) {

@@ -19,8 +19,8 @@ import (
 	"ibid/retrieve"
 )
 
-// An object is an object of a collection in JSON: a chunk, or the watermark, which has neither a
-// vector nor terms.
+// An object is an object of a collection in JSON: a chunk, the watermark or the tally. Only chunks
+// have a vector and terms.
 type object struct {
 	Class      string         `json:"class"`
 	ID         string         `json:"id"`
@@ -28,8 +28,8 @@ type object struct {
 	Properties map[string]any `json:"properties"`
 }
 
-// properties are the properties of a collection. Indexing a property costs Weaviate time for each
-// stored chunk, so only the properties that filters need are indexed.
+// properties are the properties of a collection. Only those that filters compare are indexed, since
+// each index costs time for each stored chunk.
 var properties = []property{
 	{Name: "document", DataType: []string{"int"}, Filterable: true},
 	{Name: "generation", DataType: []string{"int"}, Filterable: true},
@@ -53,8 +53,8 @@ type property struct {
 	Searchable   bool     `json:"indexSearchable"`
 }
 
-// graphFrom is the number of chunks in a shard from which a new collection has a graph of their
-// vectors. Without a graph storing costs a fifth less, and a search compares all codes.
+// graphFrom is the number of chunks per shard from which a new collection has a graph of the
+// vectors. Without a graph, storing costs a fifth less, but a search compares all codes.
 const graphFrom = 500_000
 
 // schema returns the definition of a collection for the given number of chunks.
@@ -62,16 +62,16 @@ func (a Address) schema(collection string, chunks int) map[string]any {
 	codes := map[string]any{"enabled": true, "bits": 8, "cache": true, "rescoreLimit": 200}
 	kind, settings := "flat", map[string]any{"distance": "cosine", "rq": codes}
 	if chunks/a.shards >= graphFrom {
-		// Half of Weaviate's defaults: storing is faster, and a search requests so many more chunks
-		// than it needs that the results are the same.
+		// These are half of Weaviate's defaults. Storing is faster, and the results are the same,
+		// since a search requests many more chunks than it needs.
 		kind, settings = "hnsw", map[string]any{"distance": "cosine", "efConstruction": 64, "maxConnections": 16}
 	}
 	return map[string]any{
 		"class": collection, "description": "The search index of a library of Ibid; it can be built again.",
 		"vectorizer": "none", "vectorIndexType": kind, "vectorIndexConfig": settings,
 		"invertedIndexConfig": map[string]any{"stopwords": map[string]string{"preset": "none"},
-			// Weaviate 1.35 exchanges k1 and b when it writes the bounds of its blocks, and may
-			// then underestimate a block. Equal values near Ibid's find equally good candidates.
+			// Weaviate 1.35 exchanges k1 and b in the bounds of its blocks, which may then be too
+			// low. Equal values near Ibid's find equally good candidates.
 			"bm25": map[string]float64{"k1": .9, "b": .9}},
 		"replicationConfig": map[string]any{"factor": a.replicas, "asyncEnabled": a.replicas > 1,
 			"deletionStrategy": "TimeBasedResolution"},
@@ -80,8 +80,8 @@ func (a Address) schema(collection string, chunks int) map[string]any {
 	}
 }
 
-// objectsOf returns the objects of the chunks of a document. The vectors must have the mark's
-// dimensions, which the first vector sets.
+// objectsOf returns the objects of a document's chunks. The vectors must have the mark's
+// dimensions; if it has none, the first vector sets them.
 func (x *Index) objectsOf(c *retrieve.Change, m *mark) (objects []object, err error) {
 	own := retrieve.LabelsOf(c.Info.Meta)
 	labels, dates := labelsOf(&c.Info, own), dayRange(own.Date)
@@ -169,7 +169,8 @@ func labelsOf(d *retrieve.DocumentInfo, l retrieve.Labels) []string {
 // maxToken is the greatest length of an entry of an inverted index.
 const maxToken = 200
 
-// indexToken converts a text to an entry of an inverted index: without spaces, and not too long.
+// indexToken returns the entry of a text in an inverted index. It has no spaces, and a long text is
+// replaced by its digest.
 func indexToken(text string) string {
 	if len(text) > maxToken {
 		sum := sha256.Sum256([]byte(text))
@@ -178,9 +179,8 @@ func indexToken(text string) string {
 	return escape(text)
 }
 
-// escape replaces bytes at which Weaviate would split or trim a text, which it would read as a
-// wildcard, or which it would not return, by their hexadecimal code. The code of a prefix is a
-// prefix of the code.
+// escape replaces bytes by their hexadecimal code if Weaviate would split or trim a text at them,
+// treat them as wildcards, or not return them. A prefix of a text becomes a prefix of the result.
 func escape(text string) string {
 	var b strings.Builder
 	for i := 0; i < len(text); {
@@ -197,8 +197,8 @@ func escape(text string) string {
 	return b.String()
 }
 
-// dayRange returns the first and the last day that a date may mean, as numbers. For an empty date it
-// returns noDay and 0, which no filter matches.
+// dayRange returns the first and the last day of a date as numbers. For an empty date it returns
+// noDay and 0, which no filter matches.
 func dayRange(d retrieve.Date) [2]int {
 	if d == "" {
 		return [2]int{noDay, 0}
@@ -209,7 +209,7 @@ func dayRange(d retrieve.Date) [2]int {
 // noDay is later than every day.
 const noDay = 1_000_000_000
 
-// dayNumber returns a date as a number. Rest has the digits for the parts that the date lacks.
+// dayNumber returns a date as a number, such as 20240331. The parts that it lacks come from rest.
 func dayNumber(d retrieve.Date, rest string) int {
 	digits := strings.ReplaceAll(string(d), "-", "")
 	n, err := strconv.Atoi(digits + rest[min(len(digits), len(rest)):])
@@ -219,8 +219,8 @@ func dayNumber(d retrieve.Date, rest string) int {
 	return n
 }
 
-// A where is a filter of Weaviate. Its JSON is the form of the REST interface, and [where.String]
-// returns the form of GraphQL.
+// A where is a filter of Weaviate. The REST interface reads it as JSON, and GraphQL in the form
+// that [where.String] returns.
 type where struct {
 	Operator    string   `json:"operator"`
 	Path        []string `json:"path,omitempty"`
@@ -236,7 +236,7 @@ func (w where) String() string {
 	return keysOf.ReplaceAllString(operatorOf.ReplaceAllString(string(b), "operator:$1"), "$1:")
 }
 
-// The differences between GraphQL and JSON: names and operators have no quotation marks.
+// These patterns match what differs in GraphQL: names and operators have no quotation marks.
 var (
 	operatorOf = regexp.MustCompile(`"operator":"(\w+)"`)
 	keysOf     = regexp.MustCompile(`"(\w+?)(?:Array)?":`)
@@ -260,7 +260,7 @@ func allOf(of ...where) *where {
 	return &where{Operator: "And", Operands: of}
 }
 
-// conditions returns the conditions of a filter. If none is true, the filter matches nothing.
+// conditions returns the conditions of a filter, or none if the filter matches nothing.
 func conditions(f retrieve.Filter) (parts []where, none bool) {
 	oneOf := func(name string, values []string) {
 		if len(values) > 0 {

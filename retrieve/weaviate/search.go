@@ -28,7 +28,7 @@ func (r *row) hit() retrieve.Hit {
 	return retrieve.Hit{Document: r.Document, Generation: r.Generation, Ordinal: r.Ordinal}
 }
 
-// rows searches the collection. Operator is the GraphQL search operator; if it is empty, the search
+// rows searches the collection with a search operator of GraphQL. If the operator is empty, rows
 // only filters.
 func (x *Index) rows(ctx context.Context, operator string, w *where, limit int, fields string) ([]row, error) {
 	arguments := fmt.Sprintf("limit:%d", limit)
@@ -55,9 +55,9 @@ type found struct {
 
 func byScore(a, b found) int { return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.id, b.id)) }
 
-// Searches request more chunks than are wanted, since Weaviate's order is approximate and it has no
-// rule for ties: searchTimes*k + searchPlus, and deeper times as many again while that is too few,
-// up to maxResults (Weaviate's own limit).
+// Weaviate's order is approximate, and chunks with equal scores have no fixed order. To find k
+// chunks, a search therefore requests searchTimes*k + searchPlus. While these are too few, it
+// requests deeper times as many, up to maxResults, which is Weaviate's limit.
 const (
 	searchTimes = 2
 	searchPlus  = 20
@@ -65,15 +65,15 @@ const (
 	maxResults  = 10_000
 )
 
-// A result has the chunks that a search found, best first, and the number that was requested.
-// Unless it is complete, all other chunks are worse than the last.
+// A result has the chunks that a search found, best first, and the number that it requested. If it
+// is not complete, there may be more chunks, all worse than the last.
 type result struct {
 	found    []found
 	limit    int
 	complete bool
 }
 
-// searchBest requests ever more chunks until the k best of all are certainly among them.
+// searchBest requests more and more chunks until the best k are certainly among them.
 func searchBest(k int, search func(limit int) ([]found, error)) (r result, err error) {
 	for r.limit = min(searchTimes*k+searchPlus, maxResults); ; r.limit = min(deeper*r.limit, maxResults) {
 		if r.found, err = search(r.limit); err != nil {
@@ -81,7 +81,7 @@ func searchBest(k int, search func(limit int) ([]found, error)) (r result, err e
 		}
 		r.complete = len(r.found) < r.limit
 		slices.SortFunc(r.found, byScore)
-		// Other chunks may have the same score as the last, and come before it by their ids.
+		// A chunk that was not returned may have the score of the last and an earlier id.
 		if r.complete || r.limit == maxResults || r.found[k-1].score > r.found[len(r.found)-1].score {
 			return r, nil
 		}
@@ -137,11 +137,11 @@ func chunksOf(rows []row, score func(*row) float64) ([]found, error) {
 	return out, nil
 }
 
-// Lexical implements [retrieve.Searcher]. Weaviate finds candidates, and their scores are computed
-// here.
+// Lexical implements [retrieve.Searcher]. It computes the scores of the candidates that Weaviate
+// finds.
 //
-// Weaviate's own search omits some of the best chunks that it has not written to its files yet (see
-// [Index.missedChunks]). In that case, new chunks with the rarest of the terms are read as well.
+// Weaviate may not find some of the best chunks that are not in its files yet (see
+// [Index.missedChunks]). Lexical then also reads the new chunks with the rarest of the terms.
 func (x *Index) Lexical(ctx context.Context, terms []string, k int, f retrieve.Filter) ([]retrieve.Hit, error) {
 	parts, none := conditions(f)
 	if len(terms) == 0 || none || k <= 0 {
@@ -222,11 +222,11 @@ func (s *scorer) score(r *row) (score float64) {
 // maxMissed is the largest number of chunks that are read to find what Weaviate's search missed.
 const maxMissed = 4000
 
-// missedChunks selects the chunks that may be among the best k although a search did not find them, or
-// returns nil if there are no such chunks, or too many to read.
+// missedChunks returns a filter for the chunks that may be among the best k although a search did
+// not find them, or nil if there are none, or too many to read.
 //
-// From the chunks in its memory, Weaviate 1.35 returns only the first that it meets, up to the
-// requested number (github.com/weaviate/weaviate/pull/11780).
+// From the chunks in its memory, Weaviate 1.35 returns the first ones instead of the best, up to
+// the requested number (github.com/weaviate/weaviate/pull/11780).
 func (x *Index) missedChunks(s *scorer, k int, r result) *where {
 	m := x.mark.Load()
 	if m == nil || m.settledRevision() >= m.Revision {
@@ -239,9 +239,9 @@ func (x *Index) missedChunks(s *scorer, k int, r result) *where {
 	return allOf(*rarest, number("generation", "GreaterThan", m.settledRevision()))
 }
 
-// rarest selects the chunks with one of the rarest terms. It uses enough terms that all other terms
-// together cannot reach the score least, as in MaxScore (Turtle and Flood, "Query Evaluation:
-// Strategies and Optimizations", 1995), as long as no more than maxMissed chunks have them.
+// rarest returns a filter for the chunks with any of the rarest terms. All other terms together
+// cannot reach the score least, as in MaxScore (Turtle and Flood, "Query Evaluation: Strategies and
+// Optimizations", 1995), unless that would take more than maxMissed chunks.
 func (s *scorer) rarest(least float64) *where {
 	order := make([]int, len(s.terms))
 	bound := 0.0

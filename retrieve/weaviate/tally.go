@@ -17,8 +17,8 @@ import (
 	"ibid/retrieve"
 )
 
-// A tally counts the chunks of a collection, their terms, and the chunks that have each term.
-// Weaviate would have to read every chunk to count them.
+// A tally has the number of chunks in a collection, of their terms, and of the chunks with each
+// term. To count them, Weaviate would read every chunk.
 type tally struct {
 	revision, era int64 // of the last counted change
 	changed       int   // number of chunks stored and deleted since the tally was stored
@@ -29,8 +29,8 @@ type tally struct {
 }
 
 const (
-	// A tally of more than storedAlways chunks is stored only after one in storedPart of its chunks
-	// has changed, or after storedAfter.
+	// A tally of more than storedAlways chunks is stored only if one in storedPart of its chunks
+	// has changed, or if the stored tally is older than storedAfter.
 	storedAlways = 2000
 	storedPart   = 64
 	storedAfter  = time.Minute
@@ -111,11 +111,11 @@ func unpackTally(b []byte) (*tally, error) {
 
 var errShortTally = fmt.Errorf("%w: the tally of its terms is truncated", retrieve.ErrIndexDamaged)
 
-// A census has the tallies of a collection. It is locked while a tally is read, so that concurrent
-// searches read it only once.
+// A census caches the tallies of a collection. It is locked while a tally is read, so concurrent
+// searches read it once.
 type census struct {
 	mu      sync.Mutex
-	own     *tally // of the process that applies changes, up to the last change; nil in other processes
+	own     *tally // up to the last change, in the process that applies changes; nil in others
 	read    *tally // the tally that was last read
 	counted *mark  // the mark at which Weaviate counted the chunks
 	chunks  int
@@ -160,8 +160,8 @@ func (x *Index) readTally(ctx context.Context) (*tally, error) {
 	return unpackTally(b)
 }
 
-// recount counts the stored chunks and the chunks that they replace, up to a mark. It returns the
-// tally if it must be stored, or nil.
+// recount updates the tally to a mark, with the stored chunks and the chunks that they replace. It
+// returns the tally if it must be stored, otherwise nil.
 func (x *Index) recount(m *mark, stored []object) *tally {
 	x.census.mu.Lock()
 	defer x.census.mu.Unlock()
@@ -182,8 +182,8 @@ func (x *Index) recount(m *mark, stored []object) *tally {
 	return t
 }
 
-// Stats implements [retrieve.Searcher]. Weaviate counts the chunks once for each revision. While a
-// node is lost the tally's number is used, because Weaviate requires a quorum of every shard.
+// Stats implements [retrieve.Searcher]. Weaviate counts the chunks once for each revision. It needs
+// a quorum of every shard, so while a node is lost the number is the tally's.
 func (x *Index) Stats(ctx context.Context, terms []string) (stats retrieve.Stats, err error) {
 	m := x.mark.Load()
 	if m == nil {
@@ -223,8 +223,7 @@ func (x *Index) Stats(ctx context.Context, terms []string) (stats retrieve.Stats
 	return stats, nil
 }
 
-// buildingError returns a [*retrieve.BuildingError] if the collection does not contain the whole library
-// yet.
+// buildingError returns a [*retrieve.BuildingError] if the collection lacks a part of the library.
 func (x *Index) buildingError(ctx context.Context, m *mark, t *tally) error {
 	revision, chunks, err := x.options.Size(ctx)
 	if err == nil && chunks > 0 && m.Revision < revision {
@@ -233,7 +232,7 @@ func (x *Index) buildingError(ctx context.Context, m *mark, t *tally) error {
 	return err
 }
 
-// knownWithin is the longest time that a node needs to learn of a new collection.
+// knownWithin is the longest time after which a node knows a new collection.
 const knownWithin = 2 * time.Second
 
 // query sends a GraphQL query and decodes its data into out, which stays empty if the collection

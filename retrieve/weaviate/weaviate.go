@@ -1,17 +1,18 @@
 // Package weaviate is a [retrieve.Searcher] in a Weaviate cluster, for libraries larger than the
-// memory of one machine. It follows the state, and a lost collection is built again from it.
+// memory of one machine. It follows the state and can be rebuilt from it.
 //
 // Each chunk is an object with its vector, its terms and the fields that filters compare. The
-// object's id derives from the document, the generation and the ordinal, so that applying a change
-// twice has no further effect. A batch of changes stores the new objects and deletes the objects of
-// earlier generations. Then it writes the revision and the era of the last change to the watermark,
-// which is also an object. Until then a search may find a chunk of either generation:
-// [retrieve.Index] drops chunks that the state no longer has.
+// object's id is derived from the document, the generation and the ordinal, so applying a change
+// twice has no further effect. A batch of changes stores the new objects, deletes the objects of
+// earlier generations, and then writes the revision and the era of its last change to another
+// object, the watermark. Before that, a search may find chunks of both generations:
+// [retrieve.Index] drops those that the state no longer has.
 //
-// Writes must reach all replicas and are repeated until they do, so that any replica can be read.
-// Weaviate 1.35 soon treats the replicas that are alive as all replicas, so a batch counts only if
-// every node saw every replica throughout: see [Index.writeReplicated]. While a node is down, the watermark
-// does not advance: the index lags, and documents can still be stored.
+// A search reads any one replica, so each write must reach all replicas and is repeated until it
+// does. Weaviate 1.35 ignores replicas that it considers dead and reports success without them. A
+// batch therefore counts only if every node saw every replica before, during and after it: see
+// [Index.writeReplicated]. While a node is down, the watermark does not advance: the index lags,
+// and documents can still be stored.
 //
 // Only the REST and GraphQL interfaces are used, over HTTP.
 package weaviate
@@ -36,7 +37,7 @@ import (
 	"ibid/retrieve"
 )
 
-// layout is the version of the objects, and searchable the oldest version that can be searched.
+// layout is the version of the objects. Versions from searchable on can be searched.
 const (
 	layout     = 3
 	searchable = 2
@@ -50,9 +51,8 @@ type Options struct {
 	Size func(context.Context) (revision int64, chunks int, err error)
 }
 
-// An Index is a [retrieve.Searcher] in one collection of a cluster. The name of the collection
-// depends on the layout of its objects and on the space, so that the indexes of different layouts
-// and spaces are separate.
+// An Index is a [retrieve.Searcher] in one collection of a cluster. Each layout and each space has
+// its own collection.
 type Index struct {
 	client     *client
 	options    Options
@@ -60,7 +60,7 @@ type Index struct {
 	collection string
 
 	applying sync.Mutex
-	replaced map[retrieve.Hit]row // chunks that were deleted and are still counted
+	replaced map[retrieve.Hit]row // deleted chunks that the tally still counts
 	mark     atomic.Pointer[mark] // the mark that was last read or written
 	census   census
 }
@@ -81,8 +81,8 @@ func (x *Index) name(layout, analysis int, space string) string {
 // earlierTerms is the number of earlier versions of the terms that are searched.
 const earlierTerms = 3
 
-// Earlier returns the indexes of the library in earlier layouts and versions of the terms that can
-// be searched instead, latest first, whether they exist or not. Closing x closes them as well.
+// Earlier returns the library's indexes in earlier layouts and versions of the terms, latest
+// first. They can be searched instead of x, if they exist. Closing x closes them too.
 func (x *Index) Earlier() (all []*Index) {
 	for l := layout; l >= searchable; l-- {
 		for back := range earlierTerms + 1 {
@@ -111,19 +111,19 @@ type mark struct {
 	// Target is the revision of the state when the collection was created. Below it, the collection
 	// lacks much of the library and is not searched.
 	Target int64 `json:"target"`
-	// Written is the time when the mark was written, in Unix seconds. Everything up to the revision
-	// Earlier was stored before Since; everything up to Settled is in Weaviate's files.
+	// Written is the time when the mark was written, in Unix seconds. All changes up to the
+	// revision Earlier were stored before Since. Those up to Settled are in Weaviate's files.
 	Written int64 `json:"written"`
 	Since   int64 `json:"since"`
 	Earlier int64 `json:"earlier"`
 	Settled int64 `json:"settled"`
 }
 
-// flushed is the number of seconds after a change in which Weaviate certainly writes it to its
-// files. It writes after a minute (PERSISTENCE_MEMTABLES_FLUSH_DIRTY_AFTER_SECONDS).
+// flushed is the number of seconds after which a change is certainly in Weaviate's files. Weaviate
+// writes it after a minute (PERSISTENCE_MEMTABLES_FLUSH_DIRTY_AFTER_SECONDS).
 const flushed = 90
 
-// settledRevision returns the revision up to which everything is in Weaviate's files.
+// settledRevision returns the revision up to which all changes are in Weaviate's files.
 func (m *mark) settledRevision() int64 {
 	switch now := time.Now().Unix(); {
 	case now > m.Written+flushed:
@@ -200,8 +200,8 @@ func (x *Index) Reset(ctx context.Context) error {
 	return x.client.drop(ctx, x.collection)
 }
 
-// DropOthers deletes the collections of the library in other layouts and spaces, after this one has
-// replaced them. It keeps collections of the given spaces and collections in use.
+// DropOthers deletes the library's other collections, except those of the kept spaces in this
+// layout and those for which used returns true.
 func (x *Index) DropOthers(ctx context.Context, kept []string, used func(collection string) bool) error {
 	keep := []string{x.collection}
 	for _, space := range kept {
@@ -289,9 +289,9 @@ func (x *Index) create(ctx context.Context) (*mark, error) {
 	return &mark{Target: target}, nil
 }
 
-// rewind prepares the tally for counting the changes after a mark. If a process ended between
-// writing the two, the mark returns to the tally's revision, so that changes that were not counted
-// are applied again.
+// rewind reads the tally before changes after a mark are counted. If the stored tally has another
+// revision, because a process ended before it stored both, rewind sets the mark to that revision
+// and returns an error, so that the next call applies and counts the changes after it.
 func (x *Index) rewind(ctx context.Context, m *mark) error {
 	x.census.mu.Lock()
 	defer x.census.mu.Unlock()
@@ -370,13 +370,13 @@ func (x *Index) apply(ctx context.Context, m mark, changes []retrieve.Change) (*
 	return &m, nil
 }
 
-// lookEvery is the interval at which a cluster is checked during writes. A node does not leave and
-// return within it.
+// lookEvery is the interval at which a cluster is checked during writes. No node restarts in less
+// time.
 const lookEvery = 500 * time.Millisecond
 
-// writeReplicated calls write, and returns an error unless every node of the address sees all replicas of the
-// collection before, during and after the call. A node that has noticed a lost replica writes to
-// the remaining ones and reports success.
+// writeReplicated calls write. It returns an error unless every node of the address sees all
+// replicas of the collection before, during and after the call, since a node that misses a replica
+// writes to the other ones and reports success.
 func (x *Index) writeReplicated(ctx context.Context, write func(context.Context) error) error {
 	var schema struct {
 		ShardingConfig    struct{ ActualCount int }
@@ -398,7 +398,7 @@ func (x *Index) writeReplicated(ctx context.Context, write func(context.Context)
 		}
 		return g.Wait()
 	}
-	// Nodes learn of a new collection a moment later.
+	// A node may not know a new collection yet.
 	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
 		if err := look(ctx); err == nil {
 			break
@@ -430,9 +430,9 @@ func (x *Index) writeReplicated(ctx context.Context, write func(context.Context)
 	return look(ctx)
 }
 
-// checkReplicas returns an error unless a node sees the given number of replicas of the collection's shards.
-// The node's reply omits nodes that it considers dead. A node that has just started does not know
-// the collection, which is an error.
+// checkReplicas returns an error unless a node sees the given number of replicas of the
+// collection's shards. The node's reply lacks the nodes that it considers dead. The reply of a node
+// that has just started may lack the collection, which is an error too.
 func (x *Index) checkReplicas(ctx context.Context, node string, replicas int) error {
 	data, err := x.client.sendRequest(ctx, node, http.MethodGet, "/v1/nodes/"+x.collection+"?output=verbose", nil)
 	if err != nil {
@@ -452,7 +452,7 @@ func (x *Index) checkReplicas(ctx context.Context, node string, replicas int) er
 	return nil
 }
 
-// primers is the number of objects per shard that make it certain that every shard gets one.
+// primers is the number of objects per shard that are stored so that every shard gets at least one.
 const primers = 32
 
 // prime stores vectors in all shards and deletes them: Weaviate 1.35 refuses to compare the codes
@@ -489,9 +489,9 @@ func (x *Index) putMark(ctx context.Context, m *mark, t *tally) error {
 	return x.putBatch(ctx, []object{{Class: x.collection, ID: markID, Properties: map[string]any{"mark": string(text)}}})
 }
 
-// earlier returns filters for the stored chunks of documents from before their latest generations.
-// The filters name each generation, because Weaviate would read every generation of the collection
-// to find those below one.
+// earlier returns filters for the stored chunks of earlier generations of documents. Each filter
+// names one generation: to find all generations below a number, Weaviate would read every
+// generation of the collection.
 func (x *Index) earlier(ctx context.Context, latest map[int64]int64) (filters []where, err error) {
 	for documents := range slices.Chunk(slices.Sorted(maps.Keys(latest)), deletedTogether) {
 		w := where{Operator: "ContainsAny", Path: []string{"document"}, ValueInts: documents}
@@ -517,8 +517,7 @@ func (x *Index) earlier(ctx context.Context, latest map[int64]int64) (filters []
 	return filters, nil
 }
 
-// replace deletes the objects that a filter matches, and keeps their terms until they are no longer
-// counted.
+// replace deletes the objects that a filter matches, and keeps their terms for [Index.recount].
 func (x *Index) replace(ctx context.Context, w where) error {
 	for {
 		found, err := x.rows(ctx, "", &w, maxResults, "length terms")
