@@ -569,12 +569,18 @@ func (c *cursor) name() bool {
 	return minName <= n && n <= maxName
 }
 
+// A grammar has the forms of a profile, for a text that may cite the ids 1 to known.
+type grammar struct {
+	profile Profile
+	known   int
+}
+
 // formsAt returns the forms that b may begin with.
-func (s *Scanner) formsAt(b []byte) []form {
+func (g grammar) formsAt(b []byte) []form {
 	switch {
 	case len(b) == 0:
 		return nil
-	case s.profile == Strict:
+	case g.profile == Strict:
 		return strictForms
 	}
 	return forms[b[0]]
@@ -582,8 +588,8 @@ func (s *Scanner) formsAt(b []byte) []form {
 
 // formAt reads the first matching form and returns where it ends. short reports whether more
 // text could match another form.
-func (s *Scanner) formAt(c cursor, m *reading) (f *form, after cursor, short bool) {
-	fs := s.formsAt(c.b[c.at:])
+func (g grammar) formAt(c cursor, m *reading) (f *form, after cursor, short bool) {
+	fs := g.formsAt(c.b[c.at:])
 	then := afterBracket(c.b[c.at:])
 	for i := range fs {
 		if then != end && fs[i].following != "" && !strings.ContainsRune(fs[i].following, then) {
@@ -615,10 +621,10 @@ func afterBracket(b []byte) rune {
 }
 
 // citesKnown reports whether a label cites a known id, ignoring its context.
-func (s *Scanner) citesKnown(label []byte) bool {
-	m := reading{known: s.known}
+func (g grammar) citesKnown(label []byte) bool {
+	m := reading{known: g.known}
 	for c := (cursor{b: label, left: len(label), final: true}); c.peek() != end; c.next() {
-		if f, _, _ := s.formAt(c, &m); f != nil && m.cites() && len(m.ids) > 0 {
+		if f, _, _ := g.formAt(c, &m); f != nil && m.cites() && len(m.ids) > 0 {
 			return true
 		}
 	}
@@ -627,11 +633,11 @@ func (s *Scanner) citesKnown(label []byte) bool {
 
 // anyMarker reads a marker in square brackets, even one that cites nothing, and reports whether
 // one was there.
-func (s *Scanner) anyMarker(c *cursor) bool {
+func (g grammar) anyMarker(c *cursor) bool {
 	if !strings.ContainsRune(`[\【［〔`, c.peek()) {
 		return false
 	}
-	f, _, short := s.formAt(*c, &reading{anyMarker: true})
+	f, _, short := g.formAt(*c, &reading{anyMarker: true})
 	c.short = c.short || short
 	return f != nil && !short
 }

@@ -277,7 +277,7 @@ func (c *cursor) definition() bool {
 }
 
 // entry reads an entry of a list of sources.
-func (s *Scanner) entry(c *cursor) bool {
+func (g grammar) entry(c *cursor) bool {
 	c.spacing()
 	saved := *c
 	bullet := c.oneOf("-*+•") && c.spacing()
@@ -289,16 +289,16 @@ func (s *Scanner) entry(c *cursor) bool {
 	}
 	saved = *c
 	c.emphasis()
-	if s.anyMarker(c) {
+	if g.anyMarker(c) {
 		return true
 	}
 	if c.ordinal() {
-		if c.emphasis(); c.oneOf(" \t") && s.label(c) {
+		if c.emphasis(); c.oneOf(" \t") && g.label(c) {
 			return true
 		}
 	}
 	c.restore(saved)
-	return bullet && s.label(c)
+	return bullet && g.label(c)
 }
 
 // ordinal reads "1.", "2)" or "(3)".
@@ -315,13 +315,13 @@ func (c *cursor) ordinal() bool {
 }
 
 // label reads an entry from here on: the name of a source, which cites nothing.
-func (s *Scanner) label(c *cursor) bool {
+func (g grammar) label(c *cursor) bool {
 	rest := c.b[c.at:]
 	if !c.final {
 		c.short = true
 		return false
 	}
-	return len(bytes.TrimSpace(rest)) > 0 && !s.citesKnown(rest)
+	return len(bytes.TrimSpace(rest)) > 0 && !g.citesKnown(rest)
 }
 
 // emphasis reads up to three "*" or "_".

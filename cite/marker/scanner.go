@@ -13,25 +13,16 @@ type Scanner struct {
 	// has cited something, lists of sources are not dropped.
 	Excluded func(id int) bool
 
-	profile Profile
-	known   int
-
-	b      []byte // the text from an offset before i, without [cite_start] and [cite_end]
-	begin  int    // b[:begin] is not text
-	cut    bool   // text before b was discarded
-	i      int    // b[:i] is decided
-	from   int    // take has received b[:from]
+	grammar
+	view
+	i      int // b[:i] is decided
+	from   int // take has received b[:from]
 	final  bool
 	take   func(Token)
 	state  state
 	cited  bool    // a marker has cited something
 	looked int     // bytes after i that need not be read again to decide about b[i]
 	marker reading // the marker last matched
-
-	line       int  // start of the line in b; negative if too far away
-	bounded    bool // the line has a [cite_start]
-	definition bool // the line begins like a footnote definition
-	marked     int  // end of the last marker in b; negative if too far away
 
 	ticks    int  // states ticks, span, fence: length of the opening run, which begins at i
 	fences   bool // state span: the run may open a fenced block
@@ -60,7 +51,7 @@ const (
 
 // NewScanner returns a scanner for a text that may cite the ids 1 to known.
 func NewScanner(p Profile, known int) *Scanner {
-	return &Scanner{profile: p, known: known, marked: -1}
+	return &Scanner{grammar: grammar{p, known}, view: view{marked: -1}}
 }
 
 // Feed scans the next piece of the text and calls take with each decided token.
@@ -84,7 +75,7 @@ func (s *Scanner) Feed(piece []byte, take func(Token)) {
 func (s *Scanner) Close(take func(Token)) {
 	s.final = true
 	s.scan(take)
-	*s = Scanner{Excluded: s.Excluded, profile: s.profile, known: s.known, b: s.b[:0], marked: -1}
+	*s = Scanner{Excluded: s.Excluded, grammar: s.grammar, view: view{b: s.b[:0], marked: -1}}
 }
 
 // Held returns the number of characters that are held back.
@@ -281,9 +272,6 @@ func (s *Scanner) passLiteral() {
 		s.beginLine(s.i)
 	}
 }
-
-// beginLine records where a line begins.
-func (s *Scanner) beginLine(at int) { s.line, s.bounded, s.definition = at, false, false }
 
 // A stop is the reason why passText stopped.
 type stop uint8
