@@ -39,7 +39,6 @@ type Body struct {
 // A File is an attachment.
 type File struct {
 	Name string // without folders, never empty
-	Type string // MIME type, in lower case
 	Data []byte
 }
 
@@ -129,7 +128,7 @@ func (r *reader) part(h header, body []byte, standard string, depth int) []Body 
 			name += endings[kind]
 		}
 	}
-	r.m.Files = append(r.m.Files, File{name, kind, content})
+	r.m.Files = append(r.m.Files, File{name, content})
 	return nil
 }
 

@@ -23,7 +23,7 @@ func show(m *Message) string {
 		fmt.Fprintf(&out, "html %v: %q\n", b.HTML, b.Text)
 	}
 	for _, f := range m.Files {
-		fmt.Fprintf(&out, "file %s %s %q\n", f.Name, f.Type, f.Data)
+		fmt.Fprintf(&out, "file %s %q\n", f.Name, f.Data)
 	}
 	return out.String()
 }

@@ -28,7 +28,6 @@ const (
 	olAttached    = "3701"
 	olName        = "3707"
 	olShortName   = "3704"
-	olType        = "370E"
 	olDisplayName = "3001"
 	olAddress     = "3003"
 	olSMTP        = "39FE"
@@ -137,8 +136,9 @@ func readOutlook(in compound.Folder, numbers map[int]int, depth int) (m *Message
 			break
 		}
 		at := in.Folder(name)
-		file := File{Type: strings.ToLower(property(at, olType)), Data: at.Stream("__substg1.0_" + olAttached + "0102")}
-		file.Name = cmp.Or(baseName(property(at, olName)), baseName(property(at, olShortName)), baseName(property(at, olDisplayName)))
+		file := File{Data: at.Stream("__substg1.0_" + olAttached + "0102")}
+		file.Name = cmp.Or(baseName(property(at, olName)), baseName(property(at, olShortName)), baseName(property(at, olDisplayName)),
+			"attachment")
 		if inner := "__substg1.0_" + olAttached + "000D"; at.Has(inner) && depth < maxDepth {
 			in, missing := readOutlook(at.Folder(inner), numbers, depth+1)
 			left += missing
@@ -146,7 +146,7 @@ func readOutlook(in compound.Folder, numbers map[int]int, depth int) (m *Message
 			m.Bodies = append(append(m.Bodies, Body{Text: head}), in.Bodies...)
 			m.Files = append(m.Files, in.Files...)
 			m.addPartial(in.Partial)
-		} else if file.Name = cmp.Or(file.Name, "attachment"); len(file.Data) > 0 {
+		} else if len(file.Data) > 0 {
 			m.Files = append(m.Files, file)
 		} else { // a link to a file, or an object of another program
 			left++

@@ -78,7 +78,7 @@ func TestOutlook(t *testing.T) {
 		"html false: \"Forwarded message\\nFrom: Cy\\nDate: \\nSubject: Notes\"\n" +
 		"html false: \"" + strings.Repeat("Cabins cost more. ", 200) + "\"\n" +
 		"html false: \"Forwarded message\\nFrom: \\nDate: \\nSubject: Sticky\"\n" +
-		"html true: \"<p>Buy rope.</p>\"\nfile fares.csv  \"class,fare\\n\"\n"
+		"html true: \"<p>Buy rope.</p>\"\nfile fares.csv \"class,fare\\n\"\n"
 	if diff := cmp.Diff(want, show(m)); diff != "" || !m.Bodies[0].RTF {
 		t.Errorf("message with RTF %v, want true (-want +got):\n%s", m.Bodies[0].RTF, diff)
 	}

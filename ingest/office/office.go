@@ -12,6 +12,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"path"
 	"slices"
@@ -262,7 +263,9 @@ func (f *file) openXML(main string) error {
 		return f.binaryWorkbook(main)
 	}
 	root := ""
-	err := f.find(main, func(_ *xmlReader, e element) { root = cmp.Or(root, e.Name.Local) })
+	err := f.read(main, func(x *xmlReader) {
+		x.each(func(e element) { root, x.err = e.Name.Local, io.EOF }) // the rest is read below
+	})
 	switch root {
 	case "":
 		return fmt.Errorf("it is damaged: its main part (%s) cannot be read: %w", main, err)

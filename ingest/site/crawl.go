@@ -24,21 +24,20 @@ import (
 
 // Limits bound a crawl. Zero means the default.
 type Limits struct {
-	Pages int   // addresses requested
-	Depth int   // consecutive links followed
-	Page  int64 // bytes of one page, unpacked
+	Pages int // addresses requested
+	Depth int // consecutive links followed
 }
 
 // Defaults of the limits.
 const (
 	DefaultPages = 5000
 	DefaultDepth = 20
-	defaultPage  = 32 << 20
 )
 
 // Fixed limits.
 const (
-	maxBytes    = 1 << 30 // unpacked bytes of all pages together
+	maxBody     = 32 << 20 // unpacked bytes of a page
+	maxBytes    = 1 << 30  // unpacked bytes of all pages together
 	maxTime     = time.Hour
 	parallel    = 4 // requests at a time
 	maxSitemaps = 50
@@ -129,7 +128,7 @@ func (s *Site) Crawl(ctx context.Context, force bool, progress func(done, total 
 		twins: make(map[string]*url.URL), twinOf: make(map[string]*url.URL),
 	}
 	l := &s.Limits
-	l.Pages, l.Depth, l.Page = cmp.Or(l.Pages, DefaultPages), cmp.Or(l.Depth, DefaultDepth), cmp.Or(l.Page, defaultPage)
+	l.Pages, l.Depth = cmp.Or(l.Pages, DefaultPages), cmp.Or(l.Depth, DefaultDepth)
 	for u, p := range s.ByURL {
 		c.taken[p.Path] = u
 	}
@@ -162,7 +161,7 @@ func (c *crawl) begin(ctx context.Context) (first result, err error) {
 		}
 		return err
 	}
-	reply, at, err := c.Fetcher.follow(ctx, request{url: c.address, limit: max(c.Limits.Page, maxSitemap)}, allowed)
+	reply, at, err := c.Fetcher.follow(ctx, request{url: c.address, limit: maxSitemap}, allowed)
 	switch {
 	case err != nil:
 		return first, err
@@ -441,7 +440,7 @@ func (c *crawl) visit(ctx context.Context, it item) (r result) {
 			return r
 		}
 	}
-	ask := request{url: it.url, limit: c.Limits.Page, wants: func(kind string) bool { return endingOf(it.url, kind) != "" }}
+	ask := request{url: it.url, limit: maxBody, wants: func(kind string) bool { return endingOf(it.url, kind) != "" }}
 	if before != nil && !c.force {
 		ask.etag, ask.modified = it.previous.ETag, it.previous.Changed
 	}

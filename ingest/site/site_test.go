@@ -415,15 +415,15 @@ func TestBombs(t *testing.T) {
 	for _, c := range []struct{ path, says string }{
 		{"/packed.xml.gz", "packed.xml.gz has more than 50 MB, unpacked"},
 		{"/redirects/", "more than 10 redirects"},
-		{"/body/", "the page is too large: it has more than 16 MB"},
-		{"/gzip/", "the page is too large: it has more than 16 MB"},
+		{"/body/", "the page is too large: it has more than 32 MB"},
+		{"/gzip/", "the page is too large: it has more than 32 MB"},
 		{"/sitemaps/1", "more than 50 sitemaps"},
 		{"/links/", "links it has more than 20 pages (--max-pages)"},
 	} {
 		t.Run(c.path, func(t *testing.T) {
 			t.Parallel()
 			s := openSite(t, t.TempDir(), web.URL+c.path)
-			s.Limits = Limits{Pages: 20, Page: 16 << 20}
+			s.Limits = Limits{Pages: 20}
 			report := crawlOnce(t, s)
 			said := fmt.Sprint(report.Limits, files(s))
 			if !strings.Contains(said, c.says) || len(s.ByURL) > 25 {

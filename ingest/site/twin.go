@@ -94,7 +94,7 @@ func (c *crawl) preferTwin(ctx context.Context, r *result, twin *url.URL) {
 	if twin == nil || c.checkHost(twin) != nil || !c.allows(twin) {
 		return
 	}
-	reply, err := c.Fetcher.get(ctx, request{url: twin, limit: c.Limits.Page, wants: isPlain})
+	reply, err := c.Fetcher.get(ctx, request{url: twin, limit: maxBody, wants: isPlain})
 	if err == nil && reply.status == http.StatusOK && isPlain(reply.kind) && len(reply.body) > 0 {
 		r.body, r.ending = reply.body, ".md"
 	}
