@@ -1,6 +1,7 @@
 package format
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"regexp"
@@ -120,11 +121,7 @@ func (w *codeWriter) declaration(i int) (name string, isType bool) {
 	if m == nil {
 		return "", false
 	}
-	for _, group := range m[1:] {
-		if name == "" {
-			name = oneLine(group)
-		}
-	}
+	name = oneLine(cmp.Or(m[1:]...))
 	first, _, _ := strings.Cut(strings.TrimSpace(line), " ")
 	first, _, _ = strings.Cut(first, "(")
 	if notNames[name] || notNames[first] || w.language.loose && strings.Contains(line, "(") && line[0] != '#' && !w.hasBody(i) {
@@ -235,7 +232,7 @@ func (w *codeWriter) comment(start, end int) int {
 		if !known {
 			break
 		}
-		prose = append(prose, stripComment(text, "*/!#-"))
+		prose = append(prose, stripComment(text))
 	}
 	w.b.line = start + 1
 	w.b.Paragraph(strings.Join(prose, "\n"))
@@ -243,8 +240,8 @@ func (w *codeWriter) comment(start, end int) int {
 }
 
 // stripComment removes the comment markers from a line.
-func stripComment(line, signs string) string {
-	line = strings.TrimLeft(strings.TrimSpace(line), signs)
+func stripComment(line string) string {
+	line = strings.TrimLeft(strings.TrimSpace(line), "*/!#-")
 	line = strings.TrimSuffix(strings.TrimPrefix(line, " "), "*")
 	if strings.Trim(line, "-=*#/~ ") == "" {
 		return ""

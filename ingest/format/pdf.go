@@ -2,6 +2,7 @@ package format
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -91,24 +92,14 @@ func endsInSentence(s string) bool {
 
 // isTitle reports whether a title is not the placeholder of a program.
 func isTitle(s string) bool {
-	lower := strings.ToLower(s)
-	if isPlaceholder(lower) {
-		return false
-	}
-	for _, sign := range []string{"untitled", "microsoft word", "powerpoint presentation", "microsoft powerpoint", ".doc", ".indd",
-		".tex", ".dvi", ".qxd", ".pdf", ".html", ".xls", ".ppt", "about:blank", "://"} {
-		if strings.Contains(lower, sign) {
-			return false
-		}
-	}
-	return utf8.RuneCountInString(s) >= 3
+	signs := []string{"untitled", "microsoft word", "powerpoint presentation", "microsoft powerpoint", ".doc", ".indd",
+		".tex", ".dvi", ".qxd", ".pdf", ".html", ".xls", ".ppt", "about:blank", "://"}
+	isIn := func(sign string) bool { return strings.Contains(strings.ToLower(s), sign) }
+	return utf8.RuneCountInString(s) >= 3 && !isPlaceholder(s) && !slices.ContainsFunc(signs, isIn)
 }
 
 // isPlaceholder reports whether s is a program's placeholder for a title or an author.
 func isPlaceholder(s string) bool {
-	switch strings.ToLower(strings.TrimSpace(s)) {
-	case "(anonymous)", "anonymous", "(unspecified)", "unspecified", "unknown":
-		return true
-	}
-	return false
+	placeholders := []string{"(anonymous)", "anonymous", "(unspecified)", "unspecified", "unknown"}
+	return slices.Contains(placeholders, strings.ToLower(strings.TrimSpace(s)))
 }

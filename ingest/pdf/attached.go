@@ -80,11 +80,7 @@ func fileSpecifications(root pdf.Value) (files []pdf.Value) {
 // attachment returns the name and the bytes of an attached file.
 func attachment(file pdf.Value) (name string, content []byte) {
 	defer func() { _ = recover() }() // damage loses only this file
-	for _, key := range []string{"UF", "F"} {
-		if name = file.Key(key).Text(); name != "" {
-			break
-		}
-	}
+	name = cmp.Or(file.Key("UF").Text(), file.Key("F").Text())
 	name = name[strings.LastIndexAny(name, `\/`)+1:]
 	for _, key := range []string{"F", "UF"} {
 		if stream := file.Key("EF").Key(key); stream.Kind() == pdf.Stream {

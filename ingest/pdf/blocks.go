@@ -2,6 +2,7 @@ package pdf
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"regexp"
 	"slices"
@@ -142,13 +143,8 @@ func headingSizes(pages [][]line, body float64) map[float64]int {
 			}
 		}
 	}
-	var order []float64
-	for s := range sizes {
-		order = append(order, s)
-	}
-	slices.SortFunc(order, func(a, b float64) int { return cmp.Compare(b, a) })
 	levels := map[float64]int{}
-	for i, s := range order {
+	for i, s := range slices.SortedFunc(maps.Keys(sizes), func(a, b float64) int { return cmp.Compare(b, a) }) {
 		levels[s] = min(i+1, 5)
 	}
 	return levels
