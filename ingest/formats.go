@@ -1,7 +1,6 @@
 package ingest
 
 import (
-	"context"
 	"fmt"
 	"path"
 	"slices"
@@ -18,7 +17,8 @@ type fileFormat struct {
 	name    string   // [Document.Format]
 	title   string   // in messages; empty if another row gives it
 	endings []string // of file names, in lower case; "" means no ending
-	// read fills in text, sections, pages, title and metadata, and must not retain data.
+	// read fills in text, sections, pages, title and metadata, and must not retain data. It is nil for
+	// PDF and pictures, which a [Reader] reads with other programs.
 	read func(doc *Document, data []byte) error
 	// readText replaces read if files are text, in any encoding.
 	readText func(doc *Document, text string) error
@@ -35,69 +35,68 @@ type fileFormat struct {
 	data bool
 	// hasFiles is set if documents may have attached or embedded files.
 	hasFiles bool
-	// readOutside, if set, replaces read. It uses other programs.
-	readOutside func(r *Reader, ctx context.Context, doc *Document, data []byte) error
 }
 
 // formats lists the supported formats in the order used in messages.
-var formats []fileFormat
+var formats = []fileFormat{
+	{name: "markdown", title: "Markdown (.md, .mdx)",
+		endings:  []string{".md", ".markdown", ".mdown", ".mkd", ".mdx"},
+		readText: format.Markdown, tree: true},
+	{name: "rst", title: "reStructuredText (.rst)", endings: []string{".rst", ".rest"}, readText: format.RST},
+	{name: "asciidoc", title: "AsciiDoc", endings: []string{".adoc", ".asciidoc", ".asc"}, readText: format.AsciiDoc},
+	{name: "latex", title: "LaTeX", endings: []string{".tex", ".ltx", ".latex"}, readText: format.LaTeX},
+	{name: "org", title: "Org", endings: []string{".org"}, readText: format.Org},
+	{name: "text", title: "text (.txt, .log)", endings: []string{".txt", ".text", ".log", ""}, readText: format.Text},
+	{name: "html", title: "HTML",
+		endings: []string{".html", ".htm", ".xhtml"}, readText: format.HTML, charset: format.HTMLCharset, tree: true},
+	{name: "csv", title: "CSV and TSV", endings: []string{".csv", ".tsv", ".tab"}, data: true, readText: format.Table},
+	{name: "json", title: "JSON", endings: []string{".json", ".geojson", ".webmanifest"}, data: true, readText: format.JSON, tree: true},
+	{name: "jsonl", title: "JSON Lines (.jsonl, .ndjson)", endings: []string{".jsonl", ".ndjson"}, data: true, readText: format.JSONLines},
+	{name: "yaml", title: "YAML", endings: []string{".yaml", ".yml"}, data: true, readText: format.Code},
+	{name: "toml", title: "TOML and INI",
+		endings: []string{".toml", ".ini", ".cfg", ".conf", ".properties"}, data: true, readText: format.Code},
+	{name: "xml", title: "XML",
+		endings: []string{".xml", ".rss", ".atom", ".fb2", ".dita", ".docbook", ".dbk", ".tei", ".xliff", ".xlf",
+			".opml", ".plist", ".kml", ".gpx"},
+		data: true, readText: format.XML, charset: format.XMLCharset, tree: true},
+	{name: "subtitles", title: "subtitles (.srt, .vtt)", endings: []string{".srt", ".vtt"}, data: true, readText: format.Subtitles},
+	{name: "notebook", title: "Jupyter notebooks", endings: []string{".ipynb"}, data: true, readText: format.Notebook},
+	{name: "code", title: "source code", endings: format.CodeEndings(), data: true, readText: format.Code},
+	{name: "pdf", title: "PDF", endings: []string{".pdf"}, binary: true, isolated: true, hasFiles: true},
+	{name: "image", title: "pictures of text (where tesseract is installed)",
+		endings: []string{".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp", ".bmp", ".gif"},
+		binary:  true},
+	officeFormat("docx", "Word (.docx)", ".docx", ".docm", ".dotx", ".dotm"),
+	officeFormat("pptx", "PowerPoint (.pptx)", ".pptx", ".pptm", ".ppsx", ".ppsm", ".potx", ".potm"),
+	officeFormat("xlsx", "Excel (.xlsx)", ".xlsx", ".xlsm", ".xltx", ".xltm"),
+	officeFormat("odt", "OpenDocument (.odt, .ods, .odp)", ".odt", ".ott"),
+	officeFormat("ods", "", ".ods", ".ots"),
+	officeFormat("odp", "", ".odp", ".otp"),
+	{name: "epub", title: "EPUB", endings: []string{".epub"}, read: format.Office, binary: true, isolated: true},
+	officeFormat("office", "older office formats (.doc, .xls, .xlsb, .ppt, .rtf)",
+		".doc", ".dot", ".xls", ".xlt", ".xlsb", ".ppt", ".pps", ".pot", ".rtf", ".sxw", ".sxc", ".sxi"),
+	{name: "mail", title: "mail (.eml, .msg, .mbox, .mhtml)",
+		endings: []string{".eml", ".mht", ".mhtml"},
+		read:    format.Mail, isolated: true, hasFiles: true},
+	{name: "mbox", endings: []string{".mbox", ".mbx"}, read: format.Mailbox, isolated: true, hasFiles: true},
+	{name: "outlook", endings: []string{".msg"}, read: format.Outlook, binary: true, isolated: true, hasFiles: true},
+	{name: "calendar", title: "calendars and contacts (.ics, .vcf)", endings: []string{".ics", ".vcf"}, readText: format.Calendar},
+}
 
 // byEnding maps the endings of file names to formats.
 var byEnding = make(map[string]fileFormat)
 
-func init() { // not in the declaration, since readers use formats
-	opened := func(name, title string, endings ...string) fileFormat { // by office programs
-		return fileFormat{name: name, title: title, endings: endings, read: format.Office, binary: true, isolated: true, hasFiles: true}
-	}
-	formats = []fileFormat{
-		{name: "markdown", title: "Markdown (.md, .mdx)",
-			endings:  []string{".md", ".markdown", ".mdown", ".mkd", ".mdx"},
-			readText: format.Markdown, tree: true},
-		{name: "rst", title: "reStructuredText (.rst)", endings: []string{".rst", ".rest"}, readText: format.RST},
-		{name: "asciidoc", title: "AsciiDoc", endings: []string{".adoc", ".asciidoc", ".asc"}, readText: format.AsciiDoc},
-		{name: "latex", title: "LaTeX", endings: []string{".tex", ".ltx", ".latex"}, readText: format.LaTeX},
-		{name: "org", title: "Org", endings: []string{".org"}, readText: format.Org},
-		{name: "text", title: "text (.txt, .log)", endings: []string{".txt", ".text", ".log", ""}, readText: format.Text},
-		{name: "html", title: "HTML",
-			endings: []string{".html", ".htm", ".xhtml"}, readText: format.HTML, charset: format.HTMLCharset, tree: true},
-		{name: "csv", title: "CSV and TSV", endings: []string{".csv", ".tsv", ".tab"}, data: true, readText: format.Table},
-		{name: "json", title: "JSON", endings: []string{".json", ".geojson", ".webmanifest"}, data: true, readText: format.JSON, tree: true},
-		{name: "jsonl", title: "JSON Lines (.jsonl, .ndjson)", endings: []string{".jsonl", ".ndjson"}, data: true, readText: format.JSONLines},
-		{name: "yaml", title: "YAML", endings: []string{".yaml", ".yml"}, data: true, readText: format.Code},
-		{name: "toml", title: "TOML and INI",
-			endings: []string{".toml", ".ini", ".cfg", ".conf", ".properties"}, data: true, readText: format.Code},
-		{name: "xml", title: "XML",
-			endings: []string{".xml", ".rss", ".atom", ".fb2", ".dita", ".docbook", ".dbk", ".tei", ".xliff", ".xlf",
-				".opml", ".plist", ".kml", ".gpx"},
-			data: true, readText: format.XML, charset: format.XMLCharset, tree: true},
-		{name: "subtitles", title: "subtitles (.srt, .vtt)", endings: []string{".srt", ".vtt"}, data: true, readText: format.Subtitles},
-		{name: "notebook", title: "Jupyter notebooks", endings: []string{".ipynb"}, data: true, readText: format.Notebook},
-		{name: "code", title: "source code", endings: format.CodeEndings(), data: true, readText: format.Code},
-		{name: "pdf", title: "PDF", endings: []string{".pdf"}, binary: true, isolated: true, hasFiles: true, readOutside: (*Reader).readPDFFile},
-		{name: "image", title: "pictures of text (where tesseract is installed)",
-			endings: []string{".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp", ".bmp", ".gif"},
-			binary:  true, readOutside: (*Reader).readPicture},
-		opened("docx", "Word (.docx)", ".docx", ".docm", ".dotx", ".dotm"),
-		opened("pptx", "PowerPoint (.pptx)", ".pptx", ".pptm", ".ppsx", ".ppsm", ".potx", ".potm"),
-		opened("xlsx", "Excel (.xlsx)", ".xlsx", ".xlsm", ".xltx", ".xltm"),
-		opened("odt", "OpenDocument (.odt, .ods, .odp)", ".odt", ".ott"),
-		opened("ods", "", ".ods", ".ots"),
-		opened("odp", "", ".odp", ".otp"),
-		{name: "epub", title: "EPUB", endings: []string{".epub"}, read: format.Office, binary: true, isolated: true},
-		opened("office", "older office formats (.doc, .xls, .xlsb, .ppt, .rtf)",
-			".doc", ".dot", ".xls", ".xlt", ".xlsb", ".ppt", ".pps", ".pot", ".rtf", ".sxw", ".sxc", ".sxi"),
-		{name: "mail", title: "mail (.eml, .msg, .mbox, .mhtml)",
-			endings: []string{".eml", ".mht", ".mhtml"},
-			read:    format.Mail, isolated: true, hasFiles: true},
-		{name: "mbox", endings: []string{".mbox", ".mbx"}, read: format.Mailbox, isolated: true, hasFiles: true},
-		{name: "outlook", endings: []string{".msg"}, read: format.Outlook, binary: true, isolated: true, hasFiles: true},
-		{name: "calendar", title: "calendars and contacts (.ics, .vcf)", endings: []string{".ics", ".vcf"}, readText: format.Calendar},
-	}
+func init() {
 	for _, f := range slices.Backward(formats) { // the first format with an ending wins
 		for _, ending := range f.endings {
 			byEnding[ending] = f
 		}
 	}
+}
+
+// officeFormat returns a format of office programs.
+func officeFormat(name, title string, endings ...string) fileFormat {
+	return fileFormat{name: name, title: title, endings: endings, read: format.Office, binary: true, isolated: true, hasFiles: true}
 }
 
 // formatOf returns the format of a file name.

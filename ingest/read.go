@@ -120,11 +120,14 @@ func (r *Reader) read(ctx context.Context, name string, data []byte, isolated bo
 		}
 		return nil, fmt.Errorf("it is %s, and its name has no extension: add the extension of its format", kind)
 	}
-	if f.readOutside != nil {
-		err = f.readOutside(r, ctx, doc, data)
-	} else if f.isolated || f.tree && (isolated || len(data) > largeTree) {
+	switch {
+	case f.name == "pdf":
+		err = r.readPDFFile(ctx, doc, data)
+	case f.name == "image":
+		err = r.readPicture(ctx, doc, data)
+	case f.isolated || f.tree && (isolated || len(data) > largeTree):
 		err = r.readInChild(ctx, f.name, doc, data)
-	} else {
+	default:
 		err = f.readInto(doc, data)
 	}
 	if err != nil {

@@ -113,7 +113,7 @@ func samples(t testing.TB, match func(fileFormat) bool) map[string][]byte {
 }
 
 // inProcess reports whether files of a format are read by this process alone.
-func inProcess(f fileFormat) bool { return !f.isolated && f.readOutside == nil }
+func inProcess(f fileFormat) bool { return !f.isolated && (f.read != nil || f.readText != nil) }
 
 // TestReadGolden: a new case is a new file in testdata/read; -update writes its golden
 // file.
