@@ -78,6 +78,9 @@ func askedShort(t *testing.T, a *Answerer, q libraryQuestion) (shown string, rig
 func TestShortReplies(t *testing.T) {
 	t.Parallel()
 	index, model := openLibrary(t)
+	questions := libraryQuestions(t)
+	datatest.Rand(t).Shuffle(len(questions), func(i, j int) { questions[i], questions[j] = questions[j], questions[i] })
+	questions = questions[:datatest.Cases(t, len(questions))]
 	for _, test := range []struct {
 		name   string
 		reply  func(libraryQuestion) string
@@ -88,8 +91,8 @@ func TestShortReplies(t *testing.T) {
 		{"whole", func(q libraryQuestion) string { return q.Answer }, true, wholeLeast, 3},
 		{"bare", func(q libraryQuestion) string { return q.Answers[0] }, false, bareLeast, 1}, // "half" is also in passages about half days
 	} {
-		answered, wrong, calls := 0, 0, 0
-		for _, q := range libraryQuestions(t) {
+		asked, answered, wrong, calls := 0, 0, 0, 0
+		for _, q := range questions {
 			reply := "Forty-one marks."
 			if len(q.Answers) > 0 {
 				reply = test.reply(q)
@@ -106,13 +109,13 @@ func TestShortReplies(t *testing.T) {
 			}}
 			a := &Answerer{Retriever: index, Embedder: model, Model: m, Unproved: UnprovedDrop, BudgetTokens: 8000}
 			shown, right, has := askedShort(t, a, q)
-			switch {
-			case len(q.Answers) == 0:
+			if len(q.Answers) == 0 {
 				if shown != "" {
 					t.Errorf("%s: answer = %q, want none", q.Question, shown)
 				}
 				continue
-			case shown != "":
+			}
+			if asked++; shown != "" {
 				answered++
 				for _, p := range m.calls {
 					if p.Role != RoleVerify {
@@ -125,9 +128,9 @@ func TestShortReplies(t *testing.T) {
 				t.Logf("%s: answer = %q cites the wrong passage", q.Question, shown)
 			}
 		}
-		t.Logf("%s: answered %d with %d answering calls; %d by another passage", test.name, answered, calls, wrong)
-		if answered < test.least || wrong > test.wrong || test.always && calls != answered {
-			t.Errorf("want at least %d answered, at most %d by another passage, and one answering call for each", test.least, test.wrong)
+		t.Logf("%s: answered %d of %d with %d answering calls; %d by another passage", test.name, answered, asked, calls, wrong)
+		if answered < test.least*asked/103 || wrong > test.wrong || test.always && calls != answered {
+			t.Errorf("want at least %d of 103 answered, at most %d by another passage, and one answering call for each", test.least, test.wrong)
 		}
 	}
 }

@@ -110,6 +110,7 @@ func TestCompareProperties(t *testing.T) {
 }
 
 func TestAUROC(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		good, bad []float64
 		want      float64

@@ -128,6 +128,7 @@ var least = map[string]float64{
 // compares the verdicts on them, by the passage that has the sentence, with the expected
 // ones.
 func TestEdits(t *testing.T) {
+	t.Parallel()
 	t.Run("library", func(t *testing.T) { testEdits(t, libraryPlaces(t)) })
 	t.Run("pages", func(t *testing.T) {
 		var places [][]place
@@ -170,6 +171,7 @@ func testEdits(t *testing.T, documents [][]place) {
 // The weights were fitted on these claims; fitted on four fifths and measured on the last
 // fifth, the figures differ by less than .01.
 func TestAUROC(t *testing.T) {
+	t.Parallel()
 	claims := readClaims(t)
 	f := claimFigures(claims)
 	t.Logf("figure: %v of %d claims", f, len(claims))
