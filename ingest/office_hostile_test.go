@@ -134,11 +134,11 @@ func TestOfficeBombs(t *testing.T) {
 			"more than 200000 cells"},
 		{"shared text", "a.xlsx", func() []byte {
 			return sheet(strings.Repeat(`<row><c t="s"><v>0</v></c></row>`, 100_000), strings.Repeat("word ", 6000))
-		}, "by repetition"},
+		}, "because of repetition"},
 		{"names in every row", "a.xlsx", func() []byte {
 			return sheet(`<row><c t="inlineStr"><is><t>`+strings.Repeat("a", 199)+`</t></is></c><c t="inlineStr"><is><t>b</t></is></c></row>`+
 				strings.Repeat(`<row><c><v>1</v></c><c><v>2</v></c></row>`, 200_000), "")
-		}, "by repetition"},
+		}, "because of repetition"},
 		{"repeated rows and cells", "a.ods", func() []byte {
 			return ods(strings.Repeat(`<table><table-row number-rows-repeated="1048576"><table-cell number-columns-repeated="16384"><p>many words in one cell</p></table-cell></table-row></table>`, 9))
 		}, ""},
