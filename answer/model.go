@@ -23,7 +23,7 @@ type Model interface {
 // A Role names the purpose of a call; it is sent to the server in the header Ibid-Role.
 type Role string
 
-// The roles.
+// The roles of several parts; that of one strategy is in its file.
 const (
 	RoleJudge    Role = "judge"
 	RoleAnswer   Role = "answer"
@@ -32,7 +32,6 @@ const (
 	RoleMap      Role = "map"
 	RoleCollapse Role = "collapse"
 	RoleCombine  Role = "combine"
-	RoleRerank   Role = "rerank"
 	RoleCondense Role = "condense"
 	RoleChat     Role = "chat"
 	// RoleTranslate is for a question in another language than the documents.

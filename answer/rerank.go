@@ -13,6 +13,9 @@ import (
 	"ibid/retrieve"
 )
 
+// RoleRerank is the role of the calls of map-rerank, and the name of their prompt.
+const RoleRerank Role = "rerank"
+
 // A Rated is a candidate answer and the model's score for it.
 type Rated struct {
 	Answer string
@@ -65,7 +68,7 @@ func (p *Part) readScore() {
 // mapRerank is the strategy map-rerank: it answers from each passage alone, and
 // emits the answer that the model scored highest.
 func mapRerank(ctx context.Context, w *writing, kept []retrieve.Passage) error {
-	room, err := w.writer.Room(prompt.Rerank)
+	room, err := w.writer.Room(string(RoleRerank))
 	if err != nil {
 		return err
 	}

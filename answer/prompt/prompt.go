@@ -24,7 +24,7 @@ import (
 //go:embed *.tmpl
 var embedded embed.FS
 
-// The names of the prompts, each a file NAME.tmpl.
+// The names of the prompts that several parts use, each a file NAME.tmpl.
 const (
 	Judge     = "judge"
 	Answer    = "answer"
@@ -33,7 +33,6 @@ const (
 	Map       = "map"
 	Collapse  = "collapse"
 	Combine   = "combine"
-	Rerank    = "rerank"
 	Verify    = "verify"
 	Chat      = "chat"
 	Translate = "translate"
