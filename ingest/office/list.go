@@ -1,7 +1,6 @@
 package office
 
 import (
-	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -30,47 +29,53 @@ type listKind [listLevels]listLevel
 
 // A list has the levels of its kind, unless it overrides them.
 type list struct {
-	levels  listKind
-	counter string // its kind, or "own " and its ID if it overrides a start
+	kind   string
+	levels map[int]*listLevel
+	starts map[int]int // by level; a list with such a start counts separately
 }
 
 // A numbering holds the lists of a document and counts their items.
 type numbering struct {
-	lists    map[string]*list // with their kinds, as "kind " and their ID
-	counters map[string]*[listLevels]int
+	kinds    map[string]*listKind
+	lists    map[string]*list
+	counters map[string]*[listLevels]int // by kind, or by "own " and list
 }
 
-func newNumbering() numbering {
-	return numbering{lists: map[string]*list{}, counters: map[string]*[listLevels]int{}}
-}
+func newList(kind string) *list { return &list{kind, map[int]*listLevel{}, map[int]int{}} }
 
 // wordNumbering reads the list definitions, up to any damage.
 func (f *file) wordNumbering(part string) numbering {
-	n := newNumbering()
-	l, level, id := &list{}, &listLevel{}, "" // kinds are lists too
+	n := numbering{kinds: map[string]*listKind{}, lists: map[string]*list{}, counters: map[string]*[listLevels]int{}}
+	var kind *listKind
+	level, l, over := &listLevel{}, newList(""), 0
 	_ = f.find(part, func(_ *xmlReader, e element) {
 		at := number(e, "ilvl", -1)
 		switch e.Name.Local {
-		case "abstractNum", "num":
-			l, id = &list{}, attr(e, "numId")
+		case "abstractNum":
+			kind = &listKind{}
+			if len(n.kinds) < maxEntries {
+				n.kinds[attr(e, "abstractNumId")] = kind
+			}
+		case "num":
+			kind, l = nil, newList("")
 			if len(n.lists) < maxEntries {
-				n.lists[cmp.Or(id, "kind "+attr(e, "abstractNumId"))] = l
+				n.lists[attr(e, "numId")] = l
 			}
 		case "abstractNumId":
-			if kind := n.lists["kind "+attr(e, "val")]; kind != nil {
-				l.levels, l.counter = kind.levels, attr(e, "val")
-			}
-		case "lvlOverride", "lvl":
-			if level = (&listLevel{}); at >= 0 && at < listLevels {
-				level = &l.levels[at]
-			}
-			if e.Name.Local == "lvl" {
-				*level = listLevel{format: "decimal"}
-			}
+			l.kind = attr(e, "val")
+		case "lvlOverride":
+			over = at
 		case "startOverride":
-			if start := number(e, "val", -1); start >= 0 {
-				level.start, l.counter = start, "own "+id
+			if start := number(e, "val", -1); over >= 0 && over < listLevels && start >= 0 {
+				l.starts[over] = start
 			}
+		case "lvl":
+			if level = (&listLevel{}); kind != nil && at >= 0 && at < listLevels {
+				level = &kind[at]
+			} else if at >= 0 && at < listLevels {
+				l.levels[at] = level
+			}
+			level.format = "decimal"
 		case "start":
 			level.start = number(e, "val", 0)
 		case "numFmt":
@@ -89,11 +94,18 @@ func (f *file) wordNumbering(part string) numbering {
 // next counts the next item of a list and returns its marker.
 func (n *numbering) next(ref listRef) (marker string, depth int, ok bool) {
 	l := n.lists[ref.id]
-	if !ref.given || l == nil || l.counter == "" {
+	if !ref.given || l == nil || n.kinds[l.kind] == nil {
 		return "", 0, false
 	}
 	at := min(max(ref.level, 0), listLevels-1)
-	marker, ok = itemMarker(&l.levels, n.count(l.counter, &l.levels, at), at)
+	levels, key := *n.kinds[l.kind], l.kind
+	for i, level := range l.levels {
+		levels[i] = *level
+	}
+	for i, start := range l.starts {
+		levels[i].start, key = start, "own "+ref.id
+	}
+	marker, ok = itemMarker(&levels, n.count(key, &levels, at), at)
 	return marker, at, ok
 }
 

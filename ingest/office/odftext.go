@@ -39,7 +39,7 @@ func (o *odfReader) reader(x *xmlReader, at odfPlace, out func(Block)) func(e el
 		case "list":
 			o.list(x, e, at, out)
 		case "table":
-			for _, b := range o.table(x, func(e element, out func(Block)) { o.reader(x, odfPlace{}, out)(e) }) {
+			for _, b := range o.table(x, func(out func(Block)) func(e element) { return o.reader(x, odfPlace{}, out) }) {
 				out(b)
 			}
 		case "annotation":

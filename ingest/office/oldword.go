@@ -227,44 +227,45 @@ func (r *wordRun) read(properties []byte) {
 // readLists reads the lists, their levels, and the references through which paragraphs name them
 // (MS-DOC, 2.9.131 and 2.9.150).
 func (d *oldWord) readLists() {
-	d.lists = newNumbering()
-	kinds := map[int]list{}
+	d.lists = numbering{kinds: map[string]*listKind{}, lists: map[string]*list{}, counters: map[string]*[listLevels]int{}}
 	in := cursor{data: d.main, at: fibLists}
 	all := cursor{data: d.table, at: in.number(4)}
 	n := min(all.number(2), maxEntries)
 	lists := cursor{data: all.bytes(28 * n)} // their levels follow
 	for ; lists.at+28 <= len(lists.data); lists.bytes(1) {
-		id := lists.number(4)
-		kind := list{counter: strconv.Itoa(id)}
+		id, kind := strconv.Itoa(lists.number(4)), &listKind{}
 		lists.bytes(22)
+		d.lists.kinds[id] = kind
 		levels := listLevels
 		if lists.number(1)&1 != 0 {
 			levels = 1
 		}
 		for i := range levels {
-			kind.levels[i] = oldLevel(&all)
+			kind[i] = oldLevel(&all)
 		}
-		kinds[id] = kind
 	}
 	in = d.part(fibOverrides)
 	n = min(in.number(4), maxEntries, len(in.data)/16)
 	refs := cursor{data: in.bytes(16 * n)}
 	for i := range n {
-		l, id := kinds[refs.number(4)], strconv.Itoa(i+1)
+		l := newList(strconv.Itoa(refs.number(4)))
 		refs.bytes(8)
 		levels := refs.number(1)
 		refs.bytes(3)
-		d.lists.lists[id] = &l
+		d.lists.lists[strconv.Itoa(i+1)] = l
 		in.bytes(4)
 		for range levels {
 			start, what := in.number(4), in.number(4)
-			level := &l.levels[min(what&15, listLevels-1)]
+			at, own := what&15, listLevel{}
 			if what&0x20 != 0 {
-				*level = oldLevel(&in)
-				start = level.start
+				own = oldLevel(&in)
+				start = own.start
 			}
-			if what&0x10 != 0 {
-				level.start, l.counter = start, "own "+id
+			if at < listLevels && what&0x20 != 0 {
+				l.levels[at] = &own
+			}
+			if at < listLevels && what&0x10 != 0 {
+				l.starts[at] = start
 			}
 		}
 	}

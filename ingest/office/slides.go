@@ -125,11 +125,7 @@ func (s *slideReader) shape(x *xmlReader) (sh shape) {
 		case "txBody":
 			sh.blocks = append(sh.blocks, drawnBlocks(x, sh.place == "body" || sh.place == "obj")...)
 		case "tbl":
-			sh.blocks = append(sh.blocks, s.table(x, func(_ element, out func(Block)) {
-				for _, b := range drawnBlocks(x, false) {
-					out(b)
-				}
-			})...)
+			sh.blocks = append(sh.blocks, s.table(x, func(out func(Block)) func(e element) { return slideCell(x, out) })...)
 		case "chart", "relIds":
 			sh.blocks = append(sh.blocks, s.readDrawing(e)...)
 		case "cNvPr", "blip":
@@ -207,6 +203,15 @@ func (p *drawnParagraph) read(e element) {
 	case "rPr", "endParaRPr", "Fallback", "extLst", "tabLst", "defRPr":
 	default:
 		p.x.each(p.read)
+	}
+}
+
+// slideCell returns a function that reads an element of a table cell.
+func slideCell(x *xmlReader, out func(Block)) func(e element) {
+	return func(element) { // its text or its properties
+		for _, b := range drawnBlocks(x, false) {
+			out(b)
+		}
 	}
 }
 

@@ -3,9 +3,10 @@ package office
 // A tableReader reads a table of Word, a drawing or OpenDocument, whose elements have different
 // names.
 type tableReader struct {
-	f       *file
-	x       *xmlReader
-	content func(e element, out func(Block)) // reads an element of a cell
+	f *file
+	x *xmlReader
+	// content returns a function that reads an element of a cell.
+	content func(out func(Block)) func(e element)
 	rows    [][]cell
 	names   int         // leading rows that name the columns
 	first   bool        // the first row looks like names
@@ -17,7 +18,7 @@ type tableReader struct {
 	down    map[int]int // rows that a cell above still spans, by column
 }
 
-func (f *file) table(x *xmlReader, content func(e element, out func(Block))) []Block {
+func (f *file) table(x *xmlReader, content func(out func(Block)) func(e element)) []Block {
 	t := &tableReader{f: f, x: x, content: content, down: map[int]int{}}
 	x.each(t.read)
 	if t.names == 0 || t.names >= len(t.rows) {
@@ -91,9 +92,10 @@ func (t *tableReader) cell(e element) {
 	covered := e.Name.Local == "covered-table-cell" || merges("hMerge")
 	down := number(e, "number-rows-spanned", 1) - 1
 	t.f.countHeld(Block{})
+	read := t.content(func(b Block) { c.blocks = append(c.blocks, t.f.countHeld(b)) })
 	t.x.each(func(inner element) {
 		if inner.Name.Local != "tcPr" {
-			t.content(inner, func(b Block) { c.blocks = append(c.blocks, t.f.countHeld(b)) })
+			read(inner)
 			return
 		}
 		t.x.find(func(e element) {

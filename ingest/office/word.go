@@ -115,7 +115,7 @@ func (d *wordReader) reader(x *xmlReader, out func(Block)) func(e element) {
 		case "p":
 			d.paragraph(x, out)
 		case "tbl":
-			for _, b := range d.table(x, func(e element, out func(Block)) { d.reader(x, out)(e) }) {
+			for _, b := range d.table(x, func(out func(Block)) func(e element) { return d.reader(x, out) }) {
 				out(b)
 			}
 		case "sdt":

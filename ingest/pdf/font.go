@@ -185,16 +185,20 @@ func (f *font) readWidths(v pdf.Value, name string, descriptor pdf.Value) {
 		return
 	}
 	f.width = cmp.Or(f.width, 500)
-	table, bold := helveticaWidths, strings.Contains(name, "Bold")
-	switch times := strings.Contains(name, "Times"); {
-	case times && bold:
-		table = timesBoldWidths
-	case times && strings.Contains(name, "Italic"):
-		table = timesItalicWidths
-	case times:
-		table = timesWidths
+	bold, table := strings.Contains(name, "Bold"), helveticaWidths
+	switch italic := strings.Contains(name, "Italic"); {
+	case !strings.Contains(name, "Times"):
+		if bold {
+			table = helveticaBoldWidths
+		}
+	case bold && italic:
+		table = timesBoldItalicWidths
 	case bold:
-		table = helveticaBoldWidths
+		table = timesBoldWidths
+	case italic:
+		table = timesItalicWidths
+	default:
+		table = timesWidths
 	}
 	for i, w := range table {
 		f.widths[' '+i] = w
@@ -224,6 +228,10 @@ var (
 		500, 500, 500, 500, 500, 500, 333, 333, 675, 675, 675, 500, 920, 611, 611, 667, 722, 611, 611, 722, 722, 333, 444, 667, 556, 833,
 		667, 722, 611, 722, 611, 500, 556, 722, 611, 833, 611, 556, 556, 389, 278, 389, 422, 500, 333, 500, 500, 444, 500, 444, 278, 500,
 		500, 278, 278, 444, 278, 722, 500, 500, 500, 500, 389, 389, 278, 500, 444, 667, 444, 444, 389, 400, 275, 400, 541}
+	timesBoldItalicWidths = []float64{250, 389, 555, 500, 500, 833, 778, 278, 333, 333, 500, 570, 250, 333, 250, 278, 500, 500, 500, 500,
+		500, 500, 500, 500, 500, 500, 333, 333, 570, 570, 570, 500, 832, 667, 667, 667, 722, 667, 667, 722, 778, 389, 500, 667, 611, 889,
+		722, 722, 611, 722, 667, 556, 611, 722, 667, 889, 667, 611, 611, 333, 278, 333, 570, 500, 333, 500, 500, 444, 500, 444, 333, 500,
+		556, 278, 278, 500, 278, 778, 556, 500, 500, 500, 389, 389, 278, 556, 444, 667, 500, 444, 389, 348, 220, 348, 570}
 )
 
 // standardEncoding decodes Adobe's StandardEncoding.

@@ -30,6 +30,7 @@ type line struct {
 // Distances in font sizes.
 const (
 	wordGap   = 0.08 // least space between words
+	leastGap  = 0.02 // the same, if the letters of words touch
 	nameGap   = 0.45 // a new start after such a gap may be another column name
 	pieceGap  = 0.6  // or another cell
 	cellGap   = 1.5  // least gap between columns and between cells
@@ -214,13 +215,23 @@ func isNextGlyph(a, b glyph) bool {
 }
 
 // leastSpace returns the smallest gap between two words, in font sizes. Letter-spaced text has gaps
-// inside words too.
+// inside words too. If the pen is moved only between words, smaller gaps count.
 func leastSpace(glyphs []glyph) float64 {
 	var gaps []float64
+	inside, between, begun := 0.0, wordGap, 0
 	for i := 1; i < len(glyphs); i++ {
-		if !isBlank(glyphs[i].Text) && !isBlank(glyphs[i-1].Text) {
-			gaps = append(gaps, (glyphs[i].X0-glyphs[i-1].X1)/glyphs[i].Size)
+		if isBlank(glyphs[i].Text) || isBlank(glyphs[i-1].Text) {
+			continue
 		}
+		gap := (glyphs[i].X0 - glyphs[i-1].X1) / glyphs[i].Size
+		if gaps = append(gaps, gap); glyphs[i].Begins {
+			between, begun = min(between, gap), begun+1
+		} else {
+			inside = max(inside, math.Abs(gap))
+		}
+	}
+	if begun > 2 && 2*begun < len(gaps) && inside < 0.01 && between > leastGap {
+		return leastGap
 	}
 	if slices.Sort(gaps); len(gaps) > 3 && gaps[len(gaps)/2] > 0.05 {
 		return gaps[len(gaps)/2] + wordGap

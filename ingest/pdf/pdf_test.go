@@ -244,6 +244,25 @@ func TestNarrowTables(t *testing.T) {
 	}
 }
 
+// TestSmallSpaces checks that a small gap is a space if letters touch and the pen is moved
+// only between words.
+func TestSmallSpaces(t *testing.T) {
+	for gap, want := range map[float64]string{0.03: "a ship at sea now", 0.01: "a shipatsea now"} {
+		var glyphs []glyph
+		x := 0.0
+		for i, word := range []string{"a", "ship", "at", "sea", "now"} {
+			x += 10 * []float64{0, 0.2, gap, gap, 0.2}[i]
+			for j, c := range word {
+				glyphs = append(glyphs, glyph{Text: string(c), X0: x, X1: x + 5, Y: 700, Size: 10, Begins: j == 0})
+				x += 5
+			}
+		}
+		if got, _ := lines(glyphs, nil); len(got) != 1 || got[0].text != want {
+			t.Errorf("gap %g: lines = %+v", gap, got)
+		}
+	}
+}
+
 func TestJoinedMendsHyphens(t *testing.T) {
 	p := paragraphs{words: map[string]bool{"well-known": true}}
 	tests := []struct{ a, b, want string }{
@@ -528,7 +547,7 @@ func TestMarksBeforeLetters(t *testing.T) {
 // style.
 func TestStandardWidths(t *testing.T) {
 	for name, want := range map[string]float64{
-		"Times-Roman": 889, "Times-Bold": 944, "Times-Italic": 833, "Helvetica-Oblique": 833,
+		"Times-Roman": 889, "Times-Bold": 944, "Times-Italic": 833, "Times-BoldItalic": 889, "Helvetica-Oblique": 833,
 		"Arial-Bold": 833, "Courier": 600,
 	} {
 		f := &font{widths: map[int]float64{}}

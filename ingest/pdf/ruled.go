@@ -194,7 +194,7 @@ func ruledTables(rules []rule) (tables []ruledTable) {
 }
 
 // newRuled finds the cells between connected rules. The outer sides of a table need no rule. ok is
-// false if two cells meet in a corner without rules.
+// false if a cell is not a rectangle.
 func newRuled(level, upright []rule) (t ruledTable, ok bool) {
 	for _, r := range slices.Concat(level, upright) {
 		t.xs, t.ys = append(t.xs, r.x0, r.x1), append(t.ys, -r.y0, -r.y1)
@@ -232,13 +232,33 @@ func newRuled(level, upright []rule) (t ruledTable, ok bool) {
 			}
 		}
 	}
-	return t, true
+	return t, t.areRectangles()
 }
 
 // distinctPlaces sorts numbers and drops each that is close to the one before.
 func distinctPlaces(in []float64) []float64 {
 	slices.Sort(in)
 	return slices.CompactFunc(in, func(a, b float64) bool { return math.Abs(b-a) < nearRule })
+}
+
+// areRectangles reports whether all cells are rectangles.
+func (t *ruledTable) areRectangles() bool {
+	boxes, area := make([][4]int, t.count), make([]int, t.count)
+	for i, row := range t.cells {
+		for j, c := range row {
+			if area[c]++; area[c] == 1 {
+				boxes[c] = [4]int{i, j, i, j}
+			}
+			b := boxes[c]
+			boxes[c] = [4]int{b[0], min(b[1], j), i, max(b[3], j)}
+		}
+	}
+	for c, b := range boxes {
+		if (b[2]-b[0]+1)*(b[3]-b[1]+1) != area[c] {
+			return false
+		}
+	}
+	return true
 }
 
 // cellAt returns the cell that contains a glyph; ok is false if no cell does.
