@@ -70,6 +70,10 @@ func TestSyncOfEmbeddedFiles(t *testing.T) {
 	if got[0] != "updated a.docx" || strings.Contains(strings.Join(got, "\n"), "unchanged c.pdf") {
 		t.Errorf("changes = %q, want a.docx updated, and nothing about c.pdf, which is not included", got)
 	}
+	got, err = syncAll(t, &Syncer{Sink: newMemory(), Include: []string{"#archive"}}, fstest.MapFS{"c.pdf": fsys["c.pdf"]})
+	if must(t, err); len(got) > 0 {
+		t.Errorf("changes = %q, want none: a comment includes no file", got)
+	}
 }
 
 func pngOf(t *testing.T, width, height int) string {

@@ -99,7 +99,7 @@ func (s *Syncer) start(root Root, fsys fs.FS) (*folderSync, func()) {
 		end = reader.Close
 	}
 	return &folderSync{Syncer: s, root: root, fsys: fsys, reader: reader, first: make(map[string]string), listing: listing{
-		root: root, fsys: fsys, reader: reader,
+		root: root, fsys: fsys, reader: reader, all: len(s.Include) == 0,
 		include: parseIgnore(".", strings.Join(s.Include, "\n")), exclude: parseIgnore(".", strings.Join(s.Exclude, "\n")),
 	}}, end
 }

@@ -30,6 +30,7 @@ type listing struct {
 	root             Root
 	fsys             fs.FS
 	reader           *Reader
+	all              bool // no patterns to include were given
 	include, exclude ignoreRules
 
 	files  []file   // in path order
@@ -159,7 +160,7 @@ func (l *listing) rulesFor(name string) (rules ignoreRules, err error) {
 
 // isIncluded reports whether the patterns include a file or a folder above it.
 func (l *listing) isIncluded(p string) bool {
-	return len(l.include) == 0 || l.include.matchBelow("", p)
+	return l.all || l.include.matchBelow("", p)
 }
 
 // inspect decides from its directory entry whether a file is read.

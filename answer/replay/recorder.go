@@ -142,7 +142,7 @@ func (r *Recorder) noteLoss(err error) {
 
 // HasLostJob reports whether another worker has the job, so that the result must be
 // discarded. If this process was suspended and may have lost its claim, it claims the
-// job again. An unreachable ledger does not lose it.
+// job again. If the ledger is unreachable, the job is not lost.
 func (r *Recorder) HasLostJob(ctx context.Context) bool {
 	if r == nil || r.ledger == nil {
 		return false

@@ -49,8 +49,8 @@ type Quote struct {
 	Verdict Verdict
 }
 
-// A Prover compares sentences with passages. Its methods may be called concurrently if its
-// functions may.
+// A Prover compares sentences with passages. Both functions are required. Its methods may be
+// called concurrently if its functions may.
 type Prover struct {
 	// Stem maps the forms of a word to one. It must not change the first two letters.
 	Stem func(word string) string

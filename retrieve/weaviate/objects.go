@@ -260,7 +260,7 @@ func allOf(of ...where) *where {
 	return &where{Operator: "And", Operands: of}
 }
 
-// conditions returns the conditions of a filter, or none if the filter matches nothing.
+// conditions returns the conditions of a filter; none reports that the filter matches nothing.
 func conditions(f retrieve.Filter) (parts []where, none bool) {
 	oneOf := func(name string, values []string) {
 		if len(values) > 0 {
