@@ -171,7 +171,7 @@ type scopeConfig struct {
 	PathPrefix string               `help:"Only documents whose path in their folder has this prefix." placeholder:"PATH"`
 	Format     string               `help:"Only documents of this format: markdown, html, pdf, text and so on." placeholder:"NAME"`
 	Tag        []string             `help:"Only documents with all of these tags in their metadata." placeholder:"TAG"`
-	Author     string               `help:"Only documents whose metadata names this author; part of the name is enough." placeholder:"NAME"`
+	Author     string               `help:"Only documents whose metadata names this author; a partial name is enough." placeholder:"NAME"`
 	Language   retrieve.LanguageTag `help:"Only documents whose metadata names this language: en, de-AT and so on." placeholder:"CODE"`
 	Since      retrieve.Date        `help:"Only documents dated on or after this day, month or year." placeholder:"DATE"`
 	Until      retrieve.Date        `help:"Only documents dated on or before this day, month or year." placeholder:"DATE"`

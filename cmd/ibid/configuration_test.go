@@ -43,7 +43,7 @@ func configuration(root *kong.Node) string {
 	b.WriteString("# Configuration\n\nGenerated from the definition of the command line by `go generate ./cmd/ibid`; a test fails when it " +
 		"is out of date.\n\n" +
 		"Every setting is a flag. The default of `--foo-bar` can be set by the environment variable `IBID_FOO_BAR`; the variables of other " +
-		"names, and the flags without one (—), are listed. The flag wins. " +
+		"names, and the flags without a variable (—), are listed. The flag wins. " +
 		"Defaults follow a `=`. There is no configuration file. Separate the values of a list with commas. The variable of a switch is `true` " +
 		"or `false`; a switch that is on by default has a `--no-` form.\n\n" +
 		"The key of a model's endpoint is not a flag, because other users of a machine can read command lines: it is in `OPENAI_API_KEY`, " +

@@ -115,7 +115,7 @@ def modes(results, asked):
     """Yields the cells of each row of the table of Ibid's gates."""
     yield from head(f"{len(asked)} questions, each of {len(results[0][1])} runs where they differ", asked)
     for system, runs in results:
-        yield [f"`{' '.join(system.serve) or 'as it is'}`", *brief(runs)]
+        yield [f"`{' '.join(system.serve) or 'the default'}`", *brief(runs)]
 
 
 def errors(results, asked):
