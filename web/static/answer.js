@@ -71,7 +71,7 @@ export class AnswerView {
   }
 
   on_draft({ step, final }) {
-    this.#showProgress(final ? t("Draft {step} is ready, a better one is written from more passages…", { step })
+    this.#showProgress(final ? t("Draft {step} is ready. A better one is being written from more passages…", { step })
       : t("Writing draft {step}…", { step }), false);
   }
 

@@ -73,7 +73,7 @@ function modelFields() {
       el("input", { value: settings.base_url ?? "", inputmode: "url", spellcheck: "false", oninput: fitKey }),
       t("The address of an OpenAI-compatible API. It gets your questions and the passages found for them.")),
     field("model", t("Model"), el("input", { value: settings.model, list: "set-models", spellcheck: "false" }),
-      t("Empty: sentences are quoted, without a model.")),
+      t("If empty, answers quote sentences without a model.")),
     el("datalist", { id: "set-models" }, ...found.map(([, name]) => el("option", { value: name }))),
     field("key", t("Key"), el("input", { type: "password", autocomplete: "new-password", spellcheck: "false" }), " "),
     el("p", { id: "set-code-line", hidden: true }, el("label", { for: "set-code" }, t("Code")),
@@ -116,7 +116,7 @@ function answerFields() {
   const styles = { auto: t("Automatic"), brief: t("Brief"), detailed: t("Detailed"), list: t("As a list") };
   return el("fieldset", {}, el("legend", {}, t("Answers")),
     field("language", t("Language"), el("input", { value: settings.language, list: "set-languages", maxlength: "40" }),
-      t("Empty: the language of the question. Only a model translates.")),
+      t("If empty, answers are in the language of the question. Only a model translates.")),
     el("datalist", { id: "set-languages" }, ...languages.map((name) => el("option", { value: name }))),
     field("style", t("Style"), el("select", {}, ...Object.entries(styles).map(([value, words]) =>
       el("option", { value, selected: value === settings.style }, words)))),

@@ -1,5 +1,5 @@
 // The page's texts in the reader's language. A text is called by its English words;
-// web/words has the others, and the server writes those of one language into the page.
+// web/words.json has the translations, and the server writes those of one language into the page.
 
 const phrases = JSON.parse(document.getElementById("phrases")?.textContent ?? "{}");
 const { lang } = document.documentElement;
