@@ -38,7 +38,7 @@ type Counter interface {
 // A TurnTaker is a [Retriever] whose searches wait for their turn. Scoring passages
 // is as much work as a search, so it waits for a turn too.
 type TurnTaker interface {
-	Turn(ctx context.Context) (end func(), err error)
+	WaitTurn(ctx context.Context) (end func(), err error)
 }
 
 // An Answerer answers questions. Only Retriever must be set. It is safe for

@@ -385,7 +385,7 @@ type crowded struct {
 	turns int
 }
 
-func (c *crowded) Turn(context.Context) (end func(), err error) {
+func (c *crowded) WaitTurn(context.Context) (end func(), err error) {
 	if c.busy {
 		return nil, errors.New("one turn waits for another")
 	}
@@ -394,7 +394,7 @@ func (c *crowded) Turn(context.Context) (end func(), err error) {
 }
 
 func (c *crowded) Search(ctx context.Context, q retrieve.Query) ([]retrieve.Passage, error) {
-	end, err := c.Turn(ctx)
+	end, err := c.WaitTurn(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -146,7 +146,7 @@ func (brokenJournal) Reply(context.Context, string, string) ([]byte, bool, error
 	return nil, false, errors.New("the disk is gone")
 }
 
-func (brokenJournal) Keep(context.Context, string, string, string, []byte) error {
+func (brokenJournal) KeepReply(context.Context, string, string, string, []byte) error {
 	return errors.New("the disk is gone")
 }
 
@@ -186,7 +186,7 @@ func TestWatch(t *testing.T) {
 			}) {
 				shown = errors.Join(shown, err)
 			}
-			if kept := !r.Conclude(t.Context(), shown, false); kept != test.kept {
+			if kept := !r.EndsJob(t.Context(), shown, false); kept != test.kept {
 				t.Errorf("kept = %t, want %t", kept, test.kept)
 			}
 		})
@@ -206,7 +206,7 @@ func (j *memoryJournal) Reply(_ context.Context, run, key string) ([]byte, bool,
 	return b, ok, nil
 }
 
-func (j *memoryJournal) Keep(_ context.Context, run, _, key string, reply []byte) error {
+func (j *memoryJournal) KeepReply(_ context.Context, run, _, key string, reply []byte) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.replies[run+key] = reply

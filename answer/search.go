@@ -112,7 +112,7 @@ func (f *finder) readPassages(ctx context.Context, found []retrieve.Passage) err
 		}
 	}
 	if t, ok := f.Retriever.(TurnTaker); ok {
-		end, err := t.Turn(ctx)
+		end, err := t.WaitTurn(ctx)
 		if err != nil {
 			return fmt.Errorf("waiting to read the passages: %w", err)
 		}

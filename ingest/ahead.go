@@ -242,8 +242,8 @@ const tryAgain = 10 * time.Minute
 // systems.
 const settled = 2 * time.Second
 
-// of returns the stamp of a file, or an empty one if the file has changed.
-func (m *stamps) of(root Root, f file) stamp {
+// find returns the stamp of a file, or an empty one if the file has changed.
+func (m *stamps) find(root Root, f file) stamp {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if last := m.files[[2]string{root.Name, f.path}]; last.size == f.size && last.modified.Equal(f.modified) {
@@ -255,7 +255,7 @@ func (m *stamps) of(root Root, f file) stamp {
 // update changes the stamp of a file. It forgets the stamp if the file was so new at the time looked
 // that its next change may not change its modification time.
 func (m *stamps) update(root Root, f file, looked time.Time, note func(*stamp)) {
-	last := m.of(root, f)
+	last := m.find(root, f)
 	note(&last)
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -268,8 +268,8 @@ func (m *stamps) update(root Root, f file, looked time.Time, note func(*stamp)) 
 	}
 }
 
-// keep forgets the stamps of a root's files that are not in paths.
-func (m *stamps) keep(root Root, paths map[string]bool) {
+// keepOnly forgets the stamps of a root's files that are not in paths.
+func (m *stamps) keepOnly(root Root, paths map[string]bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	maps.DeleteFunc(m.files, func(key [2]string, _ stamp) bool { return key[0] == root.Name && !paths[key[1]] })
@@ -277,7 +277,7 @@ func (m *stamps) keep(root Root, paths map[string]bool) {
 
 // lastResult returns the earlier result for an unchanged file that is stored or can't be read.
 func (s *folderSync) lastResult(f file) (readResult, bool) {
-	last := s.remembered.of(s.root, f)
+	last := s.remembered.find(s.root, f)
 	known := last.err != nil && time.Since(last.read) <= tryAgain
 	if s.isStored(f.path, last.digest) { // SyncFile may have read it since
 		last.err, known = nil, true

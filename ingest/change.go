@@ -7,8 +7,8 @@ import "context"
 // A method that returns nil has made its change durable. A crash before that leaves the document
 // unchanged.
 type Sink interface {
-	// Known returns the stored documents of the root by path.
-	Known(ctx context.Context, root Root) (map[string]Stored, error)
+	// StoredDocuments returns the stored documents of the root by path.
+	StoredDocuments(ctx context.Context, root Root) (map[string]Stored, error)
 	// Replace replaces the document stored under its ID. Readers see the old or the new document,
 	// never a mixture.
 	Replace(ctx context.Context, doc *Document, chunks []Chunk) error

@@ -83,7 +83,7 @@ func (r *Reader) askContainer(ctx context.Context, name string, data []byte, pat
 // listContainer lists the files in a container unless it is unchanged. digest is the digest of the listed
 // bytes.
 func (s *folderSync) listContainer(ctx context.Context, f file) (entries []archive.Entry, digest string, err error) {
-	begun, before := time.Now(), s.remembered.of(s.root, f)
+	begun, before := time.Now(), s.remembered.find(s.root, f)
 	if before.listed && !s.Force {
 		return before.entries, before.digest, nil
 	}

@@ -66,7 +66,7 @@ func (s *Syncer) Sync(ctx context.Context, root Root, fsys fs.FS) iter.Seq2[Chan
 func (s *Syncer) SyncFile(ctx context.Context, root Root, fsys fs.FS, name string) (Change, error) {
 	folder, end := s.start(root, fsys)
 	defer end()
-	known, err := s.Sink.Known(ctx, root)
+	known, err := s.Sink.StoredDocuments(ctx, root)
 	if err != nil {
 		return Change{}, fmt.Errorf("listing the stored documents of %s: %w", root.Name, err)
 	}

@@ -26,7 +26,7 @@ func newMemory() *memory {
 	return &memory{docs: make(map[string]*Document), chunks: make(map[string][]Chunk)}
 }
 
-func (m *memory) Known(_ context.Context, root Root) (map[string]Stored, error) {
+func (m *memory) StoredDocuments(_ context.Context, root Root) (map[string]Stored, error) {
 	known := make(map[string]Stored)
 	for _, d := range m.docs {
 		if d.Root == root.Name {

@@ -53,11 +53,11 @@ type Files interface {
 	// Hold waits until no other process holds the ID, and holds it until release is called. The
 	// returned context is cancelled only if the hold is lost.
 	Hold(ctx context.Context, id string) (held context.Context, release func(), err error)
-	// Put stores a received file durably. The current file of the ID remains until Settle.
+	// Put stores a received file durably. The current file of the ID remains until FinishPut.
 	Put(ctx context.Context, id string, content io.ReadSeeker) error
-	// Settle replaces the current file of the ID with the received one, or discards the received
+	// FinishPut replaces the current file of the ID with the received one, or discards the received
 	// one.
-	Settle(ctx context.Context, id string, keep bool) error
+	FinishPut(ctx context.Context, id string, keep bool) error
 	// Read returns the current or the received file. The error wraps [fs.ErrNotExist] if it does
 	// not exist.
 	Read(ctx context.Context, id string, received bool) ([]byte, error)
@@ -243,7 +243,7 @@ func (u *Uploads) Add(ctx context.Context, name string, content io.Reader, meta 
 		return c, err
 	}
 	defer release()
-	known, others, err := u.stored(ctx, name)
+	known, others, err := u.storedDocuments(ctx, name)
 	if err := cmp.Or(ctx.Err(), err, u.checkFree(name, others)); err != nil {
 		return c, err
 	}
@@ -276,13 +276,13 @@ func (u *Uploads) finish(ctx context.Context, name string) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // its server has finished it
 	}
-	known, _, failed := u.stored(ctx, name)
+	known, _, failed := u.storedDocuments(ctx, name)
 	if err := cmp.Or(err, failed); err != nil {
 		return err
 	}
 	sum := sha256.Sum256(data)
 	if doc, single := known[name]; len(known) == 0 || single && doc.Digest != hex.EncodeToString(sum[:]) {
-		return u.Files.Settle(held, u.id(name), false)
+		return u.Files.FinishPut(held, u.id(name), false)
 	}
 	if _, err := u.read(ctx, held, name, OneFile(name, data), known, nil); err != nil {
 		if _, restored := err.(*UnreadableError); restored {
@@ -290,7 +290,7 @@ func (u *Uploads) finish(ctx context.Context, name string) error {
 		}
 		return err
 	}
-	return u.Files.Settle(held, u.id(name), true)
+	return u.Files.FinishPut(held, u.id(name), true)
 }
 
 func (u *Uploads) id(name string) string { return u.Root.Name + "/" + name }
@@ -341,7 +341,7 @@ func (u *Uploads) restore(ctx context.Context, name string, known map[string]Sto
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		var now map[string]Stored
-		now, _, err = u.stored(ctx, name)
+		now, _, err = u.storedDocuments(ctx, name)
 		for p := range now {
 			if _, before := known[p]; !before && err == nil {
 				err = u.Syncer.Sink.Delete(ctx, u.id(p))
@@ -349,7 +349,7 @@ func (u *Uploads) restore(ctx context.Context, name string, known map[string]Sto
 		}
 	}
 	if err == nil && u.Files != nil {
-		err = u.Files.Settle(ctx, u.id(name), false)
+		err = u.Files.FinishPut(ctx, u.id(name), false)
 	}
 	return err
 }
@@ -357,7 +357,7 @@ func (u *Uploads) restore(ctx context.Context, name string, known map[string]Sto
 // storeReceived moves a received file to its final place, replacing any previous file of that name.
 func (u *Uploads) storeReceived(ctx context.Context, name string, file *os.File, temporary string) error {
 	if u.Files != nil {
-		return u.Files.Settle(ctx, u.id(name), true)
+		return u.Files.FinishPut(ctx, u.id(name), true)
 	}
 	err := file.Close() // some systems do not rename open files
 	if above := path.Dir(name); above != "." {
@@ -407,7 +407,7 @@ func (u *Uploads) Reread(ctx context.Context, name string, meta map[string]strin
 		return Change{}, err
 	}
 	defer release()
-	known, _, err := u.stored(ctx, name)
+	known, _, err := u.storedDocuments(ctx, name)
 	if err != nil {
 		return Change{}, err
 	}
@@ -424,10 +424,10 @@ func (u *Uploads) Reread(ctx context.Context, name string, meta map[string]strin
 	return c, err
 }
 
-// stored returns the documents of an upload by path, including those of the files in it, and all
+// storedDocuments returns the documents of an upload by path, including those of the files in it, and all
 // other documents of the root.
-func (u *Uploads) stored(ctx context.Context, name string) (own, others map[string]Stored, err error) {
-	all, err := u.Syncer.Sink.Known(ctx, u.Root)
+func (u *Uploads) storedDocuments(ctx context.Context, name string) (own, others map[string]Stored, err error) {
+	all, err := u.Syncer.Sink.StoredDocuments(ctx, u.Root)
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading the stored documents of the upload: %w", err)
 	}
@@ -464,7 +464,7 @@ func (u *Uploads) Remove(ctx context.Context, name string) error {
 		return err
 	}
 	defer release()
-	known, _, err := u.stored(ctx, name)
+	known, _, err := u.storedDocuments(ctx, name)
 	if err != nil {
 		return err
 	}

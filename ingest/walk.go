@@ -41,7 +41,7 @@ func byPath(a, b file) int { return strings.Compare(a.path, b.path) }
 
 // prepare lists the folder and compares it with the sink.
 func (s *folderSync) prepare(ctx context.Context) error {
-	known, err := s.Sink.Known(ctx, s.root)
+	known, err := s.Sink.StoredDocuments(ctx, s.root)
 	if err != nil {
 		return fmt.Errorf("listing the stored documents of %s: %w", s.root.Name, err)
 	}
@@ -64,7 +64,7 @@ func (s *folderSync) prepare(ctx context.Context) error {
 	for _, f := range listed {
 		inFolder[f.path] = true // includes archives
 	}
-	s.remembered.keep(s.root, inFolder)
+	s.remembered.keepOnly(s.root, inFolder)
 	s.gone, s.moved = make(map[string]string), make(map[string]bool)
 	for _, p := range slices.Sorted(maps.Keys(known)) {
 		if !seen[p] && !s.listing.isBelowBroken(p) {

@@ -356,7 +356,7 @@ type encoding struct {
 
 // encodeAll encodes all chunks that no other process has claimed, until the encoder is changed.
 func (e *encoding) encodeAll(ctx context.Context) error {
-	done, total, err := e.x.state.Embedded(ctx, e.m.Space())
+	done, total, err := e.x.state.CountEmbedded(ctx, e.m.Space())
 	if err != nil {
 		return err
 	}
@@ -511,7 +511,7 @@ func Reembed(ctx context.Context, s State, m Embedder, progress func(done, total
 		progress = func(int, int) {}
 	}
 	for {
-		done, total, err := s.Embedded(ctx, m.Space())
+		done, total, err := s.CountEmbedded(ctx, m.Space())
 		if err != nil {
 			return err
 		}
@@ -569,6 +569,6 @@ type Embedder interface {
 // A Vocabulary is an [Embedder] that knows only some words. Fusion weights its vectors by the share
 // of the question's words that it knows.
 type Vocabulary interface {
-	// Known returns the share of the text's words that are in the vocabulary, 0 to 1.
-	Known(text string) float64
+	// KnownShare returns the share of the text's words that are in the vocabulary, 0 to 1.
+	KnownShare(text string) float64
 }

@@ -212,7 +212,7 @@ func TestPartlyEncoded(t *testing.T) {
 			t.Errorf("found = %q with two chunks that are not encoded", got)
 		}
 	}
-	if done, total, err := s.Embedded(t.Context(), retrieve.EncodedSpace(m)); done != 100 || total != 102 || err != nil {
+	if done, total, err := s.CountEmbedded(t.Context(), retrieve.EncodedSpace(m)); done != 100 || total != 102 || err != nil {
 		t.Errorf("%d of %d chunks are encoded, err = %v", done, total, err)
 	}
 	for i := range 80 {

@@ -84,7 +84,7 @@ func (d *dataset) ndcg(found [][]retrieve.Passage) float64 {
 		for rank, p := range found[i] {
 			ranking[rank] = d.entries[p.ID]
 		}
-		values[i] = eval.Metric{Kind: "ndcg", K: 10}.Of(ranking, d.Grades[q.ID])
+		values[i] = eval.Metric{Kind: "ndcg", K: 10}.Measure(ranking, d.Grades[q.ID])
 	}
 	return eval.Mean(values)
 }

@@ -97,8 +97,8 @@ func CheckSpace(ctx context.Context, state State, m Embedder) error {
 	return err
 }
 
-// Known returns the undamaged stored documents of the root, by path.
-func (x *Index) Known(ctx context.Context, root ingest.Root) (map[string]ingest.Stored, error) {
+// StoredDocuments returns the undamaged stored documents of the root, by path.
+func (x *Index) StoredDocuments(ctx context.Context, root ingest.Root) (map[string]ingest.Stored, error) {
 	documents, err := x.state.Documents(ctx, Filter{Root: root.Name})
 	if err != nil {
 		return nil, err
@@ -447,7 +447,7 @@ func (x *Index) weight(question string) float64 {
 		return 1
 	}
 	if v, ok := x.embedder.(Vocabulary); ok {
-		return denseWeight * v.Known(question)
+		return denseWeight * v.KnownShare(question)
 	}
 	return denseWeight
 }

@@ -20,14 +20,14 @@ type Keyring interface {
 	// Revoke deletes a key and its sessions. If there is no key with that id, the error is
 	// [ErrNotFound].
 	Revoke(ctx context.Context, id string) error
-	// Used records the time at which a key was used. It does not change Revision.
-	Used(ctx context.Context, id string, at time.Time) error
-	// Begin stores a session. It deletes sessions that began more than [MaxSessionAge] before it,
+	// RecordUse records the time at which a key was used. It does not change Revision.
+	RecordUse(ctx context.Context, id string, at time.Time) error
+	// BeginSession stores a session. It deletes sessions that began more than [MaxSessionAge] before it,
 	// and all but the latest [MaxSessions] sessions of its key. If the key has been revoked, the
 	// error is [ErrNotFound].
-	Begin(ctx context.Context, s Session) error
-	// End deletes a session if it exists.
-	End(ctx context.Context, digest [32]byte) error
+	BeginSession(ctx context.Context, s Session) error
+	// EndSession deletes a session if it exists.
+	EndSession(ctx context.Context, digest [32]byte) error
 }
 
 // ErrKeyName reports that the name of a new key is taken.

@@ -120,8 +120,8 @@ func (t *tally) add(word string, of languages) {
 	}
 }
 
-// likeliest returns the language with the greatest weight of function words.
-func (t *tally) likeliest() language {
+// likeliestLanguage returns the language with the greatest weight of function words.
+func (t *tally) likeliestLanguage() language {
 	best := english
 	for l := range language(len(languageCodes)) {
 		if t.weight[l] > t.weight[best] {
@@ -131,7 +131,7 @@ func (t *tally) likeliest() language {
 	return best
 }
 
-// wider is like likeliest, but prefers a language that has all function words that English
+// wider is like likeliestLanguage, but prefers a language that has all function words that English
 // has and a further one: "Was steht in der Satzung?"
 func (t *tally) wider() language {
 	best := english
@@ -141,7 +141,7 @@ func (t *tally) wider() language {
 		}
 	}
 	if best == english {
-		return t.likeliest()
+		return t.likeliestLanguage()
 	}
 	return best
 }
@@ -149,7 +149,7 @@ func (t *tally) wider() language {
 // language returns the likeliest language, or English if the text has too few of its function
 // words.
 func (t *tally) language() language {
-	best := t.likeliest()
+	best := t.likeliestLanguage()
 	// One word may be a foreign name or an English word, as in a list of prices "per metre".
 	few := latin.has(best) && (t.weight[best] < 1 || !t.varied.has(best))
 	if few || 8*t.hits[best] < t.words || t.weight[best] < .5 {

@@ -19,11 +19,11 @@ type Ledger interface {
 	// Reply returns the stored reply to a call of a job; ok is false if it is missing or damaged.
 	// Deleting a root deletes all replies, because they may contain a document's words.
 	Reply(ctx context.Context, run, key string) (reply []byte, ok bool, err error)
-	// Keep stores the reply to a call of a job, replacing an earlier one. If there is no such job,
+	// KeepReply stores the reply to a call of a job, replacing an earlier one. If there is no such job,
 	// the error is [ErrNotFound]. The worker must be the one that claimed the job last and has not
 	// released it, even if that claim has expired, or "" for an unclaimed job; for any other worker
-	// Keep returns a [*HeldError] and changes nothing.
-	Keep(ctx context.Context, run, worker, key string, reply []byte) error
+	// KeepReply returns a [*HeldError] and changes nothing.
+	KeepReply(ctx context.Context, run, worker, key string, reply []byte) error
 	// End deletes a job and all its replies, whichever worker holds it.
 	End(ctx context.Context, id string) error
 	Claims

@@ -64,8 +64,8 @@ type State interface {
 	// up to n at a time, beginning with the latest documents. The caller adds vectors meanwhile.
 	// Chunks that other processes store meanwhile may be missed.
 	Unembedded(ctx context.Context, space string, n int) iter.Seq2[[]ChunkText, error]
-	// Embedded returns the number of chunks that have a vector of the space, and of all chunks.
-	Embedded(ctx context.Context, space string) (done, total int, err error)
+	// CountEmbedded returns the number of chunks that have a vector of the space, and of all chunks.
+	CountEmbedded(ctx context.Context, space string) (done, total int, err error)
 	// AddVectors stores vectors of a space in addition to those in use. It skips digests that no
 	// chunk has any more. A document whose chunks thereby all have a vector of the space then
 	// counts as changed.

@@ -116,9 +116,9 @@ func TestTurns(t *testing.T) {
 		if _, err := turns.Search(t.Context(), retrieve.Query{}); err != nil {
 			t.Errorf("search afterwards: %v", err)
 		}
-		end1, _ := turns.(answer.TurnTaker).Turn(t.Context())
+		end1, _ := turns.(answer.TurnTaker).WaitTurn(t.Context())
 		defer end1()
-		if _, err := turns.(answer.TurnTaker).Turn(t.Context()); !isProblem(err, "too_many_questions") {
+		if _, err := turns.(answer.TurnTaker).WaitTurn(t.Context()); !isProblem(err, "too_many_questions") {
 			t.Errorf("turn that waits too long: err = %v, want too_many_questions", err)
 		}
 	})

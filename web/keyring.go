@@ -207,7 +207,7 @@ func (k *keyring) recordUse(ctx context.Context, key *retrieve.Key) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, ringTimeout)
 	defer cancel()
-	if err := k.store.Used(ctx, key.ID, now); err != nil && !errors.Is(err, context.Canceled) {
+	if err := k.store.RecordUse(ctx, key.ID, now); err != nil && !errors.Is(err, context.Canceled) {
 		k.logger.WarnContext(ctx, "the use of a key could not be stored", "key", key.ID, "error", err)
 	}
 }

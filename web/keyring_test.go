@@ -97,7 +97,7 @@ func (r *ring) Revoke(_ context.Context, id string) error {
 	})
 }
 
-func (r *ring) Used(_ context.Context, id string, at time.Time) error {
+func (r *ring) RecordUse(_ context.Context, id string, at time.Time) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if k, ok := r.keys[id]; ok {
@@ -107,7 +107,7 @@ func (r *ring) Used(_ context.Context, id string, at time.Time) error {
 	return r.broken
 }
 
-func (r *ring) Begin(_ context.Context, s retrieve.Session) error {
+func (r *ring) BeginSession(_ context.Context, s retrieve.Session) error {
 	return r.change(func() error {
 		if _, ok := r.keys[s.Key]; !ok {
 			return fmt.Errorf("key %q: %w", s.Key, retrieve.ErrNotFound)
@@ -117,7 +117,7 @@ func (r *ring) Begin(_ context.Context, s retrieve.Session) error {
 	})
 }
 
-func (r *ring) End(_ context.Context, digest [32]byte) error {
+func (r *ring) EndSession(_ context.Context, digest [32]byte) error {
 	return r.change(func() error { delete(r.sessions, digest); return nil })
 }
 

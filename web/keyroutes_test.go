@@ -81,7 +81,7 @@ func newKeyed(t *testing.T, change func(*Options)) *keyed {
 			k.ring.sessions[digest] = s
 		}
 	}
-	must(t, k.ring.End(t.Context(), digestOf(k.ended)))
+	must(t, k.ring.EndSession(t.Context(), digestOf(k.ended)))
 	must(t, k.ring.Revoke(t.Context(), "revoked"))
 	// Leaving makes the server read the keys again.
 	k.send(t, "POST", "/key/leave", "", "Cookie: "+k.cookie+"="+k.ended)

@@ -39,7 +39,7 @@ type searchQueue struct {
 }
 
 func (t *searchQueue) Search(ctx context.Context, q retrieve.Query) ([]retrieve.Passage, error) {
-	end, err := t.Turn(ctx)
+	end, err := t.WaitTurn(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -47,9 +47,9 @@ func (t *searchQueue) Search(ctx context.Context, q retrieve.Query) ([]retrieve.
 	return t.CountingSearcher.Search(ctx, q)
 }
 
-// Turn waits for a turn. It reports its place in the queue at first, and when it changes, at
+// WaitTurn waits for a turn. It reports its place in the queue at first, and when it changes, at
 // most once a second.
-func (t *searchQueue) Turn(ctx context.Context) (end func(), err error) {
+func (t *searchQueue) WaitTurn(ctx context.Context) (end func(), err error) {
 	t.mu.Lock()
 	if t.free > 0 {
 		t.free--

@@ -83,7 +83,7 @@ func (l *ledger) Release(_ context.Context, id, worker string) error {
 	return nil
 }
 
-func (l *ledger) Keep(_ context.Context, id, worker, key string, reply []byte) error {
+func (l *ledger) KeepReply(_ context.Context, id, worker, key string, reply []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r, ok := l.runs[id]

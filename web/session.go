@@ -98,7 +98,7 @@ func (f *keyForm) beginSession(c echo.Context) error {
 	}
 	token := rand.Text() + rand.Text()
 	session := retrieve.Session{Digest: sha256.Sum256([]byte(token)), Key: caller.key.ID, Started: time.Now()}
-	err = f.guard.keys.store.Begin(ctx, session)
+	err = f.guard.keys.store.BeginSession(ctx, session)
 	if errors.Is(err, retrieve.ErrNotFound) {
 		return refuse(c, unauthorized("bad_key", "this key has just been revoked: use another one"))
 	}
@@ -120,7 +120,7 @@ func (f *keyForm) beginSession(c echo.Context) error {
 func (f *keyForm) endSession(c echo.Context) error {
 	ctx := c.Request().Context()
 	if cookie, err := c.Request().Cookie(f.guard.cookieName()); err == nil {
-		if err := f.guard.keys.store.End(ctx, sha256.Sum256([]byte(cookie.Value))); err != nil {
+		if err := f.guard.keys.store.EndSession(ctx, sha256.Sum256([]byte(cookie.Value))); err != nil {
 			return fmt.Errorf("ending the session: %w", err)
 		}
 		if err := f.guard.keys.refresh(ctx, 0); err != nil {

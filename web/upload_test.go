@@ -15,7 +15,7 @@ import (
 // digests is a sink that stores documents by id.
 type digests map[string]*ingest.Document
 
-func (d digests) Known(_ context.Context, root ingest.Root) (map[string]ingest.Stored, error) {
+func (d digests) StoredDocuments(_ context.Context, root ingest.Root) (map[string]ingest.Stored, error) {
 	known := map[string]ingest.Stored{}
 	for _, doc := range d {
 		known[doc.Path] = ingest.Stored{Digest: doc.Digest, Meta: doc.Meta}

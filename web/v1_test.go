@@ -270,8 +270,8 @@ func relayTo(t *testing.T, reply func(openaitest.Request) openaitest.Reply) *ope
 // forgetful is a ledger that stores no replies of models.
 type forgetful struct{ *ledger }
 
-func (forgetful) Reply(context.Context, string, string) ([]byte, bool, error) { return nil, false, nil }
-func (forgetful) Keep(context.Context, string, string, string, []byte) error  { return nil }
+func (forgetful) Reply(context.Context, string, string) ([]byte, bool, error)     { return nil, false, nil }
+func (forgetful) KeepReply(context.Context, string, string, string, []byte) error { return nil }
 
 // TestV1SystemPrompt checks that a client's system prompt changes no verdict, no
 // refusal and no citation.

@@ -22,7 +22,7 @@ func (e expander) pieceAround(s *sentence) piece {
 	}
 	switch {
 	case len(lowerWords(s.text)) == 1 && verdict.MatchString(plainLine(s.text)): // "Yes" needs its reason or its question
-		if p.end < len(in) && in[p.end].joins && in[p.end].answers() {
+		if p.end < len(in) && in[p.end].joins && in[p.end].mayAnswer() {
 			p.end++
 		} else if p.start > 0 {
 			p.start--
@@ -42,7 +42,7 @@ func (e expander) pieceAround(s *sentence) piece {
 			p.start++
 		}
 	}
-	for p.start > 0 && p.end-p.start < 3 && refersBack(in[p.start].text) && in[p.start-1].answers() {
+	for p.start > 0 && p.end-p.start < 3 && refersBack(in[p.start].text) && in[p.start-1].mayAnswer() {
 		p.start--
 	}
 	return p
@@ -74,12 +74,12 @@ func (e expander) underSame(k int) bool {
 // empty piece if the comment is too long.
 func declaration(in []sentence, p piece) piece {
 	whole, bytes := p, 0
-	for whole.start > 0 && in[whole.start-1].answers() && !in[whole.start-1].code {
+	for whole.start > 0 && in[whole.start-1].mayAnswer() && !in[whole.start-1].code {
 		whole.start--
 	}
 	headed := whole.start > 0 && in[whole.start-1].code && endsOpen(in[whole.start-1].text) // the comment is inside the declaration
 	for whole.end < len(in) && !in[whole.end-1].code && !(headed && in[whole.end].code) && !in[whole.end].title &&
-		(in[whole.end].answers() || in[whole.end].bare) {
+		(in[whole.end].mayAnswer() || in[whole.end].bare) {
 		whole.end++
 	}
 	for k := whole.start; k < whole.end && !in[k].code; k++ {

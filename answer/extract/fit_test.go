@@ -31,7 +31,7 @@ func (s *set) example(t *testing.T, q question) (e example) {
 	l := s.look(t.Context(), t, q.Text)
 	for i, in := range l.all {
 		for k := range in {
-			if in[k].answers() {
+			if in[k].mayAnswer() {
 				e.signals = append(e.signals, in[k].signals[:])
 				e.right = append(e.right, q.gold[l.passages[i].Document] && slices.ContainsFunc(texts(q.Answers), func(a string) bool {
 					return eval.Holds(in[k].text, a) || eval.Resembles(in[k].text, a)

@@ -40,7 +40,7 @@ func (d *Reading) readForeign(ctx context.Context, passages []retrieve.Passage) 
 	for i, p := range passages {
 		in := split(d.query, i, p)
 		for k := range in {
-			if in[k].answers() && len(first) < foreignSentences {
+			if in[k].mayAnswer() && len(first) < foreignSentences {
 				first = append(first, &in[k])
 			}
 		}

@@ -83,7 +83,7 @@ func (set phrases) beginsAt(words []string, i int) bool {
 	return false
 }
 
-func (set phrases) anywhere(words []string) bool {
+func (set phrases) occurIn(words []string) bool {
 	for i := range words {
 		if set.beginsAt(words, i) {
 			return true
@@ -161,7 +161,7 @@ func (k *kind) isSum(word string) bool {
 // Asks reports whether a text has a question word.
 func Asks(text string) bool {
 	words := lowerWords(text)
-	return slices.ContainsFunc(kinds, func(k kind) bool { return k.asks.anywhere(words) || k.opens.anywhere(words) })
+	return slices.ContainsFunc(kinds, func(k kind) bool { return k.asks.occurIn(words) || k.opens.occurIn(words) })
 }
 
 // Decides reports whether a text begins with a yes or no, or has a number that the question
@@ -197,8 +197,8 @@ func (k *kind) isDistinctive() bool {
 // is never demanded: "a twentieth of the wind's" and "at dusk" are answers.
 func (k *kind) isDemanded(question, language string) bool {
 	words := lowerWords(question)
-	opens := func(kind string) bool { return kindNamed(kind).opens.anywhere(words) }
-	priced := k != nil && (k.only.anywhere(words) || kindNamed("number").asks.anywhere(words)) &&
+	opens := func(kind string) bool { return kindNamed(kind).opens.occurIn(words) }
+	priced := k != nil && (k.only.occurIn(words) || kindNamed("number").asks.occurIn(words)) &&
 		!slices.ContainsFunc([]string{"name", "place", "reason", "way"}, opens)
 	switch {
 	case k == nil || kindNamed("yes").opens.beginsAt(words, 0) && !kindNamed("any").opens.beginsAt(words, 0): // "was" is German too

@@ -151,7 +151,7 @@ func (r *letterReader) read(text string, more []string) (part letterPart) {
 	last, _ := utf8.DecodeLastRuneInString(bare)
 	switch {
 	case bare == "", !r.begun && squeeze(bare) == r.subject:
-	case r.heads(bare, more, by):
+	case r.readHeader(bare, more, by):
 		part.head, r.ended, r.greets = true, false, true
 	case r.ended, bare == "--", r.begun && words <= 5 && signed(bare, more, *by), !r.greets && r.gap && words <= 4 && last == ',':
 		part.end, r.ended = true, true
@@ -164,9 +164,9 @@ func (r *letterReader) read(text string, more []string) (part letterPart) {
 	return part
 }
 
-// heads reports whether a line is a header field or introduces quoted lines, and notes the
+// readHeader reports whether a line is a header field or introduces quoted lines, and notes the
 // author of the lines after it.
-func (r *letterReader) heads(line string, more []string, by *string) bool {
+func (r *letterReader) readHeader(line string, more []string, by *string) bool {
 	next := strings.TrimLeft(slices.Concat(more, []string{""})[0], "> ")
 	f := field.FindStringSubmatch(line)
 	r.inHead = f != nil && (r.inHead || boilerplate.MatchString(line) || field.MatchString(next))

@@ -121,9 +121,9 @@ func (q *query) givesKind(s sentence) bool {
 			return true
 		}
 	}
-	return k.foundIn(text, question) > 0 || k.conditions.anywhere(words) ||
+	return k.foundIn(text, question) > 0 || k.conditions.occurIn(words) ||
 		k.name == "duration" && kindNamed("length").foundIn(text, question) > 0 ||
-		k.name == "amount" && !k.only.anywhere(known) && kindNamed("number").foundIn(text, question) > 0 // "how much does it lift"
+		k.name == "amount" && !k.only.occurIn(known) && kindNamed("number").foundIn(text, question) > 0 // "how much does it lift"
 }
 
 // isGiven reports whether a word is a number that the question lacks.

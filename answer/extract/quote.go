@@ -116,7 +116,7 @@ func choose(q *query, all [][]sentence) []piece {
 		}
 		e := expander{q, all[s.passage]}
 		p := apart(c.chosen, e.widen(e.pieceAround(s)), s.index)
-		if len(c.chosen) > 0 && !c.follows(p, s) {
+		if len(c.chosen) > 0 && !c.mayFollow(p, s) {
 			continue
 		}
 		if terms := termsOf(p, e.in); p.end > 0 && (len(c.chosen) == 0 || adds(c.covered, terms)) {
@@ -126,7 +126,7 @@ func choose(q *query, all [][]sentence) []piece {
 	}
 	for _, p := range c.chosen { // add the sentences that their pronouns refer to
 		of := antecedent(all[p.passage], p.start)
-		if subject := apart(c.chosen, piece{passage: p.passage, start: of, end: of + 1}, of); subject.end > 0 && all[p.passage][of].answers() {
+		if subject := apart(c.chosen, piece{passage: p.passage, start: of, end: of + 1}, of); subject.end > 0 && all[p.passage][of].mayAnswer() {
 			c.chosen = append(c.chosen, subject)
 		}
 	}
@@ -138,7 +138,7 @@ func ranking(all [][]sentence) []*sentence {
 	var ranked []*sentence
 	for i := range all {
 		for k := range all[i] {
-			if all[i][k].answers() {
+			if all[i][k].mayAnswer() {
 				ranked = append(ranked, &all[i][k])
 			}
 		}
@@ -150,7 +150,7 @@ func ranking(all [][]sentence) []*sentence {
 // together returns the rows that are asked for together, in the order of their table.
 func together(all [][]sentence) (rows []piece) {
 	for _, s := range slices.Concat(all...) {
-		if s.together > 0 && s.answers() {
+		if s.together > 0 && s.mayAnswer() {
 			rows = append(rows, piece{passage: s.passage, start: s.index, end: s.index + 1})
 		}
 	}
@@ -181,11 +181,11 @@ func (c *chooser) findTiedRows(row *sentence) (rows []piece) {
 	return rows
 }
 
-// follows reports whether the piece of a sentence may be quoted after the first piece. It must
+// mayFollow reports whether the piece of a sentence may be quoted after the first piece. It must
 // have a term of the question that no piece has yet if it is a row, if it comes after steps or
 // an answer under the same question, or if it says less of what is asked. In another document, it
 // must be topical if the best sentence is.
-func (c *chooser) follows(p piece, s *sentence) bool {
+func (c *chooser) mayFollow(p piece, s *sentence) bool {
 	first, best := c.chosen[0], c.best[0]
 	topical := func(s *sentence) bool { return c.q.needs.isTopical(s.about.head.union(s.covers)) }
 	if s.about.source != best.about.source && topical(best) && !topical(s) {
@@ -227,7 +227,7 @@ func (q *query) outdated(s *sentence, best []*sentence) bool {
 	other := func(s *sentence) float64 { return s.score - sentenceModel[sigKind]*s.signals[sigKind] }
 	return s.about.letter.thread != "" && len(q.years) == 0 && slices.ContainsFunc(best, func(t *sentence) bool {
 		from, to, covers := s.about.letter, t.about.letter, t.covers
-		if q.needs.count(covers) > 0 || pronouns.anywhere(lowerWords(t.text)) {
+		if q.needs.count(covers) > 0 || pronouns.occurIn(lowerWords(t.text)) {
 			covers = t.window
 		}
 		return to.thread == from.thread && to.sent.After(from.sent) && !t.reply && other(t) >= other(s)-quotedWithin &&

@@ -175,7 +175,7 @@ func (q *query) lacksPrice(row string, p retrieve.Passage) bool {
 	if !q.demandsKind() || k.name != "amount" {
 		return false
 	}
-	priced := func(text string) bool { return k.asks.anywhere(lowerWords(text)) }
+	priced := func(text string) bool { return k.asks.occurIn(lowerWords(text)) }
 	return !priced(p.Title+" "+p.Heading+" "+p.Path) && !slices.ContainsFunc(cellsOf(row), func(c cell) bool {
 		name := termSet(c.name)
 		return k.foundIn(c.value, q.text) == 1 ||

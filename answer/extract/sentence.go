@@ -38,8 +38,8 @@ type sentence struct {
 	second   float64 // see SecondScores
 }
 
-// answers reports whether a sentence may be an answer.
-func (s *sentence) answers() bool { return !s.title && !s.asks && !s.bare && !s.other }
+// mayAnswer reports whether a sentence may be an answer.
+func (s *sentence) mayAnswer() bool { return !s.title && !s.asks && !s.bare && !s.other }
 
 // section returns the bounds of the section, or the body of a mail, that contains sentence k.
 func section(in []sentence, k int) (start, end int) {

@@ -82,7 +82,7 @@ func (l *memoryLedger) Release(_ context.Context, id, worker string) error {
 	return nil
 }
 
-func (l *memoryLedger) Keep(_ context.Context, run, worker, key string, reply []byte) error {
+func (l *memoryLedger) KeepReply(_ context.Context, run, worker, key string, reply []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_, err := l.held(run, worker)
@@ -190,7 +190,7 @@ func TestHeld(t *testing.T) {
 
 		settle := func(r *Recorder, err error) (kept bool) {
 			t.Helper()
-			if r.Conclude(t.Context(), err, false) {
+			if r.EndsJob(t.Context(), err, false) {
 				r.StopProlonging()
 				return false
 			}

@@ -24,7 +24,7 @@ import (
 // A Journal stores the replies of calls, with the methods of a [retrieve.Ledger].
 type Journal interface {
 	Reply(ctx context.Context, run, key string) (reply []byte, ok bool, err error)
-	Keep(ctx context.Context, run, worker, key string, reply []byte) error
+	KeepReply(ctx context.Context, run, worker, key string, reply []byte) error
 }
 
 // Key returns the key of a call, made from everything that determines its reply.
@@ -72,7 +72,7 @@ func (r *Recorder) Save(ctx context.Context, key string, v any) error {
 	if err == nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ledgerWait)
 		defer cancel()
-		err = r.Journal.Keep(ctx, r.ID, r.worker, key, b)
+		err = r.Journal.KeepReply(ctx, r.ID, r.worker, key, b)
 		r.noteLoss(err)
 	}
 	if err != nil {

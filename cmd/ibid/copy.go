@@ -129,7 +129,7 @@ func copyUploads(
 			if err := target.Originals().Put(ctx, id, bytes.NewReader(data)); err != nil {
 				return err
 			}
-			return target.Originals().Settle(ctx, id, true)
+			return target.Originals().FinishPut(ctx, id, true)
 		}
 	}
 	if !from.remote() {

@@ -293,7 +293,7 @@ func (c *doctorCmd) checkLibrary(ctx context.Context, store *state.Store, up *ch
 	if err := checkCallers(ctx, store, up); err != nil {
 		return err
 	}
-	damaged, err := store.Damaged(ctx)
+	damaged, err := store.ListDamage(ctx)
 	for _, d := range damaged {
 		up.damaged = true
 		up.add(warning("damage", damageLine(d), "run 'ibid ingest' on its folder, which re-reads damaged documents"))
@@ -316,7 +316,7 @@ func (c *doctorCmd) checkEncoded(ctx context.Context, store *state.Store, up *ch
 	if c.encoded == "" {
 		return nil
 	}
-	done, total, err := store.Embedded(ctx, c.encoded)
+	done, total, err := store.CountEmbedded(ctx, c.encoded)
 	if err != nil {
 		return err
 	}

@@ -107,7 +107,7 @@ func (c *corpus) fill(ctx context.Context, folder string, entries []eval.Entry) 
 	if err != nil {
 		return fmt.Errorf("adding the corpus of %s: %w", folder, err)
 	}
-	known, err := c.Known(ctx, root)
+	known, err := c.StoredDocuments(ctx, root)
 	if err != nil {
 		return err
 	}

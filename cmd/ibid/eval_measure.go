@@ -66,13 +66,13 @@ func (o *outcome) isKnown() bool      { return o.Status != openStatus }
 func (o *outcome) wasSearched() bool  { return o.Error == "" || o.Retrieved != nil }
 func (o *outcome) hasPlace() bool     { return o.Question.HasPlace() && o.wasSearched() }
 func (o *outcome) hasDocuments() bool { return len(o.Question.Documents) > 0 && o.wasSearched() }
-func (o *outcome) answerable() bool {
+func (o *outcome) isAnswerable() bool {
 	return !o.Question.Unanswerable && !o.Question.Open() && o.Error == ""
 }
-func (o *outcome) hasVerdict() bool    { _, known := o.wrongWords(); return o.answerable() && known }
+func (o *outcome) hasVerdict() bool    { _, known := o.wrongWords(); return o.isAnswerable() && known }
 func (o *outcome) hasConfidence() bool { return o.hasVerdict() && o.Confidence != nil }
-func (o *outcome) answered() bool      { return o.Answered }
-func (o *outcome) asked() bool         { return true }
+func (o *outcome) wasAnswered() bool   { return o.Answered }
+func (o *outcome) isAny() bool         { return true }
 
 func perQuestion(*outcome) float64 { return 1 }
 
@@ -80,7 +80,7 @@ const recallRank = 5
 
 func measures() []reportMeasure {
 	p50 := ratioOf("p50", "median time to the end of the answer", eval.SecondsUnit,
-		(*outcome).asked, func(o *outcome) float64 { return o.Seconds }, perQuestion)
+		(*outcome).isAny, func(o *outcome) float64 { return o.Seconds }, perQuestion)
 	p95 := p50
 	p50.quantile, p95.quantile = .50, .95
 	p95.Name, p95.Says = "p95", "95th percentile of the time to the end of the answer"
@@ -104,27 +104,27 @@ func measures() []reportMeasure {
 			func(o *outcome) bool { return o.foundBest(1) }),
 		shareOf(fmt.Sprintf("best@%d", bestSentences), "one of the best sentences with the right words", (*outcome).hasConfidence,
 			func(o *outcome) bool { return o.foundBest(bestSentences) }),
-		shareOf("false_refusals", "questions with an answer that were refused", (*outcome).answerable,
+		shareOf("false_refusals", "questions with an answer that were refused", (*outcome).isAnswerable,
 			func(o *outcome) bool { return !o.Answered }),
-		shareOf("closest", "questions with an answer that got only the closest passages", (*outcome).answerable,
+		shareOf("closest", "questions with an answer that got only the closest passages", (*outcome).isAnswerable,
 			func(o *outcome) bool { return len(o.Closest) > 0 }),
 		shareOf("false_answers", "questions without an answer that were answered",
-			func(o *outcome) bool { return o.Question.Unanswerable && o.Error == "" }, (*outcome).answered),
+			func(o *outcome) bool { return o.Question.Unanswerable && o.Error == "" }, (*outcome).wasAnswered),
 	}, citationMeasures(), []reportMeasure{
 		p50, p95,
-		ratioOf("calls", "requests to a model, per question", eval.CountUnit, (*outcome).asked,
+		ratioOf("calls", "requests to a model, per question", eval.CountUnit, (*outcome).isAny,
 			func(o *outcome) float64 { return float64(o.Usage.Calls) }, perQuestion),
-		ratioOf("prompt_tokens", "tokens in prompts, per question", eval.CountUnit, (*outcome).asked,
+		ratioOf("prompt_tokens", "tokens in prompts, per question", eval.CountUnit, (*outcome).isAny,
 			func(o *outcome) float64 { return float64(o.Usage.PromptTokens) }, perQuestion),
-		ratioOf("completion_tokens", "tokens in replies, per question", eval.CountUnit, (*outcome).asked,
+		ratioOf("completion_tokens", "tokens in replies, per question", eval.CountUnit, (*outcome).isAny,
 			func(o *outcome) float64 { return float64(o.Usage.CompletionTokens) }, perQuestion),
 	})
 }
 
 func citationMeasures() []reportMeasure {
 	return []reportMeasure{
-		shareOf("cited", "answers that cite a source", (*outcome).answered, func(o *outcome) bool { return len(o.Sources) > 0 }),
-		ratioOf("supported", "citations whose quote supports the sentence", eval.ShareUnit, (*outcome).answered,
+		shareOf("cited", "answers that cite a source", (*outcome).wasAnswered, func(o *outcome) bool { return len(o.Sources) > 0 }),
+		ratioOf("supported", "citations whose quote supports the sentence", eval.ShareUnit, (*outcome).wasAnswered,
 			func(o *outcome) (n float64) {
 				for _, c := range o.Citations {
 					if c.Verdict != support.Weak {
@@ -133,7 +133,7 @@ func citationMeasures() []reportMeasure {
 				}
 				return n
 			}, func(o *outcome) float64 { return float64(len(o.Citations)) }),
-		ratioOf("unsupported", "statements that no cited passage supports", eval.ShareUnit, (*outcome).answered,
+		ratioOf("unsupported", "statements that no cited passage supports", eval.ShareUnit, (*outcome).wasAnswered,
 			func(o *outcome) float64 { return float64(len(o.Unsupported)) }, (*outcome).statements),
 		shareOf("right_cited", "answers that cite a right document",
 			func(o *outcome) bool { return o.Answered && len(o.Question.Documents) > 0 },
@@ -154,7 +154,7 @@ func auroc(outcomes []outcome) eval.Figure {
 		case o.Confidence == nil:
 		case o.Question.Unanswerable:
 			without = append(without, *o.Confidence)
-		case o.answerable():
+		case o.isAnswerable():
 			with = append(with, *o.Confidence)
 		}
 	}
@@ -190,5 +190,5 @@ func (o *outcome) recall() float64 {
 			ranking = append(ranking, p.Document)
 		}
 	}
-	return eval.Metric{Kind: "recall", K: recallRank}.Of(ranking, grades)
+	return eval.Metric{Kind: "recall", K: recallRank}.Measure(ranking, grades)
 }

@@ -184,7 +184,7 @@ func (c *corpus) measure(ctx context.Context, searches []measuredSearch, queries
 				return fmt.Errorf("asking the query %s: %w", q.ID, err)
 			}
 			for m, metric := range metrics {
-				searches[i].values[m][at] = metric.Of(ranking, grades)
+				searches[i].values[m][at] = metric.Measure(ranking, grades)
 			}
 		}
 		return nil
@@ -195,7 +195,7 @@ func (c *corpus) indexOf(ctx context.Context, x measuredSearch) (*retrieve.Index
 	if !x.encodeFirst {
 		return c.NewIndex(ctx, c.embedder, x.options)
 	}
-	index, err := c.Encoded(ctx, c.embedder, x.options)
+	index, err := c.OpenEncoded(ctx, c.embedder, x.options)
 	if err != nil {
 		return nil, err
 	}

@@ -71,7 +71,7 @@ func TestEvalMeasuresTheSearch(t *testing.T) {
 		for _, p := range printed[[]struct{ Path string }](t, data, "search", "--json", "--data", data, q.Text) {
 			ranking = append(ranking, p.Path)
 		}
-		want := eval.Metric{Kind: "ndcg", K: 10}.Of(ranking, read.Grades[q.ID])
+		want := eval.Metric{Kind: "ndcg", K: 10}.Measure(ranking, read.Grades[q.ID])
 		if got := line.Hybrid["ndcg@10"]; math.Abs(got-want) > 1e-9 {
 			t.Errorf("%q: ndcg@10 = %v, want %v as computed from 'ibid search'", q.Text, got, want)
 		}

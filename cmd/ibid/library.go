@@ -113,7 +113,7 @@ func (c storeConfig) openOver(ctx context.Context, store *state.Store, embedder 
 	}
 	at, err := l.place.open(s)
 	if err == nil {
-		l.damaged, err = store.Damaged(ctx)
+		l.damaged, err = store.ListDamage(ctx)
 	}
 	if err == nil {
 		if l.Library, err = library.OpenWithState(ctx, at, store, embedder, o); err != nil {
@@ -259,7 +259,7 @@ func (l *openedLibrary) close() error {
 	if l.reader != nil {
 		l.reader.Close()
 	}
-	found, err := l.State.Damaged(context.Background())
+	found, err := l.State.ListDamage(context.Background())
 	for _, d := range found {
 		if !slices.Contains(l.damaged, d) {
 			l.printMessage("damage in %s: %s", l.place, damageLine(d))

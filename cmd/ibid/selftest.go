@@ -162,8 +162,8 @@ func (t *selfTest) question() (answer.Trust, func()) {
 	}
 }
 
-// turn waits until a question has been answered and none is being answered.
-func (t *selfTest) turn(ctx context.Context) error {
+// waitTurn waits until a question has been answered and none is being answered.
+func (t *selfTest) waitTurn(ctx context.Context) error {
 	for {
 		t.mu.Lock()
 		wait := time.Until(t.ended.Add(quiet))
@@ -197,7 +197,7 @@ func (t *selfTest) brokenError() error {
 
 // run tries the models and stores the result.
 func (t *selfTest) run(ctx context.Context) {
-	r, err := trial.Run(ctx, &t.models, t.turn)
+	r, err := trial.Run(ctx, &t.models, t.waitTurn)
 	for try := 1; err != nil && ctx.Err() == nil && !t.replaced.Load(); try++ {
 		next := "the test runs again after the next question"
 		if try == mostTries {
@@ -210,7 +210,7 @@ func (t *selfTest) run(ctx context.Context) {
 		if try == mostTries {
 			return
 		}
-		r, err = trial.Run(ctx, &t.models, t.turn)
+		r, err = trial.Run(ctx, &t.models, t.waitTurn)
 	}
 	if ctx.Err() != nil || t.replaced.Load() {
 		return

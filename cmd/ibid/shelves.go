@@ -129,7 +129,7 @@ func (srv *server) openShelf(ctx context.Context, root ingest.Root) (*ingest.Upl
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("opening the folder of uploads: %w", err)
 		}
-		known, err := srv.lib.Known(ctx, root)
+		known, err := srv.lib.StoredDocuments(ctx, root)
 		if err != nil {
 			return nil, fmt.Errorf("listing the stored uploads: %w", err)
 		}

@@ -86,7 +86,7 @@ func (f *folder) fetch(ctx context.Context, s *site.Site, root ingest.Root) erro
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	known, failed := f.lib.Known(ctx, root)
+	known, failed := f.lib.StoredDocuments(ctx, root)
 	if failed == nil && len(known) == 0 {
 		_, failed = f.lib.State.DeleteRoot(ctx, root.Name, false)
 		failed = errors.Join(failed, os.RemoveAll(site.Folder(f.lib.place.Data, f.path)))

@@ -141,7 +141,7 @@ func openStore(ctx context.Context, c placeConfig, s surroundings) (*state.Store
 	if err != nil {
 		return nil, err
 	}
-	damaged, err := store.Damaged(ctx)
+	damaged, err := store.ListDamage(ctx)
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}

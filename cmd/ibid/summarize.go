@@ -197,7 +197,7 @@ func (w *inputText) readFolder(ctx context.Context, reader *ingest.Reader, folde
 	return nil
 }
 
-func (w *inputText) Known(context.Context, ingest.Root) (map[string]ingest.Stored, error) {
+func (w *inputText) StoredDocuments(context.Context, ingest.Root) (map[string]ingest.Stored, error) {
 	return nil, nil
 }
 

@@ -103,7 +103,7 @@ func (c *verifyCmd) checkIndex(ctx context.Context, s surroundings, store *state
 	if differs {
 		b.WriteString(repair + "\n")
 	}
-	damaged, err := store.Damaged(ctx)
+	damaged, err := store.ListDamage(ctx)
 	for _, d := range damaged {
 		b.WriteString("damaged  " + printable(damageLine(d)) + "\n")
 	}

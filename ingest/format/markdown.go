@@ -85,8 +85,8 @@ type markdownWalker struct {
 	at    Line           // a place in src, and the number of line ends before it
 }
 
-// mark sets the line of the next block.
-func (w *markdownWalker) mark(n ast.Node) {
+// setLine sets the line of the next block.
+func (w *markdownWalker) setLine(n ast.Node) {
 	start, ok := startOf(n)
 	if w.above < 0 || !ok {
 		return
@@ -119,7 +119,7 @@ func (w *markdownWalker) blocks(n ast.Node, depth int) {
 }
 
 func (w *markdownWalker) block(n ast.Node, depth int) {
-	w.mark(n)
+	w.setLine(n)
 	switch n := n.(type) {
 	case *ast.Heading:
 		w.plain = true // pictures in headings are badges
@@ -168,7 +168,7 @@ func (w *markdownWalker) item(n ast.Node, marker string, depth int) {
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
 		switch c.(type) {
 		case *ast.Paragraph, *ast.TextBlock:
-			w.mark(c)
+			w.setLine(c)
 			if marker != "" {
 				w.b.Item(depth, marker, w.inline(c))
 			} else {
@@ -193,7 +193,7 @@ func (w *markdownWalker) table(n *extast.Table) {
 			header = mergeNames(nil, cells)
 			continue
 		}
-		w.mark(c)
+		w.setLine(c)
 		if _, ok := w.b.Row(header, cells); ok {
 			rows++
 		}

@@ -34,7 +34,7 @@ func Files(data []byte, each func(name string, data []byte) error) error {
 	if err := f.load(data); err != nil {
 		return nil
 	}
-	return f.embedded(func(part, name string, content []byte) error {
+	return f.eachEmbedded(func(part, name string, content []byte) error {
 		if content == nil {
 			return nil
 		}
@@ -42,9 +42,9 @@ func Files(data []byte, each func(name string, data []byte) error) error {
 	})
 }
 
-// embedded calls each with the part name of every embedded object, and with the name and content of
+// eachEmbedded calls each with the part name of every embedded object, and with the name and content of
 // the file in it. The content is nil if the object has no file or the file can't be extracted.
-func (f *file) embedded(each func(part, name string, content []byte) error) error {
+func (f *file) eachEmbedded(each func(part, name string, content []byte) error) error {
 	ofCharts := f.chartWorkbooks()
 	for _, part := range f.names {
 		if strings.Contains(part, "/media/") && slices.Contains(media, strings.ToLower(path.Ext(part))) {
@@ -146,7 +146,7 @@ func packedFile(data []byte) (name string, content []byte, ok bool) {
 // values. A sync reads the other files as documents of their own.
 func (f *file) noteEmbedded() {
 	var names []string
-	_ = f.embedded(func(part, _ string, content []byte) error {
+	_ = f.eachEmbedded(func(part, _ string, content []byte) error {
 		if content == nil {
 			names = append(names, path.Base(part))
 		}

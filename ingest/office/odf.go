@@ -28,7 +28,7 @@ func (f *file) openDocument() error {
 	}
 	err := f.read("content.xml", o.document)
 	for _, blocks := range o.heads {
-		o.write(o.running(runningHeads, blocks)...)
+		o.write(o.headerOrFooter(runningHeads, blocks)...)
 	}
 	o.meta("title", o.title) // unless the text has a title
 	o.place = ""

@@ -144,9 +144,9 @@ func picture(text string) (b Block, ok bool) {
 // runningHeads is the label of headers and footers.
 const runningHeads = "Header or footer"
 
-// running returns a header or footer with its pictures, each once. It omits headers and footers
+// headerOrFooter returns a header or footer with its pictures, each once. It omits headers and footers
 // that hold only a page number.
-func (f *file) running(label string, blocks []Block) (out []Block) {
+func (f *file) headerOrFooter(label string, blocks []Block) (out []Block) {
 	text := lineOf(blocks)
 	words := 0
 	for word := range strings.FieldsSeq(text) {

@@ -164,11 +164,11 @@ func TestUnescapeCell(t *testing.T) {
 // TestPrinted checks that a sheet's printed header, which has codes, is written once.
 func TestPrinted(t *testing.T) {
 	b := &workbook{file: &file{}}
-	got := b.printed(`&L&"Arial,Bold"&12For internal &KFF0000use only&C&A&RPage &P of &N`)
+	got := b.readPrinted(`&L&"Arial,Bold"&12For internal &KFF0000use only&C&A&RPage &P of &N`)
 	if len(got) != 1 || got[0].Text != "Header or footer: For internal use only" {
 		t.Errorf("printed header = %+v, want its words once, without codes", got)
 	}
-	if again := b.printed("For internal use only"); len(again) != 0 {
+	if again := b.readPrinted("For internal use only"); len(again) != 0 {
 		t.Errorf("second header = %+v, want none", again)
 	}
 }

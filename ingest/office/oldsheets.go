@@ -227,7 +227,7 @@ type looseTexts struct {
 func (o *looseTexts) add(b *workbook, r *xlsRecord) {
 	switch r.kind {
 	case xlsHeader, xlsFooter:
-		o.blocks = append(o.blocks, b.printed(r.text(2))...)
+		o.blocks = append(o.blocks, b.readPrinted(r.text(2))...)
 	case xlsObject:
 		r.at = 4
 		if kind := r.number(2); kind == 0x0b || kind == 0x0c || kind == 0x12 { // check boxes, radio buttons and lists

@@ -226,7 +226,7 @@ func (p *pptReader) texts(data []byte, depth int) {
 					s.at = 2
 					shown = s.number(2) >> 3
 				case s.kind == pptString && s.instance > 0 && shown>>s.instance&1 == 1: // 1 is the header and 2 the footer
-					p.edges = append(p.edges, p.running(runningHeads, []Block{{Text: compound.UTF16(s.data)}})...)
+					p.edges = append(p.edges, p.headerOrFooter(runningHeads, []Block{{Text: compound.UTF16(s.data)}})...)
 				}
 			}
 		default:

@@ -415,7 +415,7 @@ func (d *oldWord) end(run wordRun) {
 	if d.label == runningHeads && !run.inTable {
 		text := d.text.String()
 		d.text.Reset()
-		d.write(d.running(runningHeads, []Block{{Text: text}})...)
+		d.write(d.headerOrFooter(runningHeads, []Block{{Text: text}})...)
 		return
 	}
 	marker, depth := "", 0

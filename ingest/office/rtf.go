@@ -428,7 +428,7 @@ func (r *rtfReader) endApart() {
 		if r.state.apart != "Picture" {
 			b = Block{Text: text}
 		}
-		r.edges = append(r.edges, r.running(r.state.apart, []Block{b})...)
+		r.edges = append(r.edges, r.headerOrFooter(r.state.apart, []Block{b})...)
 	}
 }
 

@@ -150,7 +150,7 @@ func (b *workbook) sheet(part, name string) {
 		x.each(func(e element) {
 			switch {
 			case part == "headerFooter":
-				s.printed = append(s.printed, b.printed(x.text())...)
+				s.printed = append(s.printed, b.readPrinted(x.text())...)
 			case part == "dataValidations":
 				if text := oneLine(attr(e, "promptTitle") + " " + attr(e, "prompt")); text != "" {
 					s.printed = append(s.printed, Block{Text: fmt.Sprintf("Hint on %.40s: %s", attr(e, "sqref"), text)})
@@ -185,15 +185,15 @@ func (b *workbook) endSheet(s *sheet, part string, err error) {
 // printedParts matches the start of its left, centre and right parts.
 var printedCodes, printedParts = regexp.MustCompile(`&(?:"[^"]*"|K[0-9A-F]{6}|\d+|.)`), regexp.MustCompile(`&[LCR]`)
 
-// printed returns a sheet's printed header or footer, without page numbers.
-func (b *workbook) printed(text string) []Block {
+// readPrinted returns a sheet's printed header or footer, without page numbers.
+func (b *workbook) readPrinted(text string) []Block {
 	var parts []string
 	for _, part := range printedParts.Split(text, -1) {
 		if !strings.Contains(part, "&P") {
 			parts = append(parts, printedCodes.ReplaceAllString(part, " "))
 		}
 	}
-	return b.running(runningHeads, []Block{{Text: strings.Join(parts, " ")}})
+	return b.headerOrFooter(runningHeads, []Block{{Text: strings.Join(parts, " ")}})
 }
 
 // readMerges reads the merged cells of a sheet. They follow the rows in the file, so a sheet is

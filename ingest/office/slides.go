@@ -56,7 +56,7 @@ func (f *file) slide(part string, n int, read map[string]bool) {
 			err = cmp.Or(err, under.readShapes(part))
 			for _, sh := range under.shapes {
 				if sh.place == "" {
-					s.shapes = append(s.shapes, shape{blocks: f.running(runningHeads, sh.blocks)})
+					s.shapes = append(s.shapes, shape{blocks: f.headerOrFooter(runningHeads, sh.blocks)})
 				}
 			}
 		}
@@ -102,7 +102,7 @@ func (s *slideReader) readShapes(part string) error {
 				switch sh.place {
 				case "dt", "sldNum", "sldImg":
 				case "ftr", "hdr":
-					s.shapes = append(s.shapes, shape{place: sh.place, blocks: s.running(runningHeads, sh.blocks)})
+					s.shapes = append(s.shapes, shape{place: sh.place, blocks: s.headerOrFooter(runningHeads, sh.blocks)})
 				default:
 					s.shapes = append(s.shapes, sh)
 				}

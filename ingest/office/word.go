@@ -45,7 +45,7 @@ func (d *wordReader) runningHeads() {
 				x.each(in.reader(x, func(b Block) { blocks = append(blocks, d.countHeld(b)) }))
 			})
 			d.notePartial(err, "a %s could be read only in part", strings.ToLower(label))
-			d.write(d.running(label, blocks)...)
+			d.write(d.headerOrFooter(label, blocks)...)
 		}
 	}
 }

@@ -134,7 +134,7 @@ func (b *workbook) binarySheet(part, name string) {
 			switch {
 			case kind == xlsbPrinted:
 				for r.number(2); r.at < len(r.data); {
-					s.printed = append(s.printed, b.printed(r.utf16Text())...)
+					s.printed = append(s.printed, b.readPrinted(r.utf16Text())...)
 				}
 				return
 			case kind == xlsbRow:

@@ -548,7 +548,7 @@ func TestExtent(t *testing.T) {
 // A sink collects documents.
 type sink map[string]*ingest.Document
 
-func (s sink) Known(context.Context, ingest.Root) (map[string]ingest.Stored, error) {
+func (s sink) StoredDocuments(context.Context, ingest.Root) (map[string]ingest.Stored, error) {
 	known := make(map[string]ingest.Stored)
 	for _, d := range s {
 		known[d.Path] = ingest.Stored{Digest: d.Digest, Meta: map[string]string{ingest.ReaderKey: d.Meta[ingest.ReaderKey]}}

@@ -59,10 +59,10 @@ func (m *Model) Embed(ctx context.Context, texts []string) ([][]float32, error) 
 	return rows, nil
 }
 
-// Known returns the share, 0 to 1, of a text's words for which the table has rows, whole or in
+// KnownShare returns the share, 0 to 1, of a text's words for which the table has rows, whole or in
 // pieces. Other words count by hashes, which do not represent their meaning. The share is 1 for a
 // text without words.
-func (m *Model) Known(text string) float64 {
+func (m *Model) KnownShare(text string) float64 {
 	rows, hashes := 0, 0.0
 	m.features(text, func(uint32) { rows++ }, func(_ uint64, parts int) { hashes += 1 / float64(parts) })
 	if rows == 0 && hashes == 0 {

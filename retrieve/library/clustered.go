@@ -41,7 +41,7 @@ func openCluster(ctx context.Context, place Place, s *state.Store, space string)
 		return revision, chunks, err
 	}}
 	x := weaviate.Open(*place.Cluster, o)
-	return &Clustered{x, x.Earlier(), s, space}, nil
+	return &Clustered{x, x.EarlierLayouts(), s, space}, nil
 }
 
 // Lag returns the number of changes that the index lacks.

@@ -52,7 +52,7 @@ func TestRebuilt(t *testing.T) {
 	index, err := library.Cluster(ctx, place, writer.State)
 	must(t, err)
 	defer index.Close()
-	earlier := index.Earlier()[0]
+	earlier := index.EarlierLayouts()[0]
 	must(t, retrieve.Follow(ctx, writer.State, earlier, model.Space()))
 	hold := func(collection, space string) (release func()) { // as if another server had fed it for a long time
 		worker, job := retrieve.NewWorker(), "index "+collection+" of "+space

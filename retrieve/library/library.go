@@ -188,9 +188,9 @@ func (l *Library) Follow(ctx context.Context) error {
 	return l.Index.Follow(ctx)
 }
 
-// Encoded returns an index over the same library that also searches by the encoder of the options.
+// OpenEncoded returns an index over the same library that also searches by the encoder of the options.
 // The library closes the searcher that this opens.
-func (l *Library) Encoded(ctx context.Context, m retrieve.Embedder, opts retrieve.Options) (_ *retrieve.Index, err error) {
+func (l *Library) OpenEncoded(ctx context.Context, m retrieve.Embedder, opts retrieve.Options) (_ *retrieve.Index, err error) {
 	if opts.Encoded, err = l.openEncoded(ctx, opts.Encoder); err != nil {
 		return nil, err
 	}

@@ -313,7 +313,7 @@ func (k *killed) Put(ctx context.Context, id string, content io.ReadSeeker) erro
 	return cmp.Or(k.Files.Put(ctx, id, content), k.put)
 }
 
-func (k *killed) Settle(context.Context, string, bool) error { return errKilled }
+func (k *killed) FinishPut(context.Context, string, bool) error { return errKilled }
 
 // TestUploadKilled ends uploads between their steps. Each document must then have its file and its
 // tags; the next start of a server finishes the uploads whose documents are stored, and discards

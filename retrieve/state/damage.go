@@ -104,9 +104,9 @@ func (t *tx) nameOf(number int64) string {
 	return c.id
 }
 
-// Damaged lists the known damage of documents that have not been stored again, by document.
+// ListDamage lists the known damage of documents that have not been stored again, by document.
 // [Verify] finds damage.
-func (s *Store) Damaged(ctx context.Context) (all []Damage, err error) {
+func (s *Store) ListDamage(ctx context.Context) (all []Damage, err error) {
 	s.mu.Lock()
 	all = slices.Clone(s.lost)
 	s.mu.Unlock()

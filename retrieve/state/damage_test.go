@@ -117,7 +117,7 @@ func (x *sample) heal(t testing.TB, s *Store) (lost int, err error) {
 		return 0, err
 	}
 	missing := x.missing(t, s)
-	damaged, err := s.Damaged(ctx)
+	damaged, err := s.ListDamage(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -283,7 +283,7 @@ func TestInterruptedRepair(t *testing.T) {
 		}
 		must(t, s.Close())
 		s = openTest(t, dir)
-		if damaged, err := s.Damaged(t.Context()); err != nil || len(damaged) != 1 || damaged[0].Reason != rebuilt {
+		if damaged, err := s.ListDamage(t.Context()); err != nil || len(damaged) != 1 || damaged[0].Reason != rebuilt {
 			t.Errorf("repair is not reported: %+v, %v", damaged, err)
 		}
 		must(t, s.Close())
@@ -349,12 +349,12 @@ func checkAside(t *testing.T, address, name, damage string) {
 	if ids := f.ids(); !slices.Equal(ids, []string{"a/2"}) {
 		t.Errorf("documents %q", ids)
 	}
-	if damaged, err := s.Damaged(ctx); err != nil || len(damaged) != 1 || damaged[0].Document != "a/1" {
+	if damaged, err := s.ListDamage(ctx); err != nil || len(damaged) != 1 || damaged[0].Document != "a/1" {
 		t.Errorf("Damaged = %+v, %v", damaged, err)
 	}
 	put(t, s, "a", "1", "boat", "ship")
 	f.same(t, s)
-	if damaged, err := s.Damaged(ctx); err != nil || len(damaged) != 0 || len(f.documents) != 2 {
+	if damaged, err := s.ListDamage(ctx); err != nil || len(damaged) != 0 || len(f.documents) != 2 {
 		t.Errorf("after storing it again: %+v, %v, %q", damaged, err, f.ids())
 	}
 	if r, err := Verify(ctx, address, Options{}, nil); err != nil || len(r.Damaged) > 0 || r.Documents != 2 || r.Chunks != 3 {
@@ -470,7 +470,7 @@ func TestDamagedRows(t *testing.T) {
 			}
 			whole, err := again.Documents(ctx, retrieve.Filter{})
 			must(t, err)
-			damaged, err := again.Damaged(ctx)
+			damaged, err := again.ListDamage(ctx)
 			must(t, err)
 			for _, id := range []string{"a/0", "a/1"} {
 				if !slices.ContainsFunc(whole, func(d retrieve.DocumentInfo) bool { return d.ID == id }) &&

@@ -113,7 +113,7 @@ func (t *tx) insertKey(key retrieve.Key) {
 		key.Digest, bits, collections, retrieve.Seconds(key.Created), retrieve.Seconds(key.Expires), retrieve.Seconds(key.Used)})
 }
 
-func (k keyring) Used(ctx context.Context, id string, at time.Time) error {
+func (k keyring) RecordUse(ctx context.Context, id string, at time.Time) error {
 	return inTransaction(ctx, k.s.update, func(t *tx) {
 		t.lock(ringLock) // another process may be revoking it
 		key, err := scanKey(t.row(`SELECT `+keyColumns+`, sum FROM ibid.keys WHERE id = ?`, id))
@@ -133,7 +133,7 @@ func (k keyring) Revoke(ctx context.Context, id string) error {
 	})
 }
 
-func (k keyring) Begin(ctx context.Context, x retrieve.Session) error {
+func (k keyring) BeginSession(ctx context.Context, x retrieve.Session) error {
 	return k.change(ctx, func(t *tx) {
 		var n int
 		check(notFoundError(t.row(`SELECT 1 FROM ibid.keys WHERE id = ?`, x.Key).Scan(&n)))
@@ -145,6 +145,6 @@ func (k keyring) Begin(ctx context.Context, x retrieve.Session) error {
 	})
 }
 
-func (k keyring) End(ctx context.Context, digest [32]byte) error {
+func (k keyring) EndSession(ctx context.Context, digest [32]byte) error {
 	return k.change(ctx, func(t *tx) { t.exec(`DELETE FROM ibid.sessions WHERE digest = ?`, digest) })
 }

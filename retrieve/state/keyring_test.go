@@ -51,7 +51,7 @@ func TestSessionRoom(t *testing.T) {
 	onTwoHandles(t, func(t *testing.T, a, b *Store) {
 		ctx := t.Context()
 		addKeys(t, a, "k1", "k2")
-		must(t, a.Keyring().Begin(ctx, session("k2", "first", keyTime(0))))
+		must(t, a.Keyring().BeginSession(ctx, session("k2", "first", keyTime(0))))
 		var rows [][]any
 		for n := range retrieve.MaxSessions {
 			x := session("k1", fmt.Sprint(n), keyTime(time.Duration(n)*time.Second))
@@ -60,7 +60,7 @@ func TestSessionRoom(t *testing.T) {
 		must(t, a.update(ctx, func(t *tx) { t.insert("sessions", sessionColumns, "", rows...) }))
 		const more = 3
 		for n := range more {
-			must(t, []*Store{a, b}[n%2].Keyring().Begin(ctx, session("k1", fmt.Sprint("more ", n), keyTime(time.Hour))))
+			must(t, []*Store{a, b}[n%2].Keyring().BeginSession(ctx, session("k1", fmt.Sprint("more ", n), keyTime(time.Hour))))
 		}
 		count := map[string]int{}
 		for _, x := range ringOf(t, a, b).Sessions {
@@ -72,7 +72,7 @@ func TestSessionRoom(t *testing.T) {
 			t.Errorf("sessions are kept: %v", count)
 		}
 		last := session("k2", "last", keyTime(retrieve.MaxSessionAge+2*time.Hour))
-		must(t, b.Keyring().Begin(ctx, last))
+		must(t, b.Keyring().BeginSession(ctx, last))
 		if got := ringOf(t, a, b).Sessions; len(got) != 1 || got[0].Digest != last.Digest {
 			t.Errorf("sessions after a month = %+v", got)
 		}
@@ -106,7 +106,7 @@ func TestKeysTogether(t *testing.T) {
 				t.Fatalf("keys added = %q, stored = %+v", added, ring.Keys)
 			}
 			wg.Go(func() {
-				err := b.Keyring().Begin(ctx, session(added[0], "s", keyTime(0)))
+				err := b.Keyring().BeginSession(ctx, session(added[0], "s", keyTime(0)))
 				if err != nil && !errors.Is(err, retrieve.ErrNotFound) {
 					t.Error(err)
 				}

@@ -134,7 +134,7 @@ func (l ledger) Reply(ctx context.Context, job, key string) (reply []byte, ok bo
 	return reply, ok, err
 }
 
-func (l ledger) Keep(ctx context.Context, job, worker, key string, reply []byte) error {
+func (l ledger) KeepReply(ctx context.Context, job, worker, key string, reply []byte) error {
 	return inTransaction(ctx, l.s.update, func(t *tx) {
 		// This comes first, so that the claim does not change before the commit.
 		t.exec(`UPDATE ibid.jobs SET touched = `+t.s.dialect.now+`, size = size + ? WHERE id = ?`, len(reply), job)

@@ -111,10 +111,10 @@ func TestJobsTogether(t *testing.T) {
 			for k := range 6 {
 				wg.Go(func() {
 					l := handles[k%2].Ledger()
-					if err := l.Keep(ctx, id, won, fmt.Sprint(k), []byte(id)); err != nil {
+					if err := l.KeepReply(ctx, id, won, fmt.Sprint(k), []byte(id)); err != nil {
 						t.Error(err)
 					}
-					if err := l.Keep(ctx, "none", won, "k", nil); !errors.Is(err, retrieve.ErrNotFound) {
+					if err := l.KeepReply(ctx, "none", won, "k", nil); !errors.Is(err, retrieve.ErrNotFound) {
 						t.Errorf("reply of a job that never began: err = %v, want ErrNotFound", err)
 					}
 				})

@@ -92,7 +92,7 @@ func addToLedger(ctx context.Context, s *Store, id string) error {
 	at := time.Unix(4_000_000_000, 0)
 	err := s.Ledger().Begin(ctx, retrieve.Job{ID: id, Started: at, Worker: "w", Left: time.Minute})
 	if err == nil {
-		err = s.Ledger().Keep(ctx, id, "w", "k", []byte("reply"))
+		err = s.Ledger().KeepReply(ctx, id, "w", "k", []byte("reply"))
 	}
 	return errors.Join(err, s.Keyring().Add(ctx, retrieve.Key{ID: id, Name: id, Created: at}))
 }

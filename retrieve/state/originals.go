@@ -51,7 +51,7 @@ func (o *Originals) Hold(ctx context.Context, id string) (_ context.Context, rel
 	return retrieve.HoldJob(ctx, context.WithoutCancel(ctx), o.s.Ledger(), "upload "+id, "upload", nil)
 }
 
-// Put stores a received file durably. An earlier file with the same id remains until Settle.
+// Put stores a received file durably. An earlier file with the same id remains until FinishPut.
 func (o *Originals) Put(ctx context.Context, id string, content io.ReadSeeker) error {
 	root, _, _ := strings.Cut(id, "/")
 	return inTransaction(ctx, o.s.update, func(t *tx) {
@@ -74,9 +74,9 @@ func (o *Originals) Put(ctx context.Context, id string, content io.ReadSeeker) e
 	}, "storing the file of %s", id)
 }
 
-// Settle replaces the stored file with the received one if keep is set, and otherwise discards the
+// FinishPut replaces the stored file with the received one if keep is set, and otherwise discards the
 // received file.
-func (o *Originals) Settle(ctx context.Context, id string, keep bool) error {
+func (o *Originals) FinishPut(ctx context.Context, id string, keep bool) error {
 	return inTransaction(ctx, o.s.update, func(t *tx) {
 		t.lock("original " + id)
 		key := retrieve.DigestOf(id)

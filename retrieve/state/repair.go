@@ -97,7 +97,7 @@ func (s *Store) replaceDamaged() error {
 }
 
 // repair moves every undamaged row of the damaged file into a new one, sets the damaged file aside
-// and starts with the new one. [Store.Damaged] lists the lost documents.
+// and starts with the new one. [Store.ListDamage] lists the lost documents.
 func (s *Store) repair(ctx context.Context, cause error) error {
 	if s.readOnly {
 		return fmt.Errorf("%w; it cannot be written, so it is not repaired: %s", cause, s.place)

@@ -166,8 +166,8 @@ func (t *tx) unembedded(space string, before int64, n int) (texts []retrieve.Chu
 	return texts, last
 }
 
-// Embedded returns the number of chunks that have a vector of the space, and of all chunks.
-func (s *Store) Embedded(ctx context.Context, space string) (done, total int, err error) {
+// CountEmbedded returns the number of chunks that have a vector of the space, and of all chunks.
+func (s *Store) CountEmbedded(ctx context.Context, space string) (done, total int, err error) {
 	err = s.view(ctx, func(t *tx) {
 		all := t.spaces()
 		check(t.row(`SELECT count(*), (SELECT count(*) FROM ibid.chunks) FROM ibid.chunks c

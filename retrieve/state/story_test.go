@@ -247,7 +247,7 @@ var commands = map[string]func(c call) (string, error){
 		return fmt.Sprintf("%s %q %s, held by %q%s", j.ID, j.Kind, shown(j.Spec), j.Worker, describeClaim(j.Left)), err
 	},
 	"keep": func(c call) (string, error) {
-		return "", c.db.Ledger().Keep(c.ctx, c.words[0], c.words[1], c.words[2], []byte(c.word(3)))
+		return "", c.db.Ledger().KeepReply(c.ctx, c.words[0], c.words[1], c.words[2], []byte(c.word(3)))
 	},
 	"reply": func(c call) (string, error) {
 		reply, ok, err := c.db.Ledger().Reply(c.ctx, c.words[0], c.words[1])
@@ -322,15 +322,17 @@ var commands = map[string]func(c call) (string, error){
 	},
 	"revoke": func(c call) (string, error) { return "", c.db.Keyring().Revoke(c.ctx, c.words[0]) },
 	"used": func(c call) (string, error) {
-		return "", c.db.Keyring().Used(c.ctx, c.words[0], keyTime(c.duration(c.words[1])))
+		return "", c.db.Keyring().RecordUse(c.ctx, c.words[0], keyTime(c.duration(c.words[1])))
 	},
 	"signin": func(c call) (string, error) {
 		x := session(c.words[0], c.words[1], keyTime(c.duration(c.words[2])))
 		c.tokens[x.Digest] = c.words[1]
-		return "", c.db.Keyring().Begin(c.ctx, x)
+		return "", c.db.Keyring().BeginSession(c.ctx, x)
 	},
-	"signout": func(c call) (string, error) { return "", c.db.Keyring().End(c.ctx, sha256.Sum256([]byte(c.words[0]))) },
-	"ring":    func(c call) (string, error) { return c.ringOf() },
+	"signout": func(c call) (string, error) {
+		return "", c.db.Keyring().EndSession(c.ctx, sha256.Sum256([]byte(c.words[0])))
+	},
+	"ring": func(c call) (string, error) { return c.ringOf() },
 
 	// Documents: root PATH [COLLECTION], roots, put ID TEXT … [title=] [KEY=VALUE], rename FROM ID TEXT …,
 	// delete ID, drop ROOT, collection FROM TO, list [FILTER], same.
@@ -437,7 +439,7 @@ var commands = map[string]func(c call) (string, error){
 		return fmt.Sprint(fillSpace(c, c.db, c.words[0], c.number(c.words[1]), c.number(c.words[2])), " texts"), nil
 	},
 	"embedded": func(c call) (string, error) {
-		done, total, err := c.db.Embedded(c.ctx, c.words[0])
+		done, total, err := c.db.CountEmbedded(c.ctx, c.words[0])
 		return fmt.Sprintf("%d of %d", done, total), err
 	},
 	"switch": func(c call) (string, error) {

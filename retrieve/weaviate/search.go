@@ -232,17 +232,17 @@ func (x *Index) missedChunks(s *scorer, k int, r result) *where {
 	if m == nil || m.settledRevision() >= m.Revision {
 		return nil
 	}
-	rarest := s.rarest(r.found[min(k, len(r.found))-1].score)
+	rarest := s.selectRarest(r.found[min(k, len(r.found))-1].score)
 	if rarest == nil || m.settledRevision() == 0 {
 		return rarest // Weaviate would read every generation above a number
 	}
 	return allOf(*rarest, number("generation", "GreaterThan", m.settledRevision()))
 }
 
-// rarest returns a filter for the chunks with any of the rarest terms. All other terms together
+// selectRarest returns a filter for the chunks with any of the rarest terms. All other terms together
 // cannot reach the score least, as in MaxScore (Turtle and Flood, "Query Evaluation: Strategies and
 // Optimizations", 1995), unless that would take more than maxMissed chunks.
-func (s *scorer) rarest(least float64) *where {
+func (s *scorer) selectRarest(least float64) *where {
 	order := make([]int, len(s.terms))
 	bound := 0.0
 	for i := range order {

@@ -81,9 +81,9 @@ func (x *Index) name(layout, analysis int, space string) string {
 // earlierTerms is the number of earlier versions of the terms that are searched.
 const earlierTerms = 3
 
-// Earlier returns the library's indexes in earlier layouts and versions of the terms, latest
+// EarlierLayouts returns the library's indexes in earlier layouts and versions of the terms, latest
 // first. They can be searched instead of x, if they exist. Closing x closes them too.
-func (x *Index) Earlier() (all []*Index) {
+func (x *Index) EarlierLayouts() (all []*Index) {
 	for l := layout; l >= searchable; l-- {
 		for back := range earlierTerms + 1 {
 			if l < layout || back > 0 {
@@ -338,7 +338,7 @@ func (x *Index) apply(ctx context.Context, m mark, changes []retrieve.Change) (*
 		objects = append(objects, made...)
 	}
 	err := x.writeReplicated(ctx, func(ctx context.Context) error {
-		earlier, err := x.earlier(ctx, latest)
+		earlier, err := x.selectEarlier(ctx, latest)
 		if err != nil {
 			return err
 		}
@@ -489,10 +489,10 @@ func (x *Index) putMark(ctx context.Context, m *mark, t *tally) error {
 	return x.putBatch(ctx, []object{{Class: x.collection, ID: markID, Properties: map[string]any{"mark": string(text)}}})
 }
 
-// earlier returns filters for the stored chunks of earlier generations of documents. Each filter
+// selectEarlier returns filters for the stored chunks of earlier generations of documents. Each filter
 // names one generation: to find all generations below a number, Weaviate would read every
 // generation of the collection.
-func (x *Index) earlier(ctx context.Context, latest map[int64]int64) (filters []where, err error) {
+func (x *Index) selectEarlier(ctx context.Context, latest map[int64]int64) (filters []where, err error) {
 	for documents := range slices.Chunk(slices.Sorted(maps.Keys(latest)), deletedTogether) {
 		w := where{Operator: "ContainsAny", Path: []string{"document"}, ValueInts: documents}
 		stored, err := x.rows(ctx, "", &w, maxResults, "")

@@ -30,7 +30,7 @@ func (x *exchange) firstTokenDelay() time.Duration { return cmp.Or(x.reply.First
 
 func (x *exchange) tokenDelay() time.Duration { return cmp.Or(x.reply.PerToken, x.h.PerToken) }
 
-func (x *exchange) finish() string { return cmp.Or(x.reply.Finish, "stop") }
+func (x *exchange) finishReason() string { return cmp.Or(x.reply.Finish, "stop") }
 
 func (x *exchange) usage() map[string]int {
 	prompt := cmp.Or(x.reply.PromptTokens, x.Tokens)
@@ -50,7 +50,7 @@ func (x *exchange) wholeReply() string {
 	}
 	return encode(map[string]any{
 		"id": fmt.Sprintf("chatcmpl-%d", x.N), "object": "chat.completion", "model": x.model(), "usage": x.usage(),
-		"choices": []any{map[string]any{"index": 0, "message": message, "finish_reason": x.finish()}},
+		"choices": []any{map[string]any{"index": 0, "message": message, "finish_reason": x.finishReason()}},
 	})
 }
 
@@ -111,7 +111,7 @@ func (x *exchange) stream() {
 	if len(deltas) <= after && x.playMiddle(fault, delta{"content", " and so on"}) {
 		return
 	}
-	x.data(x.chunk(map[string]any{}, x.finish()))
+	x.data(x.chunk(map[string]any{}, x.finishReason()))
 	if x.Usage && fault != NoUsage {
 		x.data(encode(map[string]any{"object": "chat.completion.chunk", "choices": []any{}, "usage": x.usage()}))
 	}

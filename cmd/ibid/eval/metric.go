@@ -44,8 +44,8 @@ type Metric struct {
 
 func (m Metric) String() string { return m.Kind + "@" + strconv.Itoa(m.K) }
 
-// Of returns the measure of a ranking of distinct document ids, best first.
-func (m Metric) Of(ranking []string, grades Grades) float64 {
+// Measure returns the measure of a ranking of distinct document ids, best first.
+func (m Metric) Measure(ranking []string, grades Grades) float64 {
 	top := ranking[:min(m.K, len(ranking))]
 	found := make([]int, len(top))
 	hits, first := 0, 0

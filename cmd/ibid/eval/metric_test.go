@@ -45,7 +45,7 @@ func TestMetrics(t *testing.T) {
 		{"reciprocal rank", []string{"x", "d", "c", "a"}, graded, Metric{"mrr", 10}, 1 / 3.},
 		{"after the cut", []string{"x", "d", "c", "a"}, graded, Metric{"mrr", 2}, 0},
 	} {
-		if got := test.metric.Of(test.ranking, test.grades); !near(got, test.want) {
+		if got := test.metric.Measure(test.ranking, test.grades); !near(got, test.want) {
 			t.Errorf("%s: %s = %.10f, want %.10f", test.name, test.metric, got, test.want)
 		}
 	}

@@ -113,7 +113,7 @@ func (q *Query) Bounds() (unit, spread, slack float64) {
 func (q *Query) Dots(out []int32, rows []byte) { q.dots(dotKernels, out, rows) }
 
 func (q *Query) dots(kernels []kernel[Query], out []int32, rows []byte) {
-	runKernels(kernels, q, q.plain, len(q.words), out, rows)
+	runKernels(kernels, q, q.dotRow, len(q.words), out, rows)
 	for i := range out {
 		out[i] -= q.offset
 	}
@@ -149,8 +149,8 @@ func runKernels[V any](kernels []kernel[V], vector *V, plain func(row []byte) in
 	}
 }
 
-// plain returns the product of one row. The kernels are tested against it.
-func (q *Query) plain(row []byte) int32 {
+// dotRow returns the product of one row. The kernels are tested against it.
+func (q *Query) dotRow(row []byte) int32 {
 	var sum int32
 	row = row[:len(q.words)]
 	for i, w := range q.words {

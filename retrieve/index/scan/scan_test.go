@@ -181,7 +181,7 @@ func TestEstimate(t *testing.T) {
 				for i, k := range choices(estimateKernels) {
 					got := make([]int32, n+1)
 					got[n] = 12345
-					runKernels(k, p, p.plain, stride, got[:n], rows)
+					runKernels(k, p, p.estimateRow, stride, got[:n], rows)
 					if !slices.Equal(got[:n], want) || got[n] != 12345 {
 						t.Fatalf("%d dimensions, %s, kernel %d, %d rows: %v, want %v", dims, name, i, n, got, want)
 					}

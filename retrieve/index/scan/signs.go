@@ -99,11 +99,11 @@ func NewProbe(v []float32) *Probe {
 // consecutive in rows. An estimate is the sum of the rounded components at which the other vector
 // is positive. Among unit vectors, a greater estimate means a nearer vector.
 func (p *Probe) Estimate(out []int32, rows []byte) {
-	runKernels(estimateKernels, p, p.plain, p.stride, out, rows)
+	runKernels(estimateKernels, p, p.estimateRow, p.stride, out, rows)
 }
 
-// plain returns the estimate of one row. Kernels are tested against it.
-func (p *Probe) plain(row []byte) int32 {
+// estimateRow returns the estimate of one row. Kernels are tested against it.
+func (p *Probe) estimateRow(row []byte) int32 {
 	sum := 0
 	for at := 0; at < len(row); at += signLane {
 		for plane, counts := range [planesOf]int{1, 2, 4, -8} {
