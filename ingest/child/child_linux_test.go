@@ -147,6 +147,7 @@ func testPool(t *testing.T) *Pool {
 
 // TestChildDeathsAreNamed checks that the death of a child is an error of its request only.
 func TestChildDeathsAreNamed(t *testing.T) {
+	t.Parallel()
 	tests := []struct{ format, reason string }{
 		{"hang", "took more than"},
 		{"spin", "took more than"},
@@ -159,6 +160,7 @@ func TestChildDeathsAreNamed(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.format, func(t *testing.T) {
+			t.Parallel()
 			pool := testPool(t)
 			first := pool.pid(t)
 			limit := time.Minute
@@ -214,6 +216,7 @@ func TestChildIsUsedAgain(t *testing.T) {
 
 // TestChildTimePerRequest checks that every request has the full time limit.
 func TestChildTimePerRequest(t *testing.T) {
+	t.Parallel()
 	pool := testPool(t)
 	first := pool.pid(t)
 	for range 3 {
@@ -233,6 +236,7 @@ func TestChildTimePerRequest(t *testing.T) {
 // TestTimeoutRetried checks that a file that exceeds the processor time is read once
 // more, by another child.
 func TestTimeoutRetried(t *testing.T) {
+	t.Parallel()
 	pool := testPool(t)
 	first := pool.pid(t)
 	var reply result
@@ -358,6 +362,7 @@ func cpuTime() time.Duration {
 
 // TestTaskIsBounded checks that other programs are limited like children.
 func TestTaskIsBounded(t *testing.T) {
+	t.Parallel()
 	sh := Program("sh")
 	if sh == "" {
 		t.Skip("sh is not installed")
