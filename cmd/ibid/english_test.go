@@ -75,19 +75,24 @@ func TestPlainEnglish(t *testing.T) {
 			}
 		}
 	})
+	checkRates(t, words, hits, turnsPer10000)
+}
+
+// checkRates fails if a room has more than most hits in 10,000 words.
+func checkRates(t *testing.T, words map[string]int, hits map[string][]string, most int) {
+	t.Helper()
 	for room, n := range words {
 		rate := float64(len(hits[room])) * 10000 / float64(n)
 		t.Logf("figure: %s: %d phrases in %d words, %.1f per 10,000", room, len(hits[room]), n, rate)
-		if rate > turnsPer10000 {
+		if rate > float64(most) {
 			slices.Sort(hits[room])
-			shown := hits[room][:min(len(hits[room]), 40)]
-			t.Errorf("%s has %.1f phrases per 10,000 words that STYLE.md replaces, want at most %d:\n%s", room, rate, turnsPer10000,
-				strings.Join(shown, "\n"))
+			t.Errorf("%s has %.1f phrases per 10,000 words that STYLE.md replaces, want at most %d:\n%s", room, rate, most,
+				strings.Join(hits[room][:min(len(hits[room]), 40)], "\n"))
 		}
 	}
 }
 
-// riddles are phrases of comments in which a reader must find the noun; net/http has about
+// riddles are phrases of comments and pages in which a reader must find the noun; net/http has about
 // ten in 10,000 words. STYLE.md has examples.
 var riddles = []*regexp.Regexp{
 	regexp.MustCompile(`(?m)(^|[.;:] )Of (a|an|the|each|these|those|all|two|several|both|some|such|\d[\d,.]*|[a-z]+s)\b[^.;:]{0,60},`),
@@ -105,35 +110,34 @@ var riddles = []*regexp.Regexp{
 
 const riddlesPer10000 = 20
 
-// TestPlainComments counts the riddles in the comments of Go files outside their tests.
+// TestPlainComments counts the riddles in the pages, and in the comments of Go files outside
+// their tests.
 func TestPlainComments(t *testing.T) {
 	t.Parallel()
 	words, hits := map[string]int{}, map[string][]string{}
+	count := func(room, where, text string) {
+		words[room] += len(strings.Fields(text))
+		for _, riddle := range riddles {
+			for _, hit := range riddle.FindAllString(text, -1) {
+				hits[room] = append(hits[room], where+": "+strings.TrimSpace(hit))
+			}
+		}
+	}
 	fset := token.NewFileSet()
 	forEachFile(t, fset, func(_ string, file *ast.File, name string) {
 		if strings.HasSuffix(name, "_test.go") {
 			return
 		}
-		room := englishRoom(name)
 		for _, comment := range file.Comments {
-			text := strings.ReplaceAll(comment.Text(), "\n", " ")
-			words[room] += len(strings.Fields(text))
-			for _, riddle := range riddles {
-				for _, hit := range riddle.FindAllString(text, -1) {
-					hits[room] = append(hits[room], fset.Position(comment.Pos()).String()+": "+strings.TrimSpace(hit))
-				}
-			}
+			count(englishRoom(name), fset.Position(comment.Pos()).String(), strings.ReplaceAll(comment.Text(), "\n", " "))
 		}
 	})
-	for room, n := range words {
-		rate := float64(len(hits[room])) * 10000 / float64(n)
-		t.Logf("figure: %s: %d riddles in %d words of comments, %.1f per 10,000", room, len(hits[room]), n, rate)
-		if rate > riddlesPer10000 {
-			slices.Sort(hits[room])
-			t.Errorf("%s has %.1f riddles per 10,000 words of comments, want at most %d:\n%s", room, rate, riddlesPer10000,
-				strings.Join(hits[room][:min(len(hits[room]), 40)], "\n"))
+	eachText(t, func(_, where, text string) {
+		if strings.Contains(where, ".md:") {
+			count("pages", where, text)
 		}
-	}
+	})
+	checkRates(t, words, hits, riddlesPer10000)
 }
 
 // eachText calls check with the prose of each file of the module: each comment of a Go
