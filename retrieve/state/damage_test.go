@@ -219,6 +219,7 @@ func damageFile(file []byte, random *rand.Rand, n int) (_ []byte, what string) {
 // TestDamage changes a byte, clears a page or truncates the file, hundreds of times. First it
 // clears pages of settings, of their index and of the list of changes.
 func TestDamage(t *testing.T) {
+	t.Parallel()
 	for _, withLog := range []bool{false, true} {
 		t.Run(fmt.Sprintf("log=%v", withLog), func(t *testing.T) {
 			x := newSample(t, withLog)

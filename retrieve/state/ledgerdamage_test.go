@@ -165,6 +165,7 @@ func missingOr[V any](t *testing.T, want, got V, err error) int {
 
 // TestLedgerDamage damages a file that consists mostly of the ledger.
 func TestLedgerDamage(t *testing.T) {
+	t.Parallel()
 	file := ledgerSample(t)
 	random := rand.New(rand.NewPCG(5, 6))
 	lost, cases := 0, datatest.Cases(t, 400)

@@ -154,6 +154,7 @@ func (p *process) kill(t *testing.T) {
 // documents must be undamaged, and every other document must be in its state before or after the
 // interrupted change. A third process that stays open must see the same.
 func TestKilled(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
 	s := openTest(t, dir)
 	ctx := ready(t, s, "a")
