@@ -206,8 +206,10 @@ func (r *asking) answerQuestion(ctx context.Context) error {
 	if len(found) == 0 {
 		return r.refuseAnswer(ctx, nothingFound, nil)
 	}
-	if err := r.finder.readPassages(ctx, found); err != nil {
-		return err
+	if r.finder.reading == nil { // the search reads them to see whether the question must be translated
+		if err := r.finder.readPassages(ctx, found); err != nil {
+			return err
+		}
 	}
 	err = r.answerFrom(ctx, found)
 	if errors.Is(err, prompt.ErrBudget) {

@@ -60,6 +60,7 @@ func (f *finder) searchTranslated(ctx context.Context, k int, keepAll bool) ([]r
 	if translated, err := f.translateTo(ctx, other); err != nil || !translated {
 		return found, err
 	}
+	f.reading = nil // it compares the passages with the other question
 	return f.searchPassages(ctx, k, nil)
 }
 

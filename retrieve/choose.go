@@ -30,8 +30,8 @@ type reading struct {
 	lexical *lexicalScorer
 }
 
-// readAhead is the number of chunks that are read together.
-const readAhead = 16
+// readAhead is the number of chunks that are read together: scoreRows needs them all.
+const readAhead = tablesRead
 
 // read reads the chunk of a candidate, unless it was read before, together with the chunks of the
 // first unread others. It reports whether the candidate is stored.

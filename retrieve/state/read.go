@@ -331,31 +331,52 @@ func qualifyColumns(table, columns string) string {
 	return table + "." + strings.ReplaceAll(columns, ", ", ", "+table+".")
 }
 
-// candidates adds the chunks of those hits whose generation is still stored, in one statement.
+// candidates adds the chunks of those hits whose generation is still stored. Both statements read the
+// generation, so they may see different states of the database.
 func (t *tx) candidates(hits []retrieve.Hit, into map[retrieve.Hit]retrieve.Candidate) {
-	keys := make([]int64, len(hits))
+	keys, numbers := make([]int64, len(hits)), make([]int64, len(hits))
 	for i, h := range hits {
-		keys[i] = chunkKey(h.Document, h.Ordinal)
+		keys[i], numbers[i] = chunkKey(h.Document, h.Ordinal), h.Document
 	}
+	slices.Sort(numbers)
+	documents := t.generations(slices.Compact(numbers))
 	list, args := inList(keys)
-	for r := range t.rows(`SELECT `+qualifyColumns("documents", documentColumns)+`, `+qualifyColumns("chunks", chunkColumns)+`, 
-		`+qualifyColumns("changes", changeColumns)+`, changes.sum
-		FROM ibid.chunks JOIN ibid.documents ON documents.number = chunks.key >> 20 JOIN ibid.changes ON changes.document = documents.number
-		WHERE chunks.key IN `+list+` AND `+whole, args...) {
-		var d documentRow
+	for r := range t.rows(`SELECT changes.revision, `+qualifyColumns("chunks", chunkColumns)+`
+		FROM ibid.chunks JOIN ibid.changes ON changes.document = chunks.key >> 20 WHERE chunks.key IN `+list, args...) {
 		var c chunkRow
-		var ch change
+		hit := retrieve.Hit{}
+		err := r.Scan(slices.Concat([]any{&hit.Generation}, c.dest(), []any{&c.sum})...)
+		hit.Document = c.key >> ordinalBits
+		d, ok := documents[retrieve.Hit{Document: hit.Document, Generation: hit.Generation}]
+		if ok && (err != nil || rowSum(c.dest()...) != c.sum) {
+			t.markDamaged(hit.Document, "its rows are damaged")
+		} else if ok {
+			c.decodePlace()
+			hit.Ordinal = c.Ordinal
+			into[hit] = retrieve.Candidate{Hit: hit, Chunk: *c.chunkOf(d.ID), Root: d.Root, Path: d.Path, Title: d.Title,
+				Format: d.Format, Digest: d.Digest, Meta: d.Meta}
+		}
+	}
+}
+
+// generations returns undamaged documents by number and generation.
+func (t *tx) generations(numbers []int64) map[retrieve.Hit]documentRow {
+	found := make(map[retrieve.Hit]documentRow, len(numbers))
+	list, args := inList(numbers)
+	for r := range t.rows(`SELECT `+qualifyColumns("documents", documentColumns)+`, `+qualifyColumns("changes", changeColumns)+`, changes.sum
+		FROM ibid.documents JOIN ibid.changes ON changes.document = documents.number
+		WHERE documents.number IN `+list+` AND `+whole, args...) {
+		var d documentRow
+		var c change
 		var sum, changeSum int64
-		err := r.Scan(slices.Concat(d.dest(), []any{&sum}, c.dest(), []any{&c.sum}, ch.dest(), []any{&changeSum})...)
-		if err != nil || d.decode() != nil || rowSum(d.dest()...) != sum || rowSum(c.dest()...) != c.sum || rowSum(ch.dest()...) != changeSum {
+		err := r.Scan(slices.Concat(d.dest(), []any{&sum}, c.dest(), []any{&changeSum})...)
+		if err != nil || d.decode() != nil || rowSum(d.dest()...) != sum || rowSum(c.dest()...) != changeSum {
 			t.markDamaged(d.Number, "its rows are damaged")
 			continue
 		}
-		c.decodePlace()
-		hit := retrieve.Hit{Document: d.Number, Generation: ch.revision, Ordinal: c.Ordinal}
-		into[hit] = retrieve.Candidate{Hit: hit, Chunk: *c.chunkOf(d.ID), Root: d.Root, Path: d.Path, Title: d.Title,
-			Format: d.Format, Digest: d.Digest, Meta: d.Meta}
+		found[retrieve.Hit{Document: d.Number, Generation: c.revision}] = d
 	}
+	return found
 }
 
 // checkVanished marks documents that should be stored but lack a row as damaged.

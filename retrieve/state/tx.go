@@ -298,8 +298,8 @@ func (s *Store) view(ctx context.Context, f func(*tx)) error {
 	return s.readWith(ctx, s.dialect.beginView, f, func(t *tx) error { return t.rollback() })
 }
 
-// viewOnce is like view, for an f with only one statement, which sees one state of the database
-// without a transaction.
+// viewOnce is like view, but without a transaction: each statement of f sees its own state of the
+// database.
 func (s *Store) viewOnce(ctx context.Context, f func(*tx)) error {
 	return s.readWith(ctx, "", f, func(*tx) error { return nil })
 }
