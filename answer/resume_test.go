@@ -186,7 +186,7 @@ func TestWatch(t *testing.T) {
 			}) {
 				shown = errors.Join(shown, err)
 			}
-			if kept := !r.EndsJob(t.Context(), shown, false); kept != test.kept {
+			if kept := !r.IsJobDone(t.Context(), shown, false); kept != test.kept {
 				t.Errorf("kept = %t, want %t", kept, test.kept)
 			}
 		})

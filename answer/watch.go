@@ -8,7 +8,7 @@ import (
 )
 
 // Watch yields the events of a question or summary, and sets the outcome of its
-// recorder, for [replay.Recorder.EndsJob].
+// recorder, for [replay.Recorder.IsJobDone].
 func Watch(r *replay.Recorder, events iter.Seq2[Event, error]) iter.Seq2[Event, error] {
 	if r == nil {
 		return events

@@ -331,7 +331,7 @@ func (a *answering) storeOutcomes(batch []*liveAnswer) {
 	ctx, cancel := context.WithTimeout(batch[0].ctx, storeTime)
 	defer cancel()
 	for _, l := range batch {
-		l.ended = l.recorder.EndsJob(ctx, l.err, l.stoppedByClient)
+		l.ended = l.recorder.IsJobDone(ctx, l.err, l.stoppedByClient)
 	}
 	if a.finish(ctx, batch) != nil {
 		for i, l := range batch {

@@ -192,18 +192,18 @@ func (r *Recorder) SetOutcome(o Outcome) {
 	}
 }
 
-// EndsJob reports whether the job ends. The caller then ends it with
-// [retrieve.Archive.Finish]; otherwise it releases it. A job does not end if it is
-// unfinished or if err says that its result could not be shown. If cut is set it ends, since
-// nobody waits for more of its result. A job that another worker has does not end here.
-func (r *Recorder) EndsJob(ctx context.Context, err error, cut bool) (ended bool) {
+// IsJobDone reports whether the job is done. The caller then ends it with
+// [retrieve.Archive.Finish]; otherwise it releases it. A job is not done if it was
+// interrupted or if err says that its result could not be shown. If cut is set it is done,
+// since nobody waits for more of its result. A job that another worker has is not done here.
+func (r *Recorder) IsJobDone(ctx context.Context, err error, cut bool) (done bool) {
 	if r == nil {
 		return true
 	}
 	return (cut || r.outcome == Refused || r.outcome == Done && err == nil) && !r.HasLostJob(ctx)
 }
 
-// StopProlonging stops renewing the claim on the job. Callers of EndsJob call it after
+// StopProlonging stops renewing the claim on the job. Callers of IsJobDone call it after
 // they have stored the end, which may take longer than a claim lasts.
 func (r *Recorder) StopProlonging() {
 	if r != nil && r.stopProlonging != nil {

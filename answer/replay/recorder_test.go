@@ -190,7 +190,7 @@ func TestHeld(t *testing.T) {
 
 		settle := func(r *Recorder, err error) (kept bool) {
 			t.Helper()
-			if r.EndsJob(t.Context(), err, false) {
+			if r.IsJobDone(t.Context(), err, false) {
 				r.StopProlonging()
 				return false
 			}

@@ -245,7 +245,7 @@ func TestColumns(t *testing.T) {
 			if err != nil || name == ".ci/out" {
 				return cmp.Or(err, fs.SkipDir)
 			}
-			if d.IsDir() || dir != ".ci" && !slices.Contains([]string{".css", ".js", ".py"}, path.Ext(name)) {
+			if d.IsDir() || dir != ".ci" && !slices.Contains([]string{".css", ".js", ".py", ".ts"}, path.Ext(name)) {
 				return nil
 			}
 			src, err := fs.ReadFile(root, name)

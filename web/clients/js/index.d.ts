@@ -6,10 +6,14 @@ export type * from "./types.js";
 export type Event = { id: string } & (
   | { kind: "text"; data: { text: string } }
   | { kind: "done"; data: Answer }
-  | { kind: "retrieved" | "judged" | "draft" | "cited" | "quoted" | "unanswered" | "usage" | "warning" | "queued" | "incomplete" | "fallback"; data: any }
+  | { kind: "retrieved" | "judged" | "draft" | "cited" | "quoted" | "unanswered"; data: any }
+  | { kind: "usage" | "warning" | "queued" | "incomplete" | "fallback"; data: any }
 );
 
 type More = Omit<AskRequest, "question" | "run"> & { signal?: AbortSignal };
+
+/** The answer to a question of a batch, or its error. */
+export type Outcome = { run?: string; answer?: Answer; error?: { code: string; detail: string }; retry_after_ms?: number };
 
 /** What filters compare. An empty one is what the file says. */
 export type Labels = { tags?: string[]; author?: string; date?: string; language?: string };
@@ -33,7 +37,7 @@ export class Ibid {
   ask(question: string, more?: More): Promise<Answer>;
   stream(question: string, more?: More): AsyncGenerator<Event>;
   follow(run: string, options?: { after?: string; signal?: AbortSignal }): AsyncGenerator<Event>;
-  batch(questions: (string | AskRequest)[], more?: { signal?: AbortSignal }): Promise<{ run?: string; answer?: Answer; error?: { code: string; detail: string }; retry_after_ms?: number }[]>;
+  batch(questions: (string | AskRequest)[], more?: { signal?: AbortSignal }): Promise<Outcome[]>;
   search(question: string, more?: More): Promise<Passage[]>;
   summarize(what: More & { document?: string; max_words?: number }): Promise<Answer>;
   cite(text: string, documents: unknown[], more?: Record<string, unknown>): Promise<Pick<Answer, "text" | "list"> & { sources: object[] }>;
