@@ -23,7 +23,7 @@ type Model interface {
 // A Role names the purpose of a call; it is sent to the server in the header Ibid-Role.
 type Role string
 
-// The roles of several parts; that of one strategy is in its file.
+// The roles that several parts use. A role of one strategy is in the strategy's file.
 const (
 	RoleJudge    Role = "judge"
 	RoleAnswer   Role = "answer"

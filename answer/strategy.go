@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"ibid/answer/prompt"
@@ -15,39 +14,48 @@ import (
 type strategy struct {
 	name string
 	// usesModel says that a model writes the answer; defersPassages says that it first
-	// reads a few passages, and more only if they do not hold the answer.
-	usesModel, defersPassages bool
+	// reads a few passages, and more only if they do not hold the answer. summarizes says
+	// that it can also write a summary.
+	usesModel, defersPassages, summarizes bool
 	// answer answers from one or more kept passages and ends the stream with Usage.
 	// If they do not hold the answer, it returns errNoAnswer and emits no Text.
 	answer func(ctx context.Context, w *writing, kept []retrieve.Passage) error
 }
 
-var extracting = strategy{"extract", false, false, quoteSentences}
-
 // strategies returns all strategies. The help of the command line, the validation of
 // requests and the description of the API are derived from this table.
 func strategies() []strategy {
 	return []strategy{
-		{"refine", true, true, refineAll},      // a draft from the first passages, refined with more; one call if all fit it
-		{"stuff", true, false, stuff},          // one call with as many passages as fit it
-		{"map-reduce", true, false, mapReduce}, // an answer from each part alone, then one from those answers
-		{"map-rerank", true, false, mapRerank}, // the best answer from one passage, by the model's score
-		extracting,                             // quoted sentences
+		// a draft from the first passages, refined with more; one call if all fit it
+		{name: "refine", usesModel: true, defersPassages: true, summarizes: true, answer: refineAll},
+		// one call with as many passages as fit it
+		{name: "stuff", usesModel: true, summarizes: true, answer: stuff},
+		// an answer from each part alone, then one from those answers
+		{name: "map-reduce", usesModel: true, summarizes: true, answer: mapReduce},
+		// the best answer from one passage, by the model's score
+		{name: "map-rerank", usesModel: true, answer: mapRerank},
+		extracting,
 	}
 }
 
 // Strategies returns the values of [Question.Strategy]: "auto" and the names of the
 // strategies.
-func Strategies() []string {
+func Strategies() []string { return strategyNames(func(strategy) bool { return true }) }
+
+// SummaryStrategies returns the values of [Summary.Strategy].
+func SummaryStrategies() []string {
+	return strategyNames(func(s strategy) bool { return s.summarizes })
+}
+
+func strategyNames(of func(strategy) bool) []string {
 	names := []string{"auto"}
 	for _, s := range strategies() {
-		names = append(names, s.name)
+		if of(s) {
+			names = append(names, s.name)
+		}
 	}
 	return names
 }
-
-// SummaryStrategies returns the values of [Summary.Strategy].
-func SummaryStrategies() []string { return []string{"auto", "refine", "stuff", "map-reduce"} }
 
 // findStrategy returns the strategy with a name. "auto" is refine if a model is set,
 // else extract.
@@ -87,28 +95,4 @@ func (s *strategy) answerFrom(ctx context.Context, w *writing, kept []retrieve.P
 func alternatives(names []string) string {
 	last := len(names) - 1
 	return strings.Join(names[:last], ", ") + " or " + names[last]
-}
-
-// quoteSentences answers with verbatim sentences of the passages, each with its label.
-func quoteSentences(ctx context.Context, w *writing, kept []retrieve.Passage) error {
-	quotes, rest, err := w.finder.quotes(ctx, kept, w.finder.nextPassage)
-	if err != nil {
-		return err
-	}
-	if len(quotes) == 0 {
-		return errNoAnswer
-	}
-	if !w.emit(Kept{Passages: append(slices.Clip(kept), rest...)}) {
-		return nil
-	}
-	cited := map[int]bool{}
-	for _, q := range quotes {
-		cited[q.Passage] = true
-		if !w.emit(Text{Text: q.Text, Plain: true}) {
-			return nil
-		}
-	}
-	w.usage.Used = len(cited)
-	w.emitUsage()
-	return nil
 }

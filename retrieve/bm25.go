@@ -149,8 +149,8 @@ func (l *lexicalScorer) score(s *Scores, terms []string, counts []int, length in
 	s.Lexical, s.Coverage = s.BM25/l.reachable, s.Coverage/l.weight
 }
 
-// ofText returns the lexical scores of a text.
-func (l *lexicalScorer) ofText(text string, terms []string) (s Scores) {
+// scoreText returns the lexical scores of a text.
+func (l *lexicalScorer) scoreText(text string, terms []string) (s Scores) {
 	found, length := CountTerms(text)
 	counts := make([]int, len(terms))
 	for _, c := range found {

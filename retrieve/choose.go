@@ -93,7 +93,7 @@ func (r *reading) scoreRows(all []*scored) (changed bool, err error) {
 			if first, _, more := strings.Cut(line, " | "); !more || !strings.Contains(first, ": ") { // "Kind: Adult | A year: 155"
 				continue
 			}
-			if row := r.lexical.ofText(s.Title+"\n"+line+Months(line), r.terms); row.BM25 > s.Scores.BM25 {
+			if row := r.lexical.scoreText(s.Title+"\n"+line+Months(line), r.terms); row.BM25 > s.Scores.BM25 {
 				s.Scores.BM25, s.Scores.Lexical, changed = row.BM25, row.Lexical, true
 				s.Scores.Coverage = max(s.Scores.Coverage, row.Coverage)
 			}

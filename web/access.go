@@ -48,7 +48,7 @@ func routeOf(c echo.Context) string { return c.Request().Method + " " + c.Path()
 type keyGuard struct {
 	address address
 	access  accessTable
-	keys    *keyring  // nil: everybody is let in
+	keys    *keyring  // nil: no key is needed
 	people  *people   // nil: no proxy identifies people
 	failed  rateLimit // wrong keys
 

@@ -17,7 +17,7 @@ import (
 	"ibid/retrieve"
 )
 
-// Indexing is the progress of the sync, as replies have it.
+// Indexing is the progress of the sync in replies.
 type Indexing struct {
 	Done  int  `json:"done"`  // files
 	Total int  `json:"total"` // files seen so far

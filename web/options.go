@@ -110,7 +110,7 @@ type Options struct {
 	Origins []string
 
 	// Keys guard everything except the public routes. A caller sees only what its key allows.
-	// If nil, everybody is let in.
+	// If nil, no key is needed.
 	Keys retrieve.Keyring
 	// KeyRate is how many questions and searches a key may send in a minute or, if Keys is
 	// nil, an address of another machine; more get a 429. 0 means [DefaultKeyRate].

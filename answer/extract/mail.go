@@ -110,9 +110,9 @@ func (q *query) readSender(l letter) {
 	}
 }
 
-// byAnother reports whether the question is about what somebody wrote, or when, and somebody else
+// isByAnother reports whether the question is about what somebody wrote, or when, and somebody else
 // wrote a sentence.
-func (q *query) byAnother(by string) bool {
+func (q *query) isByAnother(by string) bool {
 	return by != "" && q.sender < len(q.needs.terms) && !q.needs.kind.is("name") && !termSet(nameOf(by))[q.needs.terms[q.sender].stem]
 }
 

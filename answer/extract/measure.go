@@ -64,7 +64,7 @@ func (m *measurer) measure(k int) {
 	s.about = m.about
 	s.window = m.about.head.union(s.covers)
 	if of := antecedent(in, k); len(m.q.needs.names) > 0 && of != k && !m.q.foreign {
-		s.window = s.window.union(m.q.needs.ofNames(in[of].covers))
+		s.window = s.window.union(m.q.needs.selectNames(in[of].covers))
 	}
 	if m.q.needs.kind.is("way") { // steps seldom repeat the words of their heading
 		s.window = s.window.union(lastTitle(in, k).covers)
@@ -79,7 +79,7 @@ func (m *measurer) measure(k int) {
 			f[sigAfter] = max(f[sigAfter], in[k-1].signals[sigDense])
 		}
 	}
-	s.other = s.other || m.q.needs.subject >= 0 && !m.q.foreign && s.window[m.q.needs.subject] < namesAlike || m.ofAnother(k)
+	s.other = s.other || m.q.needs.subject >= 0 && !m.q.foreign && s.window[m.q.needs.subject] < namesAlike || m.isOfAnother(k)
 	if k+1 < len(in) {
 		s.window = s.window.union(in[k+1].covers)
 	}
@@ -117,10 +117,10 @@ func (m *measurer) isInAsked(k int) bool {
 	return m.q.needs.exactShare(head) > .99 && slices.ContainsFunc(in[start:end], func(s sentence) bool { return s.code || isStep(s.text) })
 }
 
-// ofAnother reports whether sentence k is about none of the full names in the question: its
+// isOfAnother reports whether sentence k is about none of the full names in the question: its
 // pronoun refers to something else, or it has a word of the name in another name, such as
 // "Pierre Curie" for Marie Curie.
-func (m *measurer) ofAnother(k int) bool {
+func (m *measurer) isOfAnother(k int) bool {
 	in, p := m.in, m.passage
 	if len(m.q.needs.names) == 0 || m.q.foreign || in[k].code || isRow(in[k].text) {
 		return false

@@ -269,8 +269,8 @@ func (n *needs) namesOf(question string) (names [][]int) {
 	return names
 }
 
-// ofNames returns a coverage with only the needs of full names.
-func (n *needs) ofNames(c coverage) coverage {
+// selectNames returns a coverage with only the needs of full names.
+func (n *needs) selectNames(c coverage) coverage {
 	of := make(coverage, len(c))
 	for _, i := range slices.Concat(n.names...) {
 		of[i] = c[i]

@@ -64,8 +64,7 @@ func dot(a, b []float32) float64 {
 	return sum
 }
 
-// notAlike is the cosine up to which two words are unrelated. Nearness grows evenly from there
-// to 1.
+// notAlike is the highest cosine of unrelated words. Above it, nearness grows linearly to 1.
 const notAlike = .2
 
 // demandsKind reports whether only something of the asked kind is an answer.

@@ -199,7 +199,7 @@ func (c *chooser) mayFollow(p piece, s *sentence) bool {
 	code := func(n need) bool { // the best has a code such as E11, and this one lacks it
 		return n.number && strings.ContainsFunc(n.stem, unicode.IsLetter) && best.terms[n.stem] && !s.terms[n.stem]
 	}
-	lacks := c.ofKind(p) < c.ofKind(first) || slices.ContainsFunc(c.q.needs.terms, code)
+	lacks := c.rateKind(p) < c.rateKind(first) || slices.ContainsFunc(c.q.needs.terms, code)
 	completes := func(n need) bool { return s.terms[n.stem] && !c.covered[n.stem] }
 	return !strict && !lacks || slices.ContainsFunc(c.q.needs.terms, completes)
 }
@@ -259,9 +259,9 @@ func unsaid(pieces []piece, all [][]sentence) (cut []piece) {
 	return cut
 }
 
-// ofKind reports how far a piece has something of the asked kind: 1 for yes, 0 for no, and 1 if
+// rateKind returns how far a piece has something of the asked kind: 1 for yes, 0 for no, and 1 if
 // unknown.
-func (c *chooser) ofKind(p piece) (most float64) {
+func (c *chooser) rateKind(p piece) (most float64) {
 	if c.q.foreign || !c.q.needs.kind.isDistinctive() {
 		return 1
 	}

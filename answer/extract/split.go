@@ -47,7 +47,7 @@ func split(q *query, i int, p retrieve.Passage) []sentence {
 			s.outside = s.head || s.end
 			s.licensed = !s.outside && (licence.MatchString(plainLine(text)) || s.joins && before.licensed)
 			s.other = isRow(text) && (q.otherYears(text, p) || q.lacksPrice(text, p)) ||
-				q.answersOther(lastTitle(in, k), text) || q.byAnother(s.by)
+				q.answersOther(lastTitle(in, k), text) || q.isByAnother(s.by)
 			s.bare = s.outside || isBare(text) || s.licensed && !asksLicence.MatchString(q.text) || q.saysNothing(*s, before, p)
 		}
 		before = *s

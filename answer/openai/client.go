@@ -190,9 +190,9 @@ type chunk struct {
 	Choices []struct {
 		Index   int     `json:"index"`
 		Delta   content `json:"delta"`
-		Message content `json:"message"` // of a whole reply, in place of Delta
+		Message content `json:"message"` // of a whole reply, instead of Delta
 		Finish  string  `json:"finish_reason"`
-		// Odds are the chances of the tokens in Delta, in place of the likeliest.
+		// Odds are the probabilities of the tokens in Delta, and of the most likely alternatives.
 		Odds *openai.LogProbs `json:"logprobs"`
 	} `json:"choices"`
 	Usage *openai.Usage `json:"usage"`

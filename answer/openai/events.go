@@ -27,7 +27,7 @@ type events struct {
 	lines   *bufio.Scanner // nil before the first event
 	failing bool           // the next event is an error
 	ended   bool           // the stream, with or without [DONE]
-	done    bool           // [DONE] has come
+	done    bool           // [DONE] was read
 }
 
 func newEvents(ctx context.Context, r *request, body io.ReadCloser) *events {

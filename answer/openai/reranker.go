@@ -46,7 +46,7 @@ func (r *Reranker) Rerank(ctx context.Context, question string, texts []string) 
 	return scores, nil
 }
 
-// A score is that of one text in a reply.
+// A score is the score of one text in a reply.
 type score struct {
 	Index *int     `json:"index"`
 	Score *float64 `json:"relevance_score"`

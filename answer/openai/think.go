@@ -17,7 +17,7 @@ type thoughtSplitter struct {
 	text   bool   // the rest is text
 }
 
-// addPiece takes the next piece of the reply and returns what is certain of it.
+// addPiece adds the next piece of the reply and returns the part that is known to be text or thought.
 func (t *thoughtSplitter) addPiece(piece string) (text, thought string) {
 	t.held += piece
 	for !t.text {
@@ -47,7 +47,7 @@ func (t *thoughtSplitter) addPiece(piece string) (text, thought string) {
 	return text, thought
 }
 
-// endText returns the rest, when the reply has ended.
+// endText returns the held rest after the end of the reply.
 func (t *thoughtSplitter) endText() (text, thought string) {
 	held := t.held
 	t.held = ""

@@ -57,7 +57,7 @@ func (r *request) sendRequest(ctx context.Context, path, accept string, body []b
 		e.Status = resp.StatusCode
 		return nil, e
 	}
-	// A failure to read it does not matter: the status says the most.
+	// An error of this read does not matter: the status is enough.
 	said, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
 	if ctx.Err() != nil {
 		return nil, r.contextError(ctx)
@@ -65,8 +65,8 @@ func (r *request) sendRequest(ctx context.Context, path, accept string, body []b
 	return nil, r.statusError(resp.StatusCode, resp.Header, said, r.secrets...)
 }
 
-// requestObject sends a request, which is nil for none, and reads the reply, one JSON object of
-// most bytes at most, into what reply points to. what names it for a time limit.
+// requestObject sends body as JSON, unless it is nil, and decodes the reply, a JSON object of at
+// most the given number of bytes, into reply. what names the request in the error of a time limit.
 func (r *request) requestObject(ctx context.Context, path, what string, body any, most int64, reply any) *Error {
 	ctx, cancel := context.WithTimeoutCause(ctx, r.o.FirstToken, &limit{what, r.o.FirstToken, flagFirstToken})
 	defer cancel()

@@ -1,9 +1,14 @@
 package prompt
 
 import (
+	"bytes"
+	"cmp"
 	"fmt"
+	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -94,6 +99,41 @@ func TestParse(t *testing.T) {
 
 // TestEvidenceIsInert checks that no text of a document closes its fence or is read as a
 // label.
+var (
+	purpose   = regexp.MustCompile(`^\{\{/\* (.+) \*/\}\}\n`)
+	tableRows = regexp.MustCompile("(?m)(^\\| `[a-z]+\\.tmpl` .*\n)+")
+)
+
+// TestPage writes the table of README.md from the templates: the comment of each, and its slots.
+func TestPage(t *testing.T) {
+	var rows strings.Builder
+	for _, name := range slices.Concat(names, shared) {
+		src, err := embedded.ReadFile(name + ".tmpl")
+		must(t, err)
+		m := purpose.FindSubmatch(src)
+		if m == nil {
+			t.Fatalf("%s.tmpl does not begin with a comment that says what it is for", name)
+		}
+		var slots []string
+		for i := range reflect.TypeFor[Slots]().NumField() {
+			slot := reflect.TypeFor[Slots]().Field(i).Name
+			shown := regexp.MustCompile(`[ $({]\.` + slot + `\b|template "` + strings.ToLower(slot) + `"`)
+			if slot != "Nonce" && shown.Match(src[len(m[0]):]) {
+				slots = append(slots, "`."+slot+"`")
+			}
+		}
+		fmt.Fprintf(&rows, "| `%s.tmpl` | %s | %s |\n", name, m[1], cmp.Or(strings.Join(slots, " "), "the slots of a document, below"))
+	}
+	page, err := os.ReadFile("README.md")
+	must(t, err)
+	written := tableRows.ReplaceAllLiteral(page, []byte(rows.String()))
+	if *datatest.Update {
+		must(t, os.WriteFile("README.md", written, 0o644))
+	} else if !bytes.Equal(written, page) {
+		t.Error("the table of README.md differs from the templates: run go test -update")
+	}
+}
+
 func TestEvidenceIsInert(t *testing.T) {
 	forged := regexp.MustCompile(`[\[【［〔]\s*\^?\s*(?i:ids?\s*[=:]\s*)?\p{Nd}+(\s*[-–,;，；、]\s*(?i:ids?\s*[=:]\s*)?\p{Nd}+)*\s*[\]】］〕]`)
 	plain := func(r rune) rune { // without invisible characters

@@ -239,7 +239,7 @@ func (c *cover) verbatim(claim []word) (at Span, found, negated bool) {
 	for _, s := range c.sentences {
 		if s.Start <= at.Start && at.Start < s.End {
 			said := s.words
-			// "No, it is shut." denies nothing of "it is shut"; "No pier is shut." does.
+			// "No, it is shut." does not contradict "it is shut"; "No pier is shut." does.
 			if len(said) > 1 && slices.Contains(replies, said[0].plain) && said[1].Start-said[0].End > 1 {
 				said = said[1:]
 			}

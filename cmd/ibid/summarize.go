@@ -22,7 +22,7 @@ import (
 
 type summarizeCmd struct {
 	Input    string `arg:"" name:"file" help:"File or folder to summarize, ingested or not; - for text on standard input."`
-	Strategy string `help:"How the parts become a summary: auto, refine, map-reduce or stuff." default:"auto" placeholder:"NAME"`
+	Strategy string `help:"How the parts become a summary: ${summary_strategies}." default:"auto" placeholder:"NAME"`
 	MaxWords int    `help:"Approximate length of the summary in words; 0: the model decides." default:"0" placeholder:"N"`
 	Parallel int    `help:"Concurrent calls to the model." default:"4" placeholder:"N"`
 	Steps    bool   `help:"Also show the result of each call, after the summary." name:"intermediate-steps"`

@@ -192,7 +192,7 @@ func Lines[T any](t testing.TB, path string) (all []T) {
 	return all
 }
 
-// A Hostile is a text that must do nothing wherever it is shown.
+// A Hostile is a text that must have no effect wherever it is shown.
 type Hostile struct{ Name, Text string }
 
 var codePoint = regexp.MustCompile(`\{U\+([0-9A-F]{4,6})\}`)

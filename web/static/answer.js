@@ -152,7 +152,7 @@ export class AnswerView {
     this.notes.append(el("div", { class: "refusal" },
       el("p", { class: "refusal-text", dir: "auto" }, text),
       closest?.length ? el("p", { class: "facts" }, t("Closest passages:")) : "",
-      !closest?.length && nearest?.length ? el("p", { class: "facts" }, t("The closest passages, none on this topic:")) : "",
+      !closest?.length && nearest?.length ? el("p", { class: "facts" }, t("The closest passages (none is on this topic):")) : "",
       closest?.length || nearest?.length ? el("ul", { class: "nearest" }, ...(closest?.length ? closest : nearest).map((p) => el("li", {},
         this.board.opener("source-title", p, p.title || p.document),
         el("span", { class: "facts" }, place(p)),

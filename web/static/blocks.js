@@ -165,8 +165,8 @@ export class Blocks {
 
 // countPassed returns how many sentences of a draft a growing text has passed: up to the last
 // sentence of the longest list that both have in order, plus those that the sentences
-// after it replace. A sentence also counts, for less, as one that shares
-// most of its words.
+// after it replace. A sentence that shares most of its words with another counts as the same, with less
+// weight.
 function countPassed(before, now) {
   const words = before.map(wordsOf);
   const best = [Array(before.length + 1).fill(0)]; // by the numbers of sentences of the text, and of the draft

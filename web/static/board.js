@@ -125,7 +125,7 @@ export class Board {
     const dropped = (answer.verified || []).filter((v) => v.verdict === "dropped");
     const more = [];
     if (dropped.length) {
-      more.push(el("h4", {}, t("Left out, since the model itself contradicts it")),
+      more.push(el("h4", {}, t("Removed because the model contradicts it")),
         el("ul", {}, ...dropped.map((v) => el("li", { dir: "auto" }, v.statement))));
     }
     if (whole.length) more.push(el("h4", {}, t("Earlier drafts")), el("ol", { class: "drafts" }, ...whole.map(drawDraft)));

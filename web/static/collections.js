@@ -81,7 +81,7 @@ export class Collections {
       await this.load();
       this.#chooseCollection(name);
       this.dialog.close();
-      this.say(this.before ? t("The collection was renamed.") : t("The collection was made. Files that you add go into it."));
+      this.say(this.before ? t("The collection was renamed.") : t("The collection was created. New files are added to it."));
     } catch (err) {
       if (!(err instanceof Trouble)) throw err;
       byId("naming-trouble").textContent = err.message;

@@ -98,7 +98,7 @@ export class Library {
           : t("You can ask as soon as the first file is indexed.")),
       );
     } else if (total === 0 && collection) {
-      lines.push(el("p", {}, t("This collection is empty."), " ", this.upload ? t("Files that you add go into it.") : ""));
+      lines.push(el("p", {}, t("This collection is empty."), " ", this.upload ? t("New files are added to it.") : ""));
     } else if (total === 0) {
       lines.push(this.upload
         ? el("p", {}, t("Add PDF, Word, Markdown, HTML, mail and other files. Every answer quotes them and links to the exact words."))

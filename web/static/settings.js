@@ -198,7 +198,7 @@ function partList() {
     switch (part.state) {
       case "used": return [t("In use"), part.chunks && el("span", { class: "facts" },
         t("{done} of {total} chunks encoded", { done: part.encoded ?? 0, total: part.chunks }))];
-      case "ready": return [t("Installed. A better one is in use.")];
+      case "ready": return [t("Installed, but a better one is in use.")];
       case "getting": return [el("progress", { max: part.bytes, value: part.done || null, "aria-label": t("Download") }),
         ` ${megabytes(part.done)} / ${megabytes(part.bytes)}`];
     }

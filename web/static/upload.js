@@ -11,7 +11,7 @@ const atOnce = 2;
 const longReason = 160; // characters: of a longer reason, what follows the first colon is folded
 
 // The uploads that were refused: name, reason and more about it. They are listed in this tab until they
-// are dismissed. Where keys are in use, those of each are apart.
+// are dismissed. If the server needs keys, each key has its own list.
 const refusedKey = `ibid.refused.${document.getElementById("upload")?.dataset.caller ?? ""}`;
 const mostRefused = 50;
 

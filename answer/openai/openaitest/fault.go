@@ -61,7 +61,7 @@ const (
 // A status is a fault that is one small reply.
 type status struct {
 	code    int
-	message string // the error's, or the whole body where it is empty or begins with < or {
+	message string // of the error; the whole body if it is empty or begins with < or {
 	kind    string // of the error
 	name    string // its code
 	after   string // the header Retry-After
