@@ -359,13 +359,14 @@ func (t *tx) candidates(hits []retrieve.Hit, into map[retrieve.Hit]retrieve.Cand
 	}
 }
 
-// generations returns undamaged documents by number and generation.
+// generations returns undamaged documents by number and generation. Its condition names the column of
+// changes: PostgreSQL would scan the table for a list of documents.number.
 func (t *tx) generations(numbers []int64) map[retrieve.Hit]documentRow {
 	found := make(map[retrieve.Hit]documentRow, len(numbers))
 	list, args := inList(numbers)
 	for r := range t.rows(`SELECT `+qualifyColumns("documents", documentColumns)+`, `+qualifyColumns("changes", changeColumns)+`, changes.sum
 		FROM ibid.documents JOIN ibid.changes ON changes.document = documents.number
-		WHERE documents.number IN `+list+` AND `+whole, args...) {
+		WHERE changes.document IN `+list+` AND `+whole, args...) {
 		var d documentRow
 		var c change
 		var sum, changeSum int64
