@@ -3,8 +3,8 @@
 // directory and on a schema of a PostgreSQL server, with the same code.
 //
 // A method that changes data runs one transaction, with update; a method that reads sees one state
-// of the database, with view, or pairs rows by their generation. Statements are the same in both dialects (see tx), and schema.sql
-// defines the tables.
+// of the database, with view, or pairs rows by their generation. Statements are the same in both
+// dialects (see tx), and schema.sql defines the tables.
 //
 // Any number of processes may use one data directory on a local disk, and any number of machines
 // one schema.
