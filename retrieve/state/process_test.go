@@ -152,9 +152,9 @@ func (p *process) kill(t *testing.T) {
 
 // TestKilled repeatedly kills two processes that store in one data directory: acknowledged
 // documents must be undamaged, and every other document must be in its state before or after the
-// interrupted change. A third process that stays open must see the same.
+// interrupted change. A third process that stays open must see the same. It is not parallel: a
+// process that starts holds the locks of all files of this one, and TestDamage needs them free.
 func TestKilled(t *testing.T) {
-	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
 	s := openTest(t, dir)
 	ctx := ready(t, s, "a")
