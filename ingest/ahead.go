@@ -80,7 +80,8 @@ func (s *folderSync) readAhead(ctx context.Context) iter.Seq[readResult] {
 	}
 }
 
-// mustWait reports whether a document must wait for its turn, since it may be renamed or a copy.
+// mustWait reports whether a document must wait for its turn: its file may be a renamed one or a
+// copy.
 func (s *folderSync) mustWait(r *readResult) bool {
 	_, moved := s.gone[r.digest]
 	return r.doc == nil || r.copied || moved
@@ -149,7 +150,7 @@ func (s *folderSync) readFile(ctx context.Context, f file) (r readResult) {
 	}
 	if fetched {
 		setMeta(r.doc, AddressKey, pages.Address(f.path))
-		delete(r.doc.Meta, "url") // a page's own claim, not its address
+		delete(r.doc.Meta, "url") // the page's own claim, not where it was fetched
 	}
 	given := s.GivenMeta
 	if given == nil {
@@ -177,8 +178,8 @@ func (s *folderSync) parse(ctx context.Context, path, digest string, data []byte
 	return r
 }
 
-// webPages is a file system of fetched web pages, which gives documents their addresses. The pages
-// are untrusted, so no parser reads them in this process.
+// webPages is a file system of fetched web pages that also gives their addresses. The pages are
+// untrusted, so no parser reads them in this process.
 type webPages interface {
 	fs.FS
 	Pages() iter.Seq[WebPage]
@@ -201,7 +202,7 @@ func (s *folderSync) isStored(path, digest string) bool {
 		(s.GivenMeta == nil || maps.Equal(s.GivenMeta, givenMeta(known)))
 }
 
-// readBytes reads a file up to the size limit, since it may have grown.
+// readBytes reads a file up to the size limit, since the file may have grown.
 func (s *folderSync) readBytes(ctx context.Context, f file) ([]byte, error) {
 	if f.container != nil {
 		return s.extract(ctx, f)
@@ -218,7 +219,7 @@ func (s *folderSync) readBytes(ctx context.Context, f file) ([]byte, error) {
 	return data, s.reader.refuse(f.path, int64(len(data)))
 }
 
-// stamps are the files that a syncer has seen, by root and path.
+// stamps holds the stamp of each file that a syncer has seen, by root and path.
 type stamps struct {
 	mu    sync.Mutex
 	files map[[2]string]stamp
@@ -238,8 +239,8 @@ type stamp struct {
 // tryAgain is how long an unchanged file that could not be read is left alone.
 const tryAgain = 10 * time.Minute
 
-// settled is the age from which any change of a file changes its modification time, on all file
-// systems.
+// settled is the age after which any change of a file also changes its modification time, on every
+// file system.
 const settled = 2 * time.Second
 
 // find returns the stamp of a file, or an empty one if the file has changed.
@@ -252,8 +253,8 @@ func (m *stamps) find(root Root, f file) stamp {
 	return stamp{size: f.size, modified: f.modified}
 }
 
-// update changes the stamp of a file. It forgets the stamp if the file was so new at the time looked
-// that its next change may not change its modification time.
+// update calls note with the stamp of a file. It forgets the stamp if, at the time looked, the file
+// was so new that another change might leave its modification time unchanged.
 func (m *stamps) update(root Root, f file, looked time.Time, note func(*stamp)) {
 	last := m.find(root, f)
 	note(&last)

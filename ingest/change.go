@@ -12,8 +12,8 @@ type Sink interface {
 	// Replace replaces the document stored under its ID. Readers see the old or the new document,
 	// never a mixture.
 	Replace(ctx context.Context, doc *Document, chunks []Chunk) error
-	// Rename gives the stored document from the ID and path of to, which has the same content. It
-	// keeps its vectors.
+	// Rename renames the document with the ID from: it gets the ID and path of to, which has the
+	// same content, and keeps its vectors.
 	Rename(ctx context.Context, from string, to *Document) error
 	// Delete removes a document completely. Deleting a missing document is not an error.
 	Delete(ctx context.Context, id string) error
@@ -21,8 +21,8 @@ type Sink interface {
 
 // A Preparer is a [Sink] that can do most of Replace in advance, for several documents at a time.
 type Preparer interface {
-	// Prepare does the part that does not change the store, and store does the rest of Replace.
-	// Other documents may change in between.
+	// Prepare does the part of Replace that does not change the store. The returned store does the
+	// rest. Other documents may change in between.
 	Prepare(ctx context.Context, doc *Document, chunks []Chunk) (store func(context.Context) error, err error)
 }
 
@@ -35,7 +35,7 @@ type Stored struct {
 // An Action is the result of syncing one file.
 type Action string
 
-// The actions. The number of files seen is the sum of all except removed ones.
+// The actions. The number of files seen is the sum of all actions except Removed.
 const (
 	Added     Action = "added"
 	Updated   Action = "updated"
@@ -59,8 +59,8 @@ type Change struct {
 	Reason string `json:"reason,omitempty"`
 	// From is the earlier path of a renamed file.
 	From string `json:"from,omitempty"`
-	// CopyOf is the path of the first added or updated file of this sync with the same content, if
-	// it is another file.
+	// CopyOf is the path of the first file with the same content that this sync added or updated,
+	// unless it is this file.
 	CopyOf string `json:"copy_of,omitempty"`
 	Chunks int    `json:"chunks"`
 	Pages  int    `json:"pages"`

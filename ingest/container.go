@@ -25,7 +25,7 @@ import (
 // with files in it.
 type container struct {
 	file   file
-	digest string // of the listed bytes
+	digest string // of its bytes when listed
 	wanted []file // files in it, in reading order
 
 	mu      sync.Mutex
@@ -69,8 +69,8 @@ func (q containerRequest) answer(name string, data []byte, reply *childReply) (e
 	return err
 }
 
-// askContainer has a child process list the files in a container, or extract some. The reply holds
-// the files before an error too.
+// askContainer has a child process list the files in a container, or extract some. After an error,
+// the reply holds the files before it.
 func (r *Reader) askContainer(ctx context.Context, name string, data []byte, paths []string) (childReply, error) {
 	q := containerRequest{FileBytes: r.maxBytes(), Paths: paths}
 	reply, err := r.askChild(ctx, childRequest{Format: "archive", Path: name, Container: &q}, data)
@@ -80,8 +80,8 @@ func (r *Reader) askContainer(ctx context.Context, name string, data []byte, pat
 	return reply, err
 }
 
-// listContainer lists the files in a container unless it is unchanged. digest is the digest of the listed
-// bytes.
+// listContainer lists the files in a container unless it is unchanged. digest is the digest of the
+// container's bytes.
 func (s *folderSync) listContainer(ctx context.Context, f file) (entries []archive.Entry, digest string, err error) {
 	begun, before := time.Now(), s.remembered.find(s.root, f)
 	if before.listed && !s.Force {
@@ -225,8 +225,8 @@ func (s *folderSync) syncContainer(ctx context.Context, f file) (Change, error) 
 	return whole, nil
 }
 
-// extract returns the bytes of a file in a container, once. Files are read roughly in the order of
-// c.wanted, so earlier ones are already extracted.
+// extract returns the bytes of a file in a container and forgets them. Files are read roughly in
+// the order of c.wanted, so earlier ones are already extracted.
 func (s *folderSync) extract(ctx context.Context, f file) ([]byte, error) {
 	c := f.container
 	c.mu.Lock()
@@ -281,8 +281,8 @@ func isHolder(name string) bool {
 	return ok && f.hasFiles
 }
 
-// eachAttachment calls each with the attachments of a message, or of each message of a mailbox in a
-// folder of its own, and with the files embedded in another document. Names are unique. It ignores
+// eachAttachment calls each with every attachment of a message or mailbox, or every file embedded
+// in another document. Each message of a mailbox has its own folder. Names are unique. It ignores
 // damage, which reading the document reports.
 func eachAttachment(name string, data []byte, each func(name string, data []byte) error) error {
 	taken := make(map[string]int)

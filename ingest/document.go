@@ -13,7 +13,7 @@ type Root struct {
 	Name string `json:"root"`
 	// Path is the absolute path of the folder, or the address of a web site. It is empty for the
 	// root "uploads". For the uploads of a collection, it is [MadeForUploads] and the name of the
-	// folder that each server has for them.
+	// folder in which each server keeps them.
 	Path string `json:"path,omitempty"`
 	// Collection is the part of the index that the folder belongs to.
 	Collection string `json:"collection"`
@@ -104,10 +104,10 @@ type Chunk struct {
 	// anchor, an anchor for [RowAnchor] in a table file, or "message=3" for the third message of a
 	// mailbox.
 	Anchor string `json:"anchor,omitempty"`
-	// Page is the 1-based page on which the chunk starts; 0 without pages.
+	// Page is the 1-based page on which the chunk starts; 0 if the document has no pages.
 	Page int `json:"page,omitempty"`
-	// Line is the 1-based line of the file in which the chunk starts; 0 if no [format.LineCounter]
-	// gives it.
+	// Line is the 1-based line of the file in which the chunk starts; 0 if unknown (see
+	// [format.LineCounter]).
 	Line int    `json:"line,omitempty"`
 	Text string `json:"text"`
 	// Tokens is CountTokens(Text).

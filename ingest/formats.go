@@ -22,14 +22,14 @@ type fileFormat struct {
 	read func(doc *Document, data []byte) error
 	// readText replaces read if files are text, in any encoding.
 	readText func(doc *Document, text string) error
-	// charset, if set, returns the encoding that a text states.
+	// charset, if set, returns the encoding that a file declares.
 	charset func(data []byte) string
 	// binary is set if files are not text.
 	binary bool
 	// isolated formats are read in a child process, since their parsers may hang or exhaust memory.
 	isolated bool
-	// tree formats need up to a hundred times the size of the file, so large files are read in a
-	// child process.
+	// tree formats need memory of up to a hundred times the file's size, so large files are read in
+	// a child process.
 	tree bool
 	// data formats hold values or code, whose letters need not form words.
 	data bool
@@ -106,7 +106,7 @@ func formatOf(name string) (fileFormat, bool) {
 }
 
 // endingOf returns the ending of a file name in lower case, with its dot. It is empty if the part
-// after the last dot is a number ("syslog.1", "ibid.8") or the variant of a usual text
+// after the last dot is a number ("syslog.1", "ibid.8") or names a variant of a common text file
 // ("README.Debian").
 func endingOf(name string) string {
 	ext := path.Ext(name)

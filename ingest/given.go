@@ -8,8 +8,8 @@ import (
 	"ibid/ingest/format"
 )
 
-// GivenKey is the key in [Document.Meta] for the names of the metadata given with an upload instead
-// of read from its file, such as "author, tags". No reader sets it.
+// GivenKey is the key in [Document.Meta] for the names of the metadata that was given with an
+// upload and not read from its file, such as "author, tags". No reader sets it.
 const GivenKey = "given"
 
 // givenMeta returns the metadata that was given for a stored document.
@@ -23,7 +23,7 @@ func givenMeta(d Stored) map[string]string {
 	return given
 }
 
-// setGivenMeta sets given metadata of a document, replacing that of its file.
+// setGivenMeta sets the metadata given for a document, replacing the metadata of its file.
 func setGivenMeta(doc *Document, given map[string]string) {
 	for name, value := range given {
 		setMeta(doc, name, value)
@@ -34,7 +34,7 @@ func setGivenMeta(doc *Document, given map[string]string) {
 // syncer returns a syncer that adds meta to the given metadata of an upload's stored documents.
 func (u *Uploads) syncer(stored map[string]Stored, meta map[string]string) *Syncer {
 	given := map[string]string{}
-	for _, d := range stored { // all have the same
+	for _, d := range stored { // all have the same given metadata
 		given = givenMeta(d)
 	}
 	for key, value := range meta {

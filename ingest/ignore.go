@@ -103,7 +103,7 @@ func (rules ignoreRules) matchBelow(top, p string) bool {
 	return matched
 }
 
-// excludes reports whether the rules exclude a path in folders that they don't exclude.
+// excludes reports whether the rules exclude a path. They must not exclude the folders above it.
 func (rules ignoreRules) excludes(p string, dir bool) bool {
 	out := false
 	for _, r := range rules {

@@ -45,7 +45,7 @@ type childReply struct {
 	Meta           map[string]string
 	Scanned        []int           // PDF pages with a picture and no text
 	Marked         []pdfium.Rect   // on a drawn page
-	Entries        []archive.Entry // files in it
+	Entries        []archive.Entry // files in the container
 	Error          string
 	Skip           bool // Error is the reason of a [SkipError]
 	text           string
@@ -82,7 +82,7 @@ const (
 	keptReplyBytes = 2 << 20
 )
 
-// askOnce is like askChild, but reads identical files once if there are few other files between
+// askOnce is like askChild, but reads identical files only once if few other files come between
 // them.
 func (r *Reader) askOnce(ctx context.Context, request childRequest, digest string, data []byte) (childReply, error) {
 	key := digest + path.Ext(request.Path)
@@ -125,7 +125,8 @@ type pdfJob struct {
 	Recognised map[int][]byte `json:",omitempty"`
 }
 
-// pdfPatience is the processor time for the pages of a file. The pages that are left are reported.
+// pdfPatience limits the processor time for the pages of a file. Pages not read by then are
+// reported.
 const pdfPatience = (child.Seconds - 4) * time.Second
 
 // A childState is the state that a child process keeps between files.

@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// LeastShare returns the least share of [CountTokens], about 1/7 to 2/3, that the tokenisers of
-// today's models count for a text: their vocabularies cover more languages than cl100k_base. A
+// LeastShare returns the smallest fraction of [CountTokens], about 1/7 to 2/3, that a current
+// model's tokeniser counts for a text: its vocabulary covers more languages than cl100k_base. A
 // lower count means that part of the text is missing.
 func LeastShare(text string) float64 {
 	least, bytes := asciiShare, 1.
@@ -22,8 +22,8 @@ func LeastShare(text string) float64 {
 const asciiShare = .65
 
 // scriptShare returns the share for a letter: about three quarters of the o200k_base tokens per
-// cl100k_base token in its script, as TestLeastShare measures. The count of a text cut in half is
-// below it.
+// cl100k_base token in its script, as TestLeastShare measures. If a text is cut in half, its count
+// falls below this share.
 func scriptShare(r rune) float64 {
 	switch {
 	case r < 0x80:

@@ -10,8 +10,8 @@ import (
 // ErrChanged means that a file has changed since its document was read.
 var ErrChanged = errors.New("the file has changed since it was read: ingest its folder again")
 
-// Original returns the bytes that a document was read from, from its root's folder or an archive in
-// it. The error wraps [fs.ErrNotExist] if the file is gone, or is [ErrChanged].
+// Original returns the bytes of a document's file, which is in its root's folder or in an archive
+// there. The error wraps [fs.ErrNotExist] if the file is gone, or is [ErrChanged].
 func (r *Reader) Original(ctx context.Context, fsys fs.FS, doc *Document) ([]byte, error) {
 	folder, _ := (&Syncer{Reader: r}).start(Root{}, fsys)
 	name, packed := doc.Path, ""

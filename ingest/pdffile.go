@@ -35,7 +35,7 @@ func (o PDFOptions) OCR() string {
 	return child.Program("tesseract")
 }
 
-// A pdfPlan is what this machine offers for the options.
+// A pdfPlan describes the programs on this machine that the options allow.
 type pdfPlan struct {
 	job       pdfJob // for child processes
 	from      string // source of PDFium: "part of this program" or a path; empty for none
@@ -74,7 +74,8 @@ func (o PDFOptions) find() (p pdfPlan) {
 	return p
 }
 
-// plan returns how this reader reads PDF files. PDFium may be installed while the reader is in use.
+// plan returns the plan of this reader. It searches again while PDFium is missing, since PDFium may
+// be installed at any time.
 func (r *Reader) plan() pdfPlan {
 	r.planning.Lock()
 	defer r.planning.Unlock()

@@ -88,18 +88,18 @@ func (r *Reader) outdated(reader string) bool {
 	reader, missing := strings.CutSuffix(reader, withoutOCR)
 	_, number, _ := strings.Cut(reader, " ")
 	version, err := strconv.Atoi(number)
-	// Before readers were recorded, the name is empty, which is not a number.
+	// Documents stored before readers were recorded have an empty name, which is not a number.
 	return err != nil || version < readerVersion || missing && r.plan().checkOCR() == nil
 }
 
 // Read reads one file in the format that its name implies. The caller sets the document's ID and
 // root. The error is a [*SkipError] if there is nothing to read in the file. Any other error
-// describes a fault of the file.
+// describes a fault in the file.
 func (r *Reader) Read(ctx context.Context, name string, data []byte) (*Document, error) {
 	return r.read(ctx, name, data, false)
 }
 
-// read is Read, with every parser of trees in a child process if isolated is set.
+// read is like Read. If isolated is set, it runs every parser of trees in a child process.
 func (r *Reader) read(ctx context.Context, name string, data []byte, isolated bool) (*Document, error) {
 	err := r.refuse(name, int64(len(data)))
 	if err != nil {
@@ -146,7 +146,7 @@ func (r *Reader) read(ctx context.Context, name string, data []byte, isolated bo
 		setMeta(doc, ReaderKey, readerName())
 	}
 	base := path.Base(name)
-	if doc.Title = oneLine(doc.Title); doc.Title == oneLine(base) || doc.Title == "" && ending == "" { // of source code
+	if doc.Title = oneLine(doc.Title); doc.Title == oneLine(base) || doc.Title == "" && ending == "" { // as in source code
 		doc.Title = visibleName(base)
 	} else if doc.Title == "" {
 		doc.Title = visibleName(strings.TrimSuffix(base, path.Ext(base)))
@@ -175,7 +175,8 @@ func (f fileFormat) refuseGarbled(text string) error {
 		"save it again with the program that wrote it")
 }
 
-// oneLine collapses white space to single spaces: a title of several lines could pass for sources.
+// oneLine collapses white space to single spaces: a title of several lines could look like a list
+// of sources.
 func oneLine(title string) string { return strings.Join(strings.Fields(title), " ") }
 
 // visibleName returns the name of a file with escapes for the characters that break lines, command
@@ -192,10 +193,10 @@ func visibleName(name string) string {
 	return b.String()
 }
 
-// aProgram is the only binary kind that is skipped. The other kinds have a wrong name.
+// aProgram is the only binary kind that is skipped. Files of the other kinds are misnamed.
 const aProgram = "a program"
 
-// binaryKind returns the format that the first bytes of a file show.
+// binaryKind returns the format that the first bytes of a file indicate.
 func binaryKind(data []byte) string {
 	for _, k := range [...]struct{ magic, name string }{
 		{"%PDF-", "a PDF"}, {"PK\x03\x04", "a zip archive or office file"}, {"\x1f\x8b", "a gzip archive"},

@@ -30,7 +30,7 @@ func Sentences(text string) iter.Seq[Span] {
 	}
 }
 
-// blocks yields the ranges in which a line end is only a space.
+// blocks yields the ranges of a text in which a line end has the meaning of a space.
 func blocks(text string) iter.Seq[Span] {
 	return func(yield func(Span) bool) {
 		var cur Span    // the block so far; empty when End == 0
@@ -59,7 +59,7 @@ func blocks(text string) iter.Seq[Span] {
 	}
 }
 
-// maxWrapped is the length in bytes from which a line is a whole paragraph.
+// maxWrapped is the length in bytes above which a line counts as a whole paragraph.
 const maxWrapped = 300
 
 // isWrapped reports whether next continues the paragraph of line. widest is the length of its
@@ -88,7 +88,7 @@ func isCode(line string) bool {
 }
 
 // isRow reports whether a line is a row of a table, "Name: Ann | Street: Kirchstr. 8", whose cells
-// are hardly sentences.
+// are seldom sentences.
 func isRow(line string) bool {
 	cell, _, more := strings.Cut(line, " | ")
 	return more && strings.Contains(cell, ": ") && len(line) <= maxWrapped

@@ -21,7 +21,7 @@ const (
 // Split cuts a document into chunks along headings and pages, then paragraphs, then lines (list
 // items, rows, code), then sentences. It cuts between words only if a sentence alone exceeds the
 // budget. It packs small neighbours on a page together, preferably under one heading. Chunks are in
-// order and without surrounding white space, and together they contain all other text.
+// order and have no surrounding white space. All other text is in a chunk.
 func Split(doc *Document) []Chunk { return split(context.Background(), doc, targetTokens, maxTokens) }
 
 // split is Split with the given sizes in tokens. When ctx is done, it returns only some chunks.
@@ -106,8 +106,8 @@ func (s *splitter) nextChunkUnits(units []unit) int {
 	sum := 0
 	for i, a := range units {
 		if i > 0 {
-			// A break here leaves sum tokens in the chunk. At paragraphs it may exceed the target
-			// or end early; at sentences it stays close to the target.
+			// A break here leaves sum tokens in the chunk. If it is at a paragraph, the chunk may
+			// exceed the target or end early. At a sentence, the chunk stays close to the target.
 			rank := -1
 			switch {
 			case sum > s.target && a.before < betweenLines:

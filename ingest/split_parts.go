@@ -91,7 +91,7 @@ func (t Trail) Path() []string {
 	return path
 }
 
-// count returns the tokens of a range, or an estimate if it is far over the budget.
+// count returns the number of tokens in a range, or an estimate if it is far over the budget.
 func (s *splitter) count(r Span) int {
 	if n := r.End - r.Start; n > 12*s.max {
 		return max(n/4, s.max+1)
@@ -106,8 +106,8 @@ const (
 	least   = 30
 )
 
-// A table of more rows has chunks of the target size, since these are fewer. In a smaller table
-// only small rows share a chunk, so that a search finds the row.
+// manyRows is the number of rows above which a table is cut into chunks of the target size, to have
+// fewer chunks. In a smaller table only small rows share a chunk, so that a search finds the row.
 const manyRows = 5000
 
 // join joins headings with the text after them, small parts with their neighbours under one
@@ -155,7 +155,8 @@ func (s *splitter) joinSmall(parts []part) (out []part) {
 
 func nearness(q, p part) int { return len(commonPath(q.path, p.path)) }
 
-// canJoin reports whether two neighbours can be in one chunk, with a place that is right for both.
+// canJoin reports whether two neighbours fit into one chunk and are in the same sheet or message,
+// and on the same page unless one of them is small.
 func (s *splitter) canJoin(q, p part) bool {
 	const slack = 16 // token counts of parts need not add up to the count of the whole
 	tokens := q.tokens + p.tokens

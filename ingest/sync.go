@@ -91,7 +91,7 @@ func (s *Syncer) SyncFile(ctx context.Context, root Root, fsys fs.FS, name strin
 	return folder.apply(ctx, f, folder.readFile(ctx, f))
 }
 
-// start prepares a sync of a folder. The caller must call the function after the sync.
+// start prepares a sync of a folder. The caller must call the returned function after the sync.
 func (s *Syncer) start(root Root, fsys fs.FS) (*folderSync, func()) {
 	reader, end := s.Reader, func() {}
 	if reader == nil {
@@ -198,11 +198,11 @@ func (s *folderSync) apply(ctx context.Context, f file, r readResult) (Change, e
 	return c, nil
 }
 
-// rename stores doc under the path of the document from, which is renamed to the ID renamed, and
-// records its former IDs.
+// rename renames the document stored under the path from to doc, whose ID is renamed. It records
+// the former IDs in doc.
 func (s *folderSync) rename(ctx context.Context, from, renamed string, doc *Document) error {
 	meta, id := s.known[from].Meta, s.root.Name+"/"+from
-	setMeta(doc, ReaderKey, meta[ReaderKey]) // it keeps its text
+	setMeta(doc, ReaderKey, meta[ReaderKey]) // its text is not read again
 	setGivenMeta(doc, givenMeta(s.known[from]))
 	former := slices.DeleteFunc(FormerIDs(meta), func(f string) bool { return f == id || f == renamed })
 	former = append([]string{id}, former...)

@@ -12,18 +12,18 @@ import (
 )
 
 // maxPiece is the length in bytes at which a piece is cut before it is counted, since merging byte
-// pairs needs time quadratic in its length. Words, table rules and indentations are rarely that
+// pairs takes time quadratic in the length. Words, table rules and indentations are rarely that
 // long. Each cut may add a token to the count.
 const maxPiece = 512
 
-// A vocabulary is cl100k_base. Compared with o200k_base, it needs half the memory and start-up
-// time. In English their counts differ by a few percent. In other languages cl100k_base counts up
-// to five times as many tokens (see LeastShare), so a text that fits a window by this count does
-// fit.
+// A vocabulary holds the tokens of cl100k_base. Compared with o200k_base, it needs half the memory
+// and start-up time. In English their counts differ by a few percent. In other languages
+// cl100k_base counts up to five times as many tokens (see LeastShare), so a text that fits a window
+// by this count does fit.
 //
 // It is part of the binary and loaded at the first count. tiktoken-go's offline loader embeds four
-// vocabularies, 4 MB more. Package codec has each in its own variable, so that the linker keeps
-// only this one.
+// vocabularies, 4 MB more. Package codec has a variable for each, so the linker keeps only this
+// one.
 type vocabulary struct {
 	ranks map[string]int // rank by token
 	bpe   *tiktoken.Tiktoken
@@ -35,8 +35,8 @@ const cl100kTokens = 100256
 var cl100k = sync.OnceValue(func() *vocabulary {
 	v := &vocabulary{ranks: make(map[string]int, cl100kTokens)}
 	// pieceLen splits the text, so tiktoken-go's pattern matches any text. Filling the map of ranks
-	// only after this call avoids a reversed and a sorted copy, which would need most of the time
-	// and serve only decoding.
+	// only after this call avoids a reversed and a sorted copy, which would take most of the time
+	// and are used only for decoding.
 	bpe, err := tiktoken.NewCoreBPE(v.ranks, nil, `(?s).+`)
 	if err != nil {
 		panic(fmt.Sprintf("unreachable: the pattern: %v", err))
@@ -76,8 +76,8 @@ func CountTokens(text string) (n int) {
 	return n
 }
 
-// pieceLen returns the length in bytes of the piece that text begins with. It is
-// what cl100k_base's pattern matches there, and no token spans two of them:
+// pieceLen returns the length in bytes of the piece that text begins with. A piece is a match of
+// cl100k_base's pattern, and no token spans two pieces:
 //
 //	(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}
 //	| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+

@@ -34,8 +34,8 @@ type Uploads struct {
 	// MaxBytes limits each file; 0 means [DefaultMaxBytes]. MaxTotal limits all files together; 0
 	// means [DefaultMaxUploads].
 	MaxBytes, MaxTotal int64
-	// Files, if not nil, holds the files where all servers of a store find them. Dir then holds
-	// only files being received.
+	// Files, if not nil, stores the files where all servers of a store can read them. Dir then
+	// holds only files being received.
 	Files Files
 	// All returns the uploads of all folders, which share MaxTotal.
 	All func() []*Uploads
@@ -55,13 +55,13 @@ type Files interface {
 	Hold(ctx context.Context, id string) (held context.Context, release func(), err error)
 	// Put stores a received file durably. The current file of the ID remains until FinishPut.
 	Put(ctx context.Context, id string, content io.ReadSeeker) error
-	// FinishPut replaces the current file of the ID with the received one, or discards the received
-	// one.
+	// FinishPut replaces the current file of the ID with the received one if keep is set. Otherwise
+	// it discards the received one.
 	FinishPut(ctx context.Context, id string, keep bool) error
 	// Read returns the current or the received file. The error wraps [fs.ErrNotExist] if it does
 	// not exist.
 	Read(ctx context.Context, id string, received bool) ([]byte, error)
-	// IDs lists the IDs of all files, or of the files received and not settled.
+	// IDs lists the IDs of all files, or of the received files that FinishPut has not handled yet.
 	IDs(ctx context.Context, received bool) ([]string, error)
 	// Remove deletes the current and the received file, if any.
 	Remove(ctx context.Context, id string) error
@@ -90,7 +90,7 @@ var ErrElsewhere = errors.New("the file of this document is not on this server, 
 // ErrNotUploaded means that a document is not from an upload.
 var ErrNotUploaded = errors.New("the document was not uploaded: change or delete the file in its folder")
 
-// ErrUploadsMissing means that there are documents of uploads without their files.
+// ErrUploadsMissing means that uploads have stored documents but no files.
 var ErrUploadsMissing = errors.New("the folder of the uploads is missing or empty, and their documents remain: " +
 	"put the folder back and start the server again, or remove the documents with 'ibid forget'")
 
@@ -110,7 +110,7 @@ const (
 )
 
 // Sync updates the store from the files, or finishes the uploads in Files. It removes the files of
-// other interrupted uploads. It returns how many documents it removed.
+// other interrupted uploads. It returns the number of documents removed.
 func (u *Uploads) Sync(ctx context.Context) (removed int, err error) {
 	if err := u.removeInterrupted(); err != nil {
 		return 0, err
@@ -256,7 +256,7 @@ func (u *Uploads) Add(ctx context.Context, name string, content io.Reader, meta 
 	if c, err = u.read(ctx, held, name, received, known, meta); err != nil {
 		return c, err
 	}
-	// After a crash here, the next sync removes the document or settles the file.
+	// After a crash here, the next sync removes the document or finishes the upload.
 	if err := u.storeReceived(held, name, file, temporary); err != nil {
 		return c, fmt.Errorf("saving the upload: %w", err)
 	}
@@ -296,8 +296,8 @@ func (u *Uploads) finish(ctx context.Context, name string) error {
 func (u *Uploads) id(name string) string { return u.Root.Name + "/" + name }
 
 // lockUpload prevents all other changes of an upload, including changes by other servers, until
-// release is called. If the lock is lost, it cancels the contexts held and reading. reading also
-// ends with ctx.
+// release is called. If the lock is lost, it cancels the contexts held and reading. reading is also
+// cancelled with ctx.
 func (u *Uploads) lockUpload(ctx context.Context, name string) (reading, held context.Context, release func(), err error) {
 	held, end := context.WithoutCancel(ctx), func() {}
 	if u.Files != nil {
@@ -311,8 +311,8 @@ func (u *Uploads) lockUpload(ctx context.Context, name string) (reading, held co
 	return reading, held, func() { u.mu.Unlock(); stop(); cancel(); end() }, nil
 }
 
-// read stores the documents of an upload from the file in a folder. If that fails, it restores the
-// earlier documents.
+// read reads the file of an upload in folder and stores its documents. If that fails, it restores
+// the earlier documents.
 func (u *Uploads) read(
 	ctx, held context.Context, name string, folder fs.FS, known map[string]Stored, meta map[string]string,
 ) (Change, error) {
@@ -375,8 +375,8 @@ func (u *Uploads) folderOf(ctx context.Context, name string) (fs.FS, error) {
 	return u.Dir.FS(), nil
 }
 
-// checkFree returns an error if the path needs a folder where a file is, or names an existing
-// folder, on this server or in the paths of other stored documents.
+// checkFree returns an error if the path is an existing folder or leads through a file, on this
+// server or in the paths of other stored documents.
 func (u *Uploads) checkFree(name string, others map[string]Stored) error {
 	taken := ""
 	for at := name; at != "."; at = path.Dir(at) {
@@ -395,9 +395,9 @@ func (u *Uploads) checkFree(name string, others map[string]Stored) error {
 	return nil
 }
 
-// Reread reads an upload again. meta is given to its documents for as long as they are stored, and
-// takes precedence over the metadata of their files. An empty value removes an entry. Metadata
-// given before remains.
+// Reread reads an upload again. meta is kept as long as its documents are stored, and takes
+// precedence over the metadata of their files. An empty value removes an entry. Metadata given
+// before remains.
 func (u *Uploads) Reread(ctx context.Context, name string, meta map[string]string) (Change, error) {
 	if isPart(name) {
 		return Change{}, fmt.Errorf("reading the upload again: %w", fs.ErrNotExist)
@@ -468,12 +468,12 @@ func (u *Uploads) Remove(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if u.Files != nil { // before its documents: without them, nobody could delete it
+	if u.Files != nil { // before the documents: without them, nobody could delete the file
 		if err := u.Files.Remove(ctx, u.id(name)); err != nil {
 			return err
 		}
 	}
-	for _, p := range slices.Backward(slices.Sorted(maps.Keys(known))) { // itself last
+	for _, p := range slices.Backward(slices.Sorted(maps.Keys(known))) { // the upload itself last
 		if err := u.Syncer.Sink.Delete(ctx, u.id(p)); err != nil {
 			return err
 		}
@@ -574,7 +574,7 @@ func (u *Uploads) discard(f *os.File, temporary string) error {
 	return nil
 }
 
-// write locks a new file, writes at most most bytes to it, and syncs it.
+// write locks a new file, writes up to most bytes to it, and syncs it.
 func (u *Uploads) write(f *os.File, content io.Reader, most int64) error {
 	if err := u.Lock(f, true); err != nil {
 		return fmt.Errorf("saving the upload: %w", err)
@@ -586,8 +586,8 @@ func (u *Uploads) write(f *os.File, content io.Reader, most int64) error {
 	return cmp.Or(err, f.Sync(), u.Lock(f, false)) // let others read it on Windows
 }
 
-// uploadName returns a clean path for the one that a client sent, which may have folders. It keeps
-// only the last element of an absolute path, or of a path with backslashes and no slash.
+// uploadName cleans the path that a client sent, which may have folders. It keeps only the last
+// element of an absolute path, or of a path with backslashes and no slash.
 func uploadName(name string) (string, error) {
 	if strings.HasPrefix(name, "/") || !strings.Contains(name, "/") {
 		return cleanName(name[strings.LastIndexAny(name, `/\`)+1:])

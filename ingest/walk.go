@@ -131,8 +131,8 @@ func (l *listing) walk(ctx context.Context, dir string, rules ignoreRules) error
 	return nil
 }
 
-// isLeftOut reports whether a file or folder is hidden, ignored or excluded, or a program's own:
-// "~$" begins the names of Office's lock files.
+// isLeftOut reports whether a file or folder is hidden, ignored or excluded, or belongs to a
+// program: the names of Office's lock files begin with "~$".
 func (l *listing) isLeftOut(p string, dir bool, rules ignoreRules) bool {
 	name := path.Base(p)
 	return strings.HasPrefix(name, ".") || strings.HasPrefix(name, "~$") || strings.EqualFold(name, "desktop.ini") ||
@@ -163,7 +163,7 @@ func (l *listing) isIncluded(p string) bool {
 	return l.all || l.include.matchBelow("", p)
 }
 
-// inspect decides from its directory entry whether a file is read.
+// inspect decides whether to read a file, by its directory entry.
 func (l *listing) inspect(p string, e fs.DirEntry) file {
 	f := file{path: p}
 	info, err := e.Info()

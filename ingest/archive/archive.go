@@ -20,7 +20,7 @@ import (
 // An Entry is a file in an archive.
 type Entry struct {
 	// Path is slash-separated, relative to the archive, and valid for [io/fs]. Nested archives are
-	// elements of it, like folders.
+	// elements of the path, like folders.
 	Path string
 	// Size is the number of unpacked bytes and Digest their SHA-256 in lower-case hexadecimal. For
 	// unwanted entries, Size is the declared size and Digest is empty.
@@ -53,7 +53,7 @@ func DefaultLimits() Limits {
 // A Holder recognises files, such as mails, that are read and also contain other files.
 type Holder struct {
 	Is func(name string) bool
-	// Files calls each with every file in one and returns the first error of each.
+	// Files calls each with every file in such a file and returns the first error of each.
 	Files func(name string, data []byte, each func(name string, data []byte) error) error
 }
 
@@ -88,7 +88,7 @@ func List(name string, data []byte, limits Limits, holder Holder, wanted func(pa
 			}
 		}
 		if i, again := places[e.Path]; again {
-			entries[i] = e // as when unpacking, the last file of a name counts
+			entries[i] = e // as in unpacking, the last file with a name wins
 			return nil
 		}
 		places[e.Path] = len(entries)
@@ -160,7 +160,7 @@ func newWalker(data []byte, limits Limits, holder Holder) *walker {
 }
 
 // contentOf returns the content of an entry, up to one byte over the limit, or records in the entry
-// why it can't be read. The error is an exceeded limit.
+// why it can't be read. The error reports an exceeded limit.
 func (w *walker) contentOf(e *Entry, content io.Reader) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(content, w.limits.FileBytes+1))
 	if isLimit(err) {
@@ -327,8 +327,8 @@ func (w *walker) deepReason() string {
 	return fmt.Sprintf("nested more than %d deep in archives or mails: unpack it", w.limits.Depth)
 }
 
-// cleanName returns the path of an entry relative to the archive, without drives, roots and
-// parents. ok is false for hidden and empty names.
+// cleanName returns the path of an entry relative to the archive, without a drive letter, a leading
+// slash and "..". ok is false for hidden and empty names.
 func cleanName(name string) (clean string, ok bool) {
 	name = strings.ReplaceAll(name, `\`, "/")
 	if len(name) > 1 && name[1] == ':' {

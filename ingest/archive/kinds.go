@@ -16,7 +16,7 @@ import (
 	"ibid/ingest/charset"
 )
 
-// A kind is the kind of archive that a name implies. The content shows the compression.
+// A kind is the kind of archive that a name implies. Its compression is recognised by content.
 type kind uint8
 
 const (
@@ -105,7 +105,8 @@ func (w *walker) zipFile(at place, f *zip.File, name string) error {
 	return w.addFile(at, name, int64(min(f.UncompressedSize64, 1<<62)), content, problem)
 }
 
-// zipNames returns the names of the files. It decodes names not marked as UTF-8 together.
+// zipNames returns the names of the files. It decodes all names that are not marked as UTF-8
+// together, as one text.
 func zipNames(files []*zip.File) []string {
 	names := make([]string, len(files))
 	var old []string

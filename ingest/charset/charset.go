@@ -1,5 +1,5 @@
 // Package charset decodes text files of any age and country to UTF-8. [Decode] trusts a byte order
-// mark, then valid UTF-8, then the encoding in which the bytes are most like a language. It uses a
+// mark, then valid UTF-8, then the encoding in which the bytes look most like a language. It uses a
 // declared encoding unless the bytes contradict it.
 package charset
 
@@ -65,7 +65,7 @@ func encodingOf(data []byte, declared string) (encoding.Encoding, []byte, error)
 		return japanese.ISO2022JP, data, nil
 	case isMostlyUTF8(data):
 		return nil, data, nil
-	case bytes.Count(data, []byte("@"))*20 > len(data) && bytes.Count(data, []byte(" "))*100 < len(data): // the spaces of EBCDIC
+	case bytes.Count(data, []byte("@"))*20 > len(data) && bytes.Count(data, []byte(" "))*100 < len(data): // EBCDIC, whose space is "@"
 		return nil, nil, ErrEncoding
 	}
 	enc, err := detectEncoding(data, Lookup(declared))

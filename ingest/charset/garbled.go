@@ -20,7 +20,8 @@ func withoutData(text string) string {
 	})
 }
 
-// hasOtherLetters reports whether a text has letters that belong to no language.
+// hasOtherLetters reports whether the letters of a text are wrong: misread, unusual, or in an order
+// that occurs in no language.
 func hasOtherLetters(sample string) bool {
 	return IsMisread(sample) || isUnusualLatin(sample) || hasUnlikelyPairs(sample) || isGlyphNumbers(sample)
 }
@@ -42,7 +43,7 @@ func IsGarbled(text string) bool {
 			*n++
 		}
 	}
-	inside := map[rune]bool{}                // signs between others that are in no sum or list
+	inside := map[rune]bool{}                // signs inside words, except signs used in sums and lists
 	before, previous, shown := ' ', ' ', ' ' // shown is the last one that is not a space
 	for _, r := range norm.NFD.String(sample) {
 		if unicode.IsMark(r) {

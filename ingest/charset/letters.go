@@ -21,8 +21,8 @@ type encodingPrior struct {
 }
 
 // weights returns the share of each letter. Shares fall by a constant factor from one letter to the
-// next, down to a fiftieth of the first. This is close to counts over books for alphabets of any
-// length.
+// next, down to a fiftieth of the first. This is close to the frequencies in books, for alphabets
+// of any length.
 func (l language) weights() map[rune]float64 {
 	letters := []rune(l.letters)
 	ratio := math.Pow(0.02, 1/float64(max(1, len(letters)-1)))

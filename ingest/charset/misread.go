@@ -11,14 +11,14 @@ import (
 	"golang.org/x/text/encoding/simplifiedchinese"
 )
 
-// leastMisread is the number of misread characters that can't be chance.
+// leastMisread is the smallest number of misread characters that is not a coincidence.
 const leastMisread = 10
 
 // A misreading is an encoding in which UTF-8 was read by mistake. It returns the bytes of a
 // character, or "".
 type misreading func(r rune) string
 
-// misreadings are the common ones.
+// misreadings are the common misreadings.
 var misreadings = []misreading{misreadAs(charmap.Windows1252), misreadAs(charmap.Windows1251), func(r rune) string {
 	s, err := simplifiedchinese.GBK.NewEncoder().String(string(r))
 	if err != nil || !unicode.Is(unicode.Han, r) {
@@ -44,7 +44,7 @@ func misreadAs(chars *charmap.Charmap) misreading {
 func IsMisread(text string) bool {
 	text = text[:min(len(text), sampleBytes)]
 	return slices.ContainsFunc(misreadings, func(bytesOf misreading) bool {
-		good, bad := 0, 0 // characters of UTF-8, and others
+		good, bad := 0, 0 // characters of UTF-8, and invalid bytes
 		for run := range strings.FieldsFuncSeq(text, func(r rune) bool { return r <= unicode.MaxASCII }) {
 			var data strings.Builder
 			for _, r := range run {

@@ -14,8 +14,9 @@ import (
 // floor(log2(share)/1.1 + 13.18), from 0 to 9. Accents are ignored.
 //
 // The shares were counted in the translations of programs in Debian packages: the messages in
-// /usr/share/locale/LANGUAGE/LC_MESSAGES/*.mo that differ from the English ones. Countries with the
-// same language are counted together. Every occurrence of a word that [hasUnlikelyPairs] uses counts.
+// /usr/share/locale/LANGUAGE/LC_MESSAGES/*.mo that differ from the English ones. The variants of a
+// language in different countries are counted together. Every occurrence of a word that
+// [hasUnlikelyPairs] uses counts.
 const pairShares = "" +
 	"098888787868878886789777687" + // start of a word
 	"976776676867778765887666566" + // a
@@ -58,9 +59,9 @@ const (
 	longestWord  = 40
 )
 
-// hasUnlikelyPairs reports whether the letters of a Latin text follow each other as in no language.
-// It uses only lower-case words, which may begin with a capital, and only if they are most of the
-// text: codes, keys and part numbers are in no language.
+// hasUnlikelyPairs reports whether the letters of a Latin text are in an order that occurs in no
+// language. It uses only lower-case words, which may begin with a capital, and only if they are
+// most of the text, since codes, keys and part numbers are in no language.
 func hasUnlikelyPairs(text string) bool {
 	share, words, lengths := pairsOf(text)
 	least := leastShare
@@ -106,7 +107,7 @@ func pairsOf(text string) (share float64, words, lengths int) {
 			continue
 		}
 		last, n, again := 0, 0, seen[word]
-		for _, r := range word + "`" { // the end is before a
+		for _, r := range word + "`" { // "`", which precedes "a", marks the end
 			if r > 'z' {
 				continue
 			}

@@ -1,4 +1,4 @@
-// Package child works in processes of this binary that are limited in memory, time and files, so
+// Package child runs parsers in processes of this binary with limits on memory, time and files, so
 // that a parser that hangs, crashes or exhausts memory affects only one file.
 //
 // A [Pool] keeps such processes between requests; [Run] is their main function. A [Task] is another
@@ -32,7 +32,8 @@ const (
 
 	maxErrors = 64 << 10 // bytes kept of a child's standard error
 	maxStack  = 64 << 20
-	// maxRequests limits the accumulated leaks of parsers: the child is replaced after that many.
+	// maxRequests limits the accumulated leaks of parsers: the child is replaced after that many
+	// requests.
 	maxRequests = 256
 	maxIdle     = 10 * time.Second
 	// maxDying limits the wait for the exit of a child whose output has ended, and then for its
@@ -50,8 +51,8 @@ type Pool struct {
 	idle []*process
 }
 
-// NewPool returns a pool with one working child per processor. The program chooses their [Handler]
-// by role.
+// NewPool returns a pool with one working child per processor. The binary chooses the children's
+// [Handler] by role.
 func NewPool(role string) *Pool {
 	return &Pool{role: role, slots: make(chan struct{}, runtime.NumCPU())}
 }

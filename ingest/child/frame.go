@@ -6,8 +6,8 @@ import (
 	"io"
 )
 
-// A frame is a message between parent and child: a JSON object with data or, when sent, a text,
-// which avoids a copy.
+// A frame is a message between parent and child: a JSON object with data. A frame to be sent may
+// have a text instead of data, to avoid a copy.
 type frame struct {
 	last   bool // the child exits after this reply
 	object []byte
@@ -37,7 +37,7 @@ func sendFrame(out io.Writer, f frame) error {
 	return err
 }
 
-// receiveFrame reads a frame of at most most bytes. The error is io.EOF at the end of the input.
+// receiveFrame reads a frame of up to most bytes. The error is io.EOF at the end of the input.
 func receiveFrame(in io.Reader, most uint64) (f frame, err error) {
 	var head [frameHead]byte
 	if _, err := io.ReadFull(in, head[:]); err != nil {

@@ -57,7 +57,8 @@ func allowSeconds(seconds uint64) error {
 	return unix.Setrlimit(unix.RLIMIT_CPU, &limit)
 }
 
-// wallTime limits a request that only waits. The limit of processor time ends one that works.
+// wallTime limits a request that only waits. A request that computes ends at the limit of processor
+// time.
 const wallTime = 10 * Seconds * time.Second
 
 // ProcessorTime returns the processor time that this process has used.

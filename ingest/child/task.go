@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// limited makes a shell limit itself before it becomes the program: no file writes, and limits of
-// data (KB), open files and processor time (seconds). The signal at the soft limit shows why the
-// program ended.
+// limited is a script for a shell, which limits itself and then executes the program: no file
+// writes, and limits of data (KB), open files and processor time (seconds). The signal at the soft
+// limit shows why the program ended.
 const limited = `ulimit -c 0 && ulimit -f 0 && ulimit -d 1048576 && ulimit -n 64 && ulimit -S -t $1 && ulimit -H -t $2 &&
 	shift 2 && exec "$@"`
 
@@ -71,7 +71,7 @@ func (t Task) command(ctx context.Context) *exec.Cmd {
 	return cmd
 }
 
-// capped keeps the first limit bytes. The buffer's ReadFrom would bypass the limit.
+// capped keeps the first limit bytes written to it. The buffer's ReadFrom would bypass the limit.
 type capped struct {
 	limit int
 	full  func() // called when the limit is exceeded; may be nil

@@ -51,7 +51,7 @@ func Calendar(doc *Document, src string) error {
 			switch strings.ToUpper(value) {
 			case "VEVENT", "VTODO", "VJOURNAL", "VCARD":
 				flush()
-			case "VTIMEZONE": // the dates of its changes
+			case "VTIMEZONE": // drop the dates of its clock changes
 				lines = nil
 			}
 		case "SUMMARY", "FN":
@@ -82,14 +82,14 @@ func Calendar(doc *Document, src string) error {
 	if len(files) > 0 {
 		doc.Partial = oneLine(Clean(office.NotRead(files)))
 	}
-	if !several { // the name of one of several is not that of all
+	if !several { // one of several names is not the title of the file
 		doc.titleFromHeading(anyLevel)
 	}
 	return nil
 }
 
-// writeContent writes an event or a contact. Of several in a file, its short lines are a row with
-// its name, so that none is quoted without it.
+// writeContent writes an event or a contact. If the file has several, the short lines form a row
+// with the name, so that no line is quoted without it.
 func writeContent(b *builder, name string, lines []string, several bool) {
 	const short = 80
 	b.Heading(1, name, "")

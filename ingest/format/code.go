@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// maxCodeLine is the length in bytes from which a line is not written by a person.
+// maxCodeLine is the length in bytes of the longest line that a person is assumed to write.
 const maxCodeLine = 5000
 
-// whyUnwritten returns why a source file is not written by people, such as generated or minified
-// code, or "".
+// whyUnwritten returns the reason why people did not write a source file: it is generated or
+// minified. It returns "" for all other files.
 func whyUnwritten(src string) string {
 	head := src[:min(len(src), 2<<10)]
 	if generatedMark.MatchString(head) {
@@ -68,7 +68,7 @@ type codeWriter struct {
 }
 
 // write writes the lines before the first declaration, then each declaration, with the comment
-// above it, under its name. Declarations in a type are a level deeper.
+// above it, under its name. Declarations in a type are one level deeper.
 func (w *codeWriter) write() {
 	start := 0
 	type scope struct {
@@ -189,8 +189,8 @@ func width(line string) int {
 	return n
 }
 
-// body writes lines as code, and as text a comment at their beginning or after the first line that
-// ends with a colon.
+// body writes lines as code. It writes a comment as text if the comment is at the beginning or
+// after the first line that ends with a colon.
 func (w *codeWriter) body(start, end int) {
 	at := w.comment(start, end)
 	for i := at; i < min(end-1, at+30) && w.language.docstring; i++ {

@@ -98,9 +98,9 @@ var around = set(`
 		timestamp comments comment disqus respond author authors bio`)
 
 // prunePage removes hidden elements, and elements such as banners and menus according to their
-// names, roles and classes. It keeps an element with most of the page. If only the class marks an
-// element for removal, it also keeps tables, code, marked content, and a quarter of the page or
-// more.
+// names, roles and classes. It keeps an element that contains most of the page. If only the class
+// marks an element for removal, it also keeps tables, code, marked content, and elements with at
+// least a quarter of the page.
 func prunePage(root *html.Node) {
 	prune(root, isUnseen)
 	if seenLength(root)*3 < textLength(root) { // scripts show the other text
@@ -157,7 +157,8 @@ const (
 )
 
 // mainContent returns the article of a pruned page unless it lacks too many words. Otherwise it
-// returns the element that the page marks as its content, if that has most words, or the body.
+// returns the element that the page marks as its content, if that has most of the words, or the
+// body.
 func mainContent(root *html.Node) *html.Node {
 	body := find(root, func(n *html.Node) bool { return n.DataAtom == atom.Body })
 	if body == nil {
@@ -209,8 +210,8 @@ func articleOf(root *html.Node) *html.Node {
 	return article.Node
 }
 
-// textLengths returns the bytes of running text outside links, and of data tables and code. It
-// removes the nodes for which drop, unless nil, returns true.
+// textLengths returns the lengths in bytes of running text outside links, and of data tables and
+// code. It removes the nodes for which drop, unless nil, returns true.
 func textLengths(n *html.Node, inSolid bool, drop func(n *html.Node, text, solid int) bool) (text, solid int) {
 	if n.Type == html.TextNode {
 		if size := len(oneLine(n.Data)); inSolid {

@@ -13,12 +13,12 @@ import (
 type htmlTable struct {
 	header        []string
 	hasNames      bool           // a row of column names was read
-	hasRows       bool           // another row was read
+	hasRows       bool           // a row of other cells was read
 	above         []spanningCell // by column
 	repeatedBytes *int           // bytes of repeated texts on the page
 }
 
-// spanningCell is the cell above a column, which may span further rows.
+// spanningCell is the last cell read in a column. It may span further rows.
 type spanningCell struct {
 	text string
 	rows int // rows that it still spans
@@ -87,7 +87,7 @@ func (t *htmlTable) row(tr *html.Node) (cells []string, names bool) {
 	return cells, names
 }
 
-// repeatText returns a text for another cell, or "" if it is too long.
+// repeatText returns the text to repeat in another cell, or "" if it is too long.
 func (t *htmlTable) repeatText(text string) string {
 	if *t.repeatedBytes += len(text); len(text) > maxHTMLName || *t.repeatedBytes > maxHTMLAgain {
 		return ""

@@ -18,7 +18,7 @@ type htmlWalker struct {
 	inline        strings.Builder // text of the current block
 	depth         int             // number of enclosing lists
 	marker        string          // marker of the list item that the next text begins
-	anchor        string          // anchor since the last text
+	anchor        string          // anchor seen since the last text
 	flat          bool            // headings are paragraphs
 	repeatedBytes int             // see [htmlTable]
 }
@@ -215,7 +215,7 @@ func (w *htmlWalker) table(n *html.Node) {
 		cells[i], isName[i] = t.row(tr)
 	}
 	if len(rows) > 1 && len(cells[0]) > 2 && office.NamesNumbers(cells[0], cells[1]) {
-		isName[0] = true // although it is not marked as names
+		isName[0] = true // although the page does not mark the row as names
 	}
 	for i, row := range cells {
 		if isName[i] && i+1 < len(rows) {

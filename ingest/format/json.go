@@ -36,7 +36,7 @@ func lockFile(name string) error {
 	return nil
 }
 
-// JSON reads JSON. The path of its keys precedes every value, so that the value can be read alone.
+// JSON reads JSON. Every value is written after the path of its keys, so that it can be read alone.
 // Each member of a list is a section with its JSON pointer as anchor ("/orders/12", RFC 6901,
 // section 6). Each non-empty object in the outermost object is a section with its key as heading.
 // Invalid JSON, such as a configuration with comments, is kept unchanged.
@@ -260,8 +260,8 @@ func (w *jsonWriter) document() {
 	}
 }
 
-// members writes an object. On the outer level, members that are objects become sections. Records
-// in lists become sections on both levels.
+// members writes an object. On the outermost level, members that are objects become sections.
+// Records in lists become sections on this level and the next.
 func (w *jsonWriter) members(pointer, path string, level int) {
 	headed := false
 	for w.more() && !w.full() {

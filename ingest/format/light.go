@@ -7,14 +7,14 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// A lightMarkup is a markup language of which headings, code, and lines without text are
-// recognised. All other markup is kept.
+// A lightMarkup is a markup language whose headings, code and lines without text are recognised.
+// All other markup is kept.
 type lightMarkup struct {
 	heading *regexp.Regexp // level and text
 	about   *regexp.Regexp // key and value of metadata
 	code    *regexp.Regexp // begins and ends a block of code
 	dropped *regexp.Regexp // markup without text
-	plain   *regexp.Regexp // markup around words, which are its group
+	plain   *regexp.Regexp // markup around words; its group matches the words
 	rule    *regexp.Regexp // a rule in a table
 	isMD    bool           // lists, tables and emphasis are written as in Markdown
 	inline  func(string) string

@@ -12,8 +12,8 @@ import (
 )
 
 // Mail reads one message: its subject becomes the title and the heading of its text. Sender,
-// recipients and date are metadata, and in the path of headings. Attachments are named; a sync
-// reads them as files.
+// recipients and date are in the metadata and in the path of headings. Attachments are only named;
+// a sync reads them as files.
 func Mail(doc *Document, data []byte) error {
 	return mailOf(doc, mail.Read(data))
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// maxOutput is the number of bytes read from a cell's output, enough to show its nature.
+// maxOutput is the number of bytes read from a cell's output, enough to show what the output is.
 const maxOutput = 2000
 
 // A notebook has the fields of a Jupyter file (nbformat 4) that are read.

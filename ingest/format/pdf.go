@@ -90,7 +90,7 @@ func endsInSentence(s string) bool {
 	return s != "" && !strings.ContainsRune(".!?:。！？：”\"’)", r)
 }
 
-// isTitle reports whether a title is not the placeholder of a program.
+// isTitle reports whether a title is more than a program's placeholder.
 func isTitle(s string) bool {
 	signs := []string{"untitled", "microsoft word", "powerpoint presentation", "microsoft powerpoint", ".doc", ".indd",
 		".tex", ".dvi", ".qxd", ".pdf", ".html", ".xls", ".ppt", "about:blank", "://"}

@@ -15,7 +15,7 @@ var (
 	rstLiteral   = regexp.MustCompile("``([^`]+)``")
 )
 
-// rstCode are directives with preformatted content, rstDropped those without text.
+// rstCode are the directives with preformatted content, and rstDropped the directives without text.
 var (
 	rstCode    = set(`code code-block sourcecode parsed-literal console prompt math command-output`)
 	rstDropped = set(`image toctree contents include raw index meta highlight default-role role sectnum literalinclude currentmodule`)

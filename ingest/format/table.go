@@ -109,8 +109,8 @@ func csvReader(text string, comma rune) *csv.Reader {
 	return r
 }
 
-// openQuote returns the start of a row whose quote is never closed, which would make all later rows
-// part of it, or -1.
+// openQuote returns the start of the row with a quote that is never closed, or -1. The quote would
+// make all later rows part of its row.
 func openQuote(text string, comma rune) int {
 	r := csvReader(text, comma)
 	for start := 0; ; start = int(r.InputOffset()) {

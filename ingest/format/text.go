@@ -62,7 +62,7 @@ func Text(doc *Document, src string) error {
 	return nil
 }
 
-// manualSource matches what troff makes a manual page of: a command or comment first, and
+// manualSource matches the troff source of a manual page: first a command or comment, then
 // headings.
 var manualSource = regexp.MustCompile(`(?s)\A\s*(?:[.']?\\"|[.'](?:TH|Dd|nr|de) ).*\n\.S[Hh] `)
 
@@ -117,7 +117,7 @@ func isHeadingOver(line, under string) bool {
 	return letter && width <= 120 && len(under) >= width-2 && leadingSpace(line) < 4
 }
 
-// unixLines ends the lines of a text by LF.
+// unixLines ends the lines of a text with LF.
 func unixLines(text string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n")
 }

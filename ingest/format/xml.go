@@ -139,8 +139,8 @@ func (n *xmlNode) isBlock() bool {
 	return xmlProse[n.name] || xmlHeading[n.name] || xmlSection[n.name] || xmlCode[n.name] && n.name != "code"
 }
 
-// isInline reports whether an element is a single text: it contains no blocks, and words between
-// its elements, if it has any.
+// isInline reports whether an element is a single text: it contains no blocks, and if it has
+// elements, there are words between them.
 func (n *xmlNode) isInline() bool {
 	text, elements := false, false
 	for _, k := range n.kids {
@@ -266,7 +266,7 @@ func (w *xmlWriter) add(name, text string, line int) {
 	}
 }
 
-// flush writes the values on one line. Consecutive values of the same name share it.
+// flush writes the values on one line. A name shared by consecutive values is written once.
 func (w *xmlWriter) flush() {
 	var heads, cells []string
 	for i, name := range w.names {

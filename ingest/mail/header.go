@@ -104,7 +104,7 @@ func decodeWords(s string) string {
 	return strings.Join(strings.Fields(s), " ")
 }
 
-// looseParam matches a parameter of programs that do not quote values.
+// looseParam matches a parameter as written by programs that do not quote values.
 var looseParam = regexp.MustCompile(`;\s*([\w-]+)\s*=\s*(?:"([^"]*)"|([^;]*))`)
 
 // params returns the value of a field in lower case and its decoded parameters (RFC 2045, 2231) by

@@ -61,7 +61,7 @@ func Read(data []byte) *Message {
 	return m
 }
 
-// timeOf parses dates of RFC 5322 and of old programs.
+// timeOf parses dates in the formats of RFC 5322 and of old programs.
 func timeOf(date string) time.Time {
 	t, err := netmail.ParseDate(date)
 	date, _, _ = strings.Cut(date, " (")
@@ -214,7 +214,7 @@ func baseName(name string) string {
 	return strings.ToValidUTF8(name[:min(len(name), 200)], "")
 }
 
-// Mailbox returns the messages of an mbox file in order. They share its memory.
+// Mailbox returns the messages of an mbox file in order. The messages share the memory of data.
 func Mailbox(data []byte) (messages [][]byte) {
 	start, pos := 0, 0
 	blank := true
@@ -234,7 +234,7 @@ func Mailbox(data []byte) (messages [][]byte) {
 	return messages
 }
 
-// isSeparator reports whether a line precedes a message in an mbox file, by its date.
+// isSeparator reports whether a line separates messages in an mbox file. Such a line has a date.
 func isSeparator(line []byte) bool {
 	rest, ok := bytes.CutPrefix(line, []byte("From "))
 	if !ok || len(rest) > 1000 {

@@ -206,8 +206,8 @@ func decompress(data []byte) string {
 	return string(out[len(rtfWords):])
 }
 
-// addressees adds the recipients' addresses to their names. In messages without the names, they are
-// the only list of recipients.
+// addressees adds the recipients' addresses to their names. In messages without names, the
+// addresses are the only list of recipients.
 func (m *Message) addressees(in compound.Folder) {
 	var all []string
 	for _, folder := range in.Names("__recip_version1.0_") {

@@ -140,7 +140,7 @@ func (a *artReader) all() (out []Block) {
 	return out
 }
 
-// pixels returns the picture file in a record. It begins near the start of the record.
+// pixels returns the picture file in a record. The file begins near the start of the record.
 func pixels(record []byte) []byte {
 	const head = 60
 	for _, magic := range []string{"\x89PNG", "\xff\xd8\xff", "GIF8"} {

@@ -41,7 +41,7 @@ const (
 	maxName     = 200
 	titleMarker = "title" // marks the heading that is the document's title
 	bullet      = "-"     // marks items of unnumbered lists
-	unknown     = -1      // number of header rows: to be found from the rows
+	unknown     = -1      // number of header rows, to be found from the rows
 	likely      = -2      // one header row, unless the rows are labels and values
 	labels      = -3      // no header row: the rows are labels and values
 )
@@ -97,7 +97,7 @@ func (f *file) countHeld(b Block) Block {
 	return b
 }
 
-// cost returns the bytes of a table, including the column names repeated in each row.
+// cost returns the size of a table in bytes, including the column names repeated in each row.
 func (b Block) cost() (n int) {
 	for i, row := range b.Rows {
 		for c, cell := range row {
@@ -112,8 +112,8 @@ func (b Block) cost() (n int) {
 	return n
 }
 
-// setNames sets how many rows of a table name the columns. If the number is unknown, it follows
-// from the rows. A table of labels and values has no header rows, and long texts are no names.
+// setNames sets how many rows of a table name the columns. If the number is unknown, setNames finds
+// it from the rows. A table of labels and values has no header rows, and long texts are not names.
 func (b *Block) setNames() {
 	names := b.Names
 	switch {

@@ -2,7 +2,7 @@ package office
 
 import "strings"
 
-// A flow writes a text that arrives as characters, with its paragraphs and tables.
+// A flow collects the characters of a text and writes it as paragraphs and tables.
 type flow struct {
 	*file
 	text  strings.Builder

@@ -35,7 +35,7 @@ func formula(x *xmlReader) string {
 	return strings.TrimSpace(out.String())
 }
 
-// equationCodes matches the codes around the words of a formula or of their pronunciation.
+// equationCodes matches the codes around the words of a formula or phonetic guide.
 var equationCodes = regexp.MustCompile(`\\\* *(?:"[^"]*"|\S+)|\\[a-z]+ ?\d*|[(),]`)
 
 // equationWords returns the words in a field code and reports whether it is a formula.

@@ -17,9 +17,9 @@ const (
 func AreLabels(rows [][]string) bool { return areLabels(rows, false) }
 
 // areLabels reports whether rows of two columns are labels and their values, as in a form, rather
-// than records below column names. Labels are short and distinct. Evidence for labels are colons, a
-// first row that doesn't look like column names, and values of different kinds; a column of numbers
-// below a word is evidence against them. likely decides if there is no evidence.
+// than records below column names. Labels are short and distinct. Colons, a first row that doesn't
+// look like column names, and values of different kinds are evidence for labels. A column of
+// numbers below a word is evidence against them. If there is no evidence, the result is likely.
 func areLabels(rows [][]string, likely bool) bool {
 	seen := map[string]bool{}
 	var values []string
@@ -68,7 +68,7 @@ func areLabels(rows [][]string, likely bool) bool {
 }
 
 // FirstNames reports whether the first row of a ruled table of at least three rows names the
-// columns. It does not if the columns are labels and values, in one or several pairs.
+// columns. The result is false if the columns are labels and values, in one or several pairs.
 func FirstNames(rows [][]string) bool {
 	if len(rows) < 3 || strings.ContainsAny(strings.Join(rows[0], ""), ":：") || !NamesColumns(rows[0], rows[1]) {
 		return false

@@ -60,7 +60,7 @@ type numberFormat struct {
 	value         bool   // it has a placeholder for the whole value ("General", "@")
 	other         bool   // it has a condition, a fraction or an exponent
 	percent       bool
-	date          []byte // of "ymdhs", and 'H' for elapsed time, one per run
+	date          []byte // one letter of "ymdhs" per run of it, or 'H' for elapsed time
 }
 
 var formatTokens = regexp.MustCompile(`(?is)"([^"]*)"?|\\(.)|[_*].|\[([^\]]*)\]?|general|am/pm|a/p|e[+-]|y+|m+|d+|h+|s+|.`)
@@ -179,7 +179,7 @@ func (f *numberFormat) formatTime(n float64, from1904 bool) (text string, ok boo
 	return at.Format(dateLayout(has)), true
 }
 
-// dateLayout returns the layout of a date with these codes.
+// dateLayout returns the layout of a date whose format has these codes.
 func dateLayout(has map[byte]bool) string {
 	key := ""
 	for _, c := range []byte("ymd") {

@@ -21,7 +21,7 @@ func (o *odfReader) pages(x *xmlReader) {
 		o.page++
 		o.write(Block{Kind: Page, Level: o.page})
 		var shapes []shape
-		var values shape // values of its forms
+		var values shape // values in the forms of the slide
 		var notes []Block
 		x.find(func(e element) {
 			switch e.Name.Local {

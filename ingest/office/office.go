@@ -22,7 +22,8 @@ import (
 	"ibid/ingest/compound"
 )
 
-// An OldError refuses an unsupported format that its program can save as a supported one.
+// An OldError means that a file is in an unsupported format, which its program can save as a
+// supported one.
 type OldError struct{ Reason string }
 
 func (e *OldError) Error() string { return e.Reason }
@@ -37,10 +38,11 @@ const (
 	// Deflate reaches 1032 to 1, but XML with content compresses less than 100 to 1.
 	maxRatio = 200
 	minRatio = 10 << 20 // bytes for which any ratio is harmless
-	freeText = 8 << 20  // the same for text, which repeats column names in each row
+	freeText = 8 << 20  // the same for text, since column names are repeated in each row
 )
 
-// A limitError refuses a file. After any other error, the text before it is kept.
+// A limitError means that the whole file is refused. After any other error, the text before it is
+// kept.
 type limitError struct{ reason string }
 
 func (e *limitError) Error() string { return e.reason }
@@ -57,11 +59,11 @@ type file struct {
 	unread    map[string]unreadCount
 	place     string   // the current slide, heading or part
 	heads     []string // headers and footers so far
-	box       string   // sign of the current check box, which replaces its own
+	box       string   // sign of the current check box, written instead of the text in the file
 	partial   []string
 }
 
-// An unreadCount is how often something is not read, and the first places.
+// An unreadCount counts how often something is not read, and keeps the first places.
 type unreadCount struct {
 	times  int
 	places []string
@@ -176,7 +178,7 @@ func (f *file) addPartial(format string, values ...any) {
 	}
 }
 
-// notePartial records that something could be read only in part, if err is an error.
+// notePartial records that something could be read only in part, if err is not nil.
 func (f *file) notePartial(err error, format string, values ...any) {
 	if err != nil {
 		f.addPartial("%s: %v", fmt.Sprintf(format, values...), err)
@@ -298,8 +300,8 @@ var aboutKeys = map[string]string{"title": "title", "creator": "author", "initia
 	"creation-date": "created", "date": "modified", "modified": "modified", "language": "language", "keywords": "keywords",
 	"keyword": "keywords", "description": "description", "subject": "description"}
 
-// readMetadata records the metadata in an element. It returns a title, since a title in the text is
-// preferred.
+// readMetadata records the metadata in an element. It returns a title instead, since a title in the
+// text is preferred.
 func (f *file) readMetadata(x *xmlReader, e element) (title string) {
 	key := aboutKeys[e.Name.Local]
 	if key == "" {

@@ -66,7 +66,7 @@ func (f *file) oldSlides(root compound.Folder) error {
 		}
 	}
 	p.artReader.read(p.recordAt(p.places[p.document]).data, 0)
-	p.artReader.shapes = nil // those belong to no slide
+	p.artReader.shapes = nil // the shapes so far belong to no slide
 	p.listObjects(p.recordAt(p.places[p.document]).data)
 	for _, instance := range []int{2, 0} { // notes, then slides
 		for r := range artRecords(p.recordAt(p.places[p.document]).data) {

@@ -36,7 +36,7 @@ var rtfSigns = map[string]string{"chpgn": "1", "tab": "\t", "line": "\n", "emdas
 type rtfState struct {
 	skip, hidden bool
 	styles       bool // in the style sheet
-	unpacked     bool // in RTF that packs HTML, this is not part of the HTML
+	unpacked     bool // in RTF that packs HTML, the text is not part of the HTML
 	wide         int  // number of characters that replace a Unicode character
 	font         int
 	note, pict   bool
@@ -164,7 +164,7 @@ func (r *rtfReader) isShown() bool {
 	return !r.state.skip && !r.state.hidden && !r.state.unpacked
 }
 
-// flush decodes the pending bytes and Unicode characters. At most one of them is pending.
+// flush decodes the pending bytes and Unicode characters. At most one of the two kinds is pending.
 func (r *rtfReader) flush() {
 	r.flushUnits()
 	r.flushBytes()
@@ -242,8 +242,8 @@ func (r *rtfReader) endStyle() {
 	}
 }
 
-// findAddress finds an attribute value written outside the tags of packed HTML, which readers of
-// the RTF see.
+// findAddress finds an attribute value that packed HTML has outside its tags, as text for readers
+// of the RTF.
 func (r *rtfReader) findAddress() {
 	const most = 2000
 	text := r.text.String()
@@ -401,7 +401,8 @@ func (r *rtfReader) beginPart(word string) {
 	}
 }
 
-// beginApart begins a text that is kept apart until its group ends. Edges hold only field codes.
+// beginApart begins a text that is kept apart until its group ends. In an edge, only field codes
+// are kept apart.
 func (r *rtfReader) beginApart(what string) {
 	r.flush()
 	outer := r.state.apart

@@ -171,7 +171,7 @@ func (b *workbook) endSheet(s *sheet, part string, err error) {
 	relations := b.relations(part)
 	rest := append(b.drawings(relations), s.printed...)
 	comments := relatedParts(relations, "comments")
-	if len(comments) == 0 { // else the sheet has the comments of its threads
+	if len(comments) == 0 { // otherwise they include the comments of the threads
 		comments = relatedParts(relations, "threadedComment")
 	}
 	for _, part := range comments {

@@ -10,8 +10,8 @@ import (
 	"ibid/ingest/compound"
 )
 
-// summaryKeys maps property numbers to metadata keys (MS-OLEPS, 3.1). It has no title, since titles
-// there are often those of templates.
+// summaryKeys maps property numbers to metadata keys (MS-OLEPS, 3.1). It omits the title, which is
+// often the title of a template.
 var summaryKeys = map[int]string{3: "description", 4: "author", 5: "keywords", 12: "created", 13: "modified"}
 
 // summary records the metadata of a document of an office program before 2007: a property set whose

@@ -67,7 +67,7 @@ func newXML(r io.Reader) *xmlReader {
 	return &xmlReader{d: d, src: src}
 }
 
-// A tokenLimit fails in the middle of a token that is too long.
+// A tokenLimit is a reader that fails in the middle of a token that is too long.
 type tokenLimit struct {
 	from  io.Reader
 	since int // bytes since the last token

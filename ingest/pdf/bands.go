@@ -75,8 +75,8 @@ func shareALine(c, d cell) bool { return c.x0 < d.x1 && d.x0 < c.x1 }
 // isNextTo reports whether two cells overlap vertically but not horizontally.
 func (c cell) isNextTo(d cell) bool { return c.top > d.bottom && d.top > c.bottom && !shareALine(c, d) }
 
-// splitAt splits off the last lines of a cell that are next to another cell, if its lines above
-// reach further right: a column begins there.
+// splitAt splits off the last lines of a cell that are next to another cell, if the lines above
+// them reach further right: a column begins there.
 func (c cell) splitAt(next cell) []cell {
 	at := len(c.pieces)
 	for at > 0 && c.pieces[at-1].x1 < next.x0 && c.pieces[at-1].y-0.2*c.pieces[at-1].size < next.top {

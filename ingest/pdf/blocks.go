@@ -13,7 +13,7 @@ import (
 )
 
 // bodySize returns the font size of most letters in a document. It prefers a larger size that has
-// at least half as many letters in as many lines, since the labels of forms may be small.
+// at least half as many letters in at least as many lines, since the labels of forms may be small.
 func bodySize(pages [][]line) float64 {
 	sizes, lines := map[float64]int{}, map[float64]int{}
 	for _, p := range pages {
@@ -241,7 +241,7 @@ func isTerm(page []line, i int) bool {
 	return false
 }
 
-// fewLines is the most lines of an indented value below its label.
+// fewLines is the largest number of lines of an indented value below its label.
 const fewLines = 3
 
 // valueOf returns the number of lines of the value below a bold label, or 0. A value is one short
@@ -266,7 +266,7 @@ func valueOf(page []line, i int) (n int) {
 	return 0
 }
 
-// leading returns the line spacing of paragraphs in font sizes.
+// leading returns the line spacing of paragraphs as a multiple of the font size.
 func (p *paragraphs) leading(page []line) float64 {
 	var gaps []float64
 	for i := 1; i < len(page); i++ {

@@ -28,7 +28,7 @@ var (
 // decrypt decrypts files that need no password for reading: AES-256 (PDF 2.0, 7.6.4, revisions 5
 // and 6), AES-128 and RC4. The PDF library loses the end of the text of some of them. Streams and
 // strings are decrypted in place, and the trailer's encryption entry is removed. decrypt returns
-// the objects that get longer. It doesn't change other files.
+// the objects that become longer. It doesn't change other files.
 func decrypt(data []byte) (longer []byte, err error) {
 	refs := encryptRef.FindAllSubmatchIndex(data, -1)
 	if refs == nil {

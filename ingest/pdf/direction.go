@@ -62,9 +62,9 @@ func mirror(glyphs []glyph) ([]glyph, bool) {
 var counterparts = strings.NewReplacer("(", ")", ")", "(", "[", "]", "]", "[", "{", "}", "}", "{", "«", "»", "»", "«")
 
 // drawnBrackets replaces the text of brackets by the bracket that is drawn. Some writers, such as
-// LibreOffice, map the glyph of a bracket to the character it first stood for, which is its
-// counterpart in right-to-left lines. On such a page, most brackets of one kind have words on the
-// wrong side.
+// LibreOffice, map the glyph of a bracket to the first character that it was used for, which in
+// right-to-left lines is the opposite bracket. On such a page, most brackets of one kind have words
+// on the wrong side.
 func drawnBrackets(glyphs []glyph) []glyph {
 	out := slices.Clone(glyphs)
 	byLine := slices.SortedFunc(slices.Values(glyphs), func(a, b glyph) int {
@@ -151,7 +151,7 @@ func sortByPlace(glyphs []glyph, mirrored bool) (end int, found bool) {
 
 // letterUnder returns the letter that a mark belongs to in a line drawn from left to right: such a
 // mark is drawn before its letter, perhaps at the position of the letter before. ok is false if the
-// neighbouring letters don't show that.
+// neighbouring letters don't show such a line.
 func letterUnder(row []glyph, mark int, mirrored bool) (letter glyph, ok bool) {
 	from, to := mark, mark
 	for from >= 0 && isMark(row[from].Text) {
@@ -183,7 +183,7 @@ func isMark(s string) bool {
 }
 
 // inReadingOrder joins the parts of a line: the texts of its glyphs and the spaces between them.
-// They are sorted by position, from right to left if mirrored is set.
+// The parts are sorted by position, from right to left if mirrored is set.
 func inReadingOrder(glyphs []string, mirrored bool) string {
 	if !mirrored && !slices.ContainsFunc(glyphs, isRight) {
 		return strings.Join(glyphs, "")

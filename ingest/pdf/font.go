@@ -23,7 +23,7 @@ import (
 type font struct {
 	composite bool
 	codes     map[string]string // from ToUnicode
-	lengths   [5]bool           // code lengths in codes
+	lengths   [5]bool           // whether codes has keys of a length
 	simple    [256]string       // of a simple font without ToUnicode
 	multibyte encoding.Encoding // of a composite font with a known encoding
 	widths    map[int]float64   // in thousandths of the size
@@ -36,7 +36,7 @@ type font struct {
 // A char is one character code of a string.
 type char struct {
 	text  string
-	width float64 // in font sizes
+	width float64 // as a multiple of the font size
 	space bool    // the single byte 32, to which word spacing applies
 }
 
@@ -412,7 +412,8 @@ func (f *font) codeLength(s string) int {
 		}
 		return min(2, len(s))
 	}
-	// Codes of a length that the map lacks have two bytes.
+	// A code that is not in the map has two bytes, unless the map has codes of one byte and none of
+	// two.
 	for n := 1; n <= 4 && n <= len(s); n++ {
 		if f.lengths[n] {
 			if _, ok := f.codes[s[:n]]; ok {

@@ -94,8 +94,8 @@ func replaceGrids(rows []row) (out []line) {
 }
 
 // beginsGrid reports whether a line is the first row of a grid: it has several cells, or close
-// cells aligned with the cells of the next lines. Justified text can have wide gaps too: single
-// words from margin to margin of the line before or after it.
+// cells aligned with the cells of the next lines. Justified text can have wide gaps too, in a line
+// of single words as wide as the line before or after it.
 func (r row) beginsGrid(before []line, after []row) bool {
 	cells := r.cutCells(nil, cellGap)
 	if len(cells) == 1 {
@@ -117,7 +117,7 @@ func (r row) beginsGrid(before []line, after []row) bool {
 }
 
 // isAligned reports whether the row has close cells that begin where the cells of the next line do.
-// Two cells must be aligned with the next two lines.
+// A row of two cells must be aligned with the next two lines.
 func (r row) isAligned(after []row) bool {
 	cells, lines := r.cutCells(nil, pieceGap), 1
 	if len(cells) == 2 {
@@ -177,7 +177,7 @@ func centredCells(c *cell, cells []*cell, least, most int) (from, to int) {
 	return from, to
 }
 
-// gapBetween returns the distance between the baselines of two rows in font sizes.
+// gapBetween returns the distance between the baselines of two rows as a multiple of the font size.
 func gapBetween(above, below []*cell) float64 {
 	bottom, top := math.Inf(1), math.Inf(-1)
 	for _, c := range above {
@@ -193,7 +193,7 @@ func gapBetween(above, below []*cell) float64 {
 type gridReader struct {
 	rows        grid
 	isLine      []bool    // a row is one line of text
-	gaps        []float64 // above each row, in font sizes
+	gaps        []float64 // above each row, as multiples of the font size
 	least, most float64   // smallest and largest gap
 	starts      []float64 // where cells begin
 	columns     []column
@@ -270,7 +270,7 @@ func isNames(rows [][]*cell) bool {
 }
 
 // continuesWith reports whether cells are a further row of the grid: close below the last row, and
-// in a column if there is only one.
+// in a column if there is only one cell.
 func (r *gridReader) continuesWith(cells []*cell, gap float64) bool {
 	c := cells[0]
 	switch {
@@ -310,8 +310,8 @@ type column struct {
 	rows   map[int]bool
 }
 
-// findColumns finds the columns of rows, narrow cells first. A cell widens its column. A cell that
-// begins and ends with a run of columns joins them if no row has cells in two of them.
+// findColumns finds the columns of rows, placing narrow cells first. A cell widens its column. A
+// cell that begins and ends with a run of columns joins them if no row has cells in two of them.
 func (r *gridReader) findColumns(from int) {
 	type placed struct {
 		*cell
@@ -340,7 +340,8 @@ func (r *gridReader) findColumns(from int) {
 	}
 }
 
-// joinColumns joins columns unless a row has cells in two of them or the row further has one.
+// joinColumns joins columns unless a row has cells in two of them, or the row further has a cell in
+// any.
 func (r *gridReader) joinColumns(from, to, further int) {
 	rows := map[int]bool{further: true}
 	for _, part := range r.columns[from:to] {
@@ -391,8 +392,8 @@ func (r *gridReader) columnsOf(c *cell) (from, to int) {
 	return from, to
 }
 
-// placeNames gives each column name that is above no column the nearest column without another
-// name, or a new column.
+// placeNames assigns each column name that is above no column to the nearest column without a name,
+// or to a new column.
 func (r *gridReader) placeNames(names []*cell) {
 	for _, c := range names {
 		at, to := r.columnsOf(c)
@@ -455,7 +456,7 @@ func (r *gridReader) grid() (g grid) {
 			last := g[len(g)-1]
 			for j, c := range slices.Backward(row) {
 				if j > 0 && last[j] == last[j-1] {
-					last[j] = nil // only the first column of a cell may hold a part of several lines
+					last[j] = nil // a cell that spans columns gets further lines only in its first column
 				}
 				switch {
 				case c == nil || j > 0 && row[j-1] == c:
@@ -512,8 +513,8 @@ func (c *cell) appendTo(above *cell) *cell {
 	return &both
 }
 
-// isWrapped reports whether a line continues the row above it: lines within a row are closer than
-// rows, or its first column is empty.
+// isWrapped reports whether a line continues the row above it: lines within a row are closer
+// together than rows, or the first column of the line is empty.
 func (r *gridReader) isWrapped(i int, above, row []*cell) bool {
 	if len(r.rows[i]) > 1 && r.beginsRow(above, row, r.gaps[i]) {
 		return false

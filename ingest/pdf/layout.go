@@ -27,12 +27,12 @@ type line struct {
 	last   int // drawing position of the last joined piece
 }
 
-// Distances in font sizes.
+// Distances as multiples of the font size.
 const (
 	wordGap   = 0.08 // least space between words
 	leastGap  = 0.02 // the same, if the letters of words touch
-	nameGap   = 0.45 // a new start after such a gap may be another column name
-	pieceGap  = 0.6  // or another cell
+	nameGap   = 0.45 // text after such a gap may be another column name
+	pieceGap  = 0.6  // text after such a gap may be another cell
 	cellGap   = 1.5  // least gap between columns and between cells
 	sameLine  = 0.35 // largest difference of baselines within a line
 	duplicate = 0.12 // largest offset of a glyph repeated as a shadow or for fake bold
@@ -147,7 +147,7 @@ func pieces(glyphs []glyph, mirrored bool) []line {
 // rarely moves the pen instead, two texts on a line without a space between them are cells if a
 // neighbouring line has a gap at the same place.
 func cellStarts(glyphs []glyph, placed []int) map[int]bool {
-	const farthest = 3 // lines, between two with gaps
+	const farthest = 3 // lines between two lines with gaps
 	found := make(map[int]bool)
 	spaces, age := 0, 0
 	var narrow []int // gaps
@@ -172,7 +172,7 @@ func cellStarts(glyphs []glyph, placed []int) map[int]bool {
 			}
 		}
 		for _, i := range starts {
-			if glyphs[i].X0-glyphs[i-1].X1 < cellGap*glyphs[i].Size { // else it is a cell anyway
+			if glyphs[i].X0-glyphs[i-1].X1 < cellGap*glyphs[i].Size { // otherwise it is a cell anyway
 				narrow = append(narrow, i)
 			}
 		}
@@ -214,8 +214,9 @@ func isNextGlyph(a, b glyph) bool {
 	return math.Abs(a.Y-b.Y) < sameLine*size && gap < cellGap*size && gap > -0.8*size && b.X0 > a.X0-duplicate*size
 }
 
-// leastSpace returns the smallest gap between two words, in font sizes. Letter-spaced text has gaps
-// inside words too. If the pen is moved only between words, smaller gaps count.
+// leastSpace returns the smallest gap between two words, as a multiple of the font size.
+// Letter-spaced text has gaps inside words too. If the pen is moved only between words, smaller
+// gaps count.
 func leastSpace(glyphs []glyph) float64 {
 	var gaps []float64
 	inside, between, begun := 0.0, wordGap, 0
@@ -471,7 +472,8 @@ func isAlongside(in []line, gutter float64) bool {
 	return 2*same > len(few)
 }
 
-// isFilled reports whether one side of a gutter has mostly lines longer than half of it.
+// isFilled reports whether most text on one side of a gutter is in lines longer than half of that
+// side's width.
 func isFilled(in []line, from, to float64, right bool) bool {
 	all, long, lines := 0, 0, 0
 	for _, l := range in {

@@ -107,7 +107,7 @@ const leastPicture = 144 * 144
 // layOut fills in the pages of a file: it arranges the drawn content as lines, paragraphs, headings
 // and tables. The error is a [*NoTextError] if no page has text.
 func (file *File) layOut(pages iter.Seq[drawnPage], o Options) error {
-	var all, bare [][]line // bare pages have no line numbers
+	var all, bare [][]line // bare omits line numbers
 	glyphs, unknown, numbered, ink := 0, 0, 0, false
 	var damage error // the first
 	for p := range pages {

@@ -110,7 +110,7 @@ func load(data []byte) (file *File, drawings iter.Seq[drawnPage], err error) {
 	}
 	structure := root.Key("StructTreeRoot")
 	var pictures map[string][]pdf.Value
-	if bytes.Contains(data, []byte("/Alt")) { // otherwise they are few, or compressed and marked with their position
+	if bytes.Contains(data, []byte("/Alt")) { // otherwise the texts are few, or compressed and marked with their position
 		pictures = unmarkedPictures(structure)
 	}
 	drawings = func(yield func(drawnPage) bool) {

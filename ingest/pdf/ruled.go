@@ -11,8 +11,8 @@ import (
 // Limits, and distances in points, of the straight lines that rule tables.
 const (
 	maxRules = 20_000
-	maxGrid  = 1000 // rules after joining, and rows times columns in hundreds
-	nearRule = 3.0  // closer rules are one: the borders of two cells
+	maxGrid  = 1000 // joined rules, and points of a path; a table may have 100 times as many cells
+	nearRule = 3.0  // closer rules count as one: they are the borders of two cells
 )
 
 // A rule is a straight line on a page, from left to right or from bottom to top.
@@ -273,8 +273,8 @@ func (t *ruledTable) cellAt(g glyph) (c int, ok bool) {
 }
 
 // divide returns the glyphs above a table, in each of its cells, and below it. ok is false if the
-// rules are no table: glyphs are not in that order, a word crosses a rule, or no two adjacent cells
-// have text.
+// rules are not a table: glyphs are not in that order, a word crosses a rule, or no two adjacent
+// cells have text.
 func (t *ruledTable) divide(glyphs []glyph) (above, below []glyph, cells [][]glyph, ok bool) {
 	cells = make([][]glyph, t.count)
 	last, lastCell := glyph{}, -1
@@ -350,7 +350,7 @@ func (t *ruledTable) grid(glyphs [][]glyph, mirrored bool) (g grid) {
 }
 
 // divideWideCell splits a cell that spans all columns if its text is in several columns and no
-// piece crosses a column boundary that other rows have a rule at.
+// piece crosses a column boundary where other rows have a rule.
 func (t *ruledTable) divideWideCell(row []*cell) []*cell {
 	parts := make([]*cell, len(row))
 	for _, l := range row[0].pieces {
@@ -399,8 +399,8 @@ func (g grid) nameColumns() bool {
 	return true
 }
 
-// keepPlaces writes a dash into empty cells before other cells of their row, in columns that have
-// text.
+// keepPlaces writes a dash into each empty cell that has text to its right in the row and text in
+// its column.
 func (t *ruledTable) keepPlaces(g grid) {
 	dashes := make([]*cell, t.count)
 	for i, row := range g {

@@ -154,15 +154,15 @@ func (g grid) setLimits() {
 }
 
 // isNamesAgain reports whether a further row of names applies to the rows below it: the row above
-// spans all columns or has cells that are no names.
+// spans all columns or has cells that are not names.
 func (g grid) isNamesAgain(i int, named bool) bool {
 	number := func(c *cell) bool { return c != nil && c.isNumber() }
 	return isWide(g[i-1]) || named && !areNames(g[i-1]) && !slices.ContainsFunc(g[i], number)
 }
 
-// header returns the name of each column from the leading rows of a grid, and the remaining names:
-// those of empty columns or of more than two columns. If these are the majority, or no name belongs
-// to one column alone, the rows are no header, and header returns them all in without.
+// header returns the name of each column from the leading rows of a grid, and in without the other
+// names: names of empty columns or of more than two columns. If most names are such names, or no
+// name belongs to one column alone, the rows are not a header, and without has them all.
 func (g grid) header(rows int) (names []string, without grid) {
 	last := g[rows-1]
 	names = make([]string, len(last))
@@ -196,8 +196,8 @@ func (g grid) header(rows int) (names []string, without grid) {
 	return names, grid{left}
 }
 
-// text joins the lines of a cell. It separates items by semicolons: each line begins like an item,
-// and one ends although the next word would have fitted.
+// text joins the lines of a cell. It separates the lines by semicolons if they are items: each
+// begins like an item, and one ends although the next word would have fitted.
 func (c *cell) text() string {
 	alike, ends := true, false
 	for i, l := range c.lines[1:] {
@@ -275,7 +275,7 @@ func labelRows(lines []line) (out []line) {
 	return out
 }
 
-// append adds a line to a cell.
+// append appends the text of the next line.
 func (l *line) append(next line) {
 	if strings.HasSuffix(l.text, "-") || areIdeographs(l.text, next.text) {
 		l.text += next.text

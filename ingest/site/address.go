@@ -16,8 +16,8 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// notPublic are the parts of the public ranges that lead to this machine, to its network or to no
-// host of the internet. 168.63.129.16 serves a cloud's metadata.
+// notPublic are the ranges among the public ones that lead to this machine, to its network or to no
+// host on the internet. 168.63.129.16 serves a cloud's metadata.
 var notPublic = func() (prefixes []netip.Prefix) {
 	for p := range strings.FieldsSeq(`0.0.0.0/8 100.64.0.0/10 168.63.129.16/32 192.0.0.0/24 192.0.2.0/24 192.88.99.0/24
 		198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 240.0.0.0/4 2001::/23 2001:db8::/32 2002::/16 3fff::/20`) {

@@ -16,7 +16,7 @@ import (
 const childRole = "links"
 
 // RunChild is like [ingest.RunChild] for programs that also crawl sites. They call it first,
-// instead of that.
+// instead of ingest.RunChild.
 func RunChild(getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer) (code int, ran bool) {
 	if getenv(child.Variable) == childRole {
 		return child.Run(getenv, stdin, stdout, stderr, findLinks)
@@ -38,7 +38,7 @@ func findLinks(message json.RawMessage, body []byte) (any, string) {
 	return linksIn(at, request.Ending, body), ""
 }
 
-// linksIn calls the function of that name in a child process.
+// linksIn calls the function linksIn in a child process.
 func (c *crawl) linksIn(ctx context.Context, at *url.URL, ending string, body []byte) (f foundLinks, err error) {
 	if ending != ".pdf" {
 		_, err = c.children.Ask(ctx, "page", linkRequest{at.String(), ending}, body, &f)

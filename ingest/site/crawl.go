@@ -432,7 +432,7 @@ func (c *crawl) visit(ctx context.Context, it item) (r result) {
 	if before != nil {
 		r.body, r.ending = before, ending
 		if it.previous.Failed == "" && !it.previous.Looked.Before(c.Started) {
-			return r // a resumed crawl has read it
+			return r // read before this crawl was interrupted
 		}
 	}
 	if c.delay > 0 {

@@ -26,7 +26,7 @@ const (
 	maxHeader   = 64 << 10
 	maxTries    = 3
 	// tryPause is the pause before a request is repeated, unless the server asks for another.
-	// longestPause limits that.
+	// longestPause limits the pause that a server asks for.
 	tryPause     = time.Second
 	longestPause = 30 * time.Second
 )
@@ -79,7 +79,8 @@ func (f *Fetcher) Close() {
 	f.client.CloseIdleConnections()
 }
 
-// check returns the reason, evident from the address, why it is not fetched, or nil.
+// check returns the reason why an address is not fetched, as far as the address alone shows it, or
+// nil.
 func (f *Fetcher) check(u *url.URL) error {
 	n, err := normalize(u)
 	switch {
@@ -208,7 +209,7 @@ func (f *Fetcher) sendOnce(ctx context.Context, r request) (*response, error) {
 	}
 	defer got.Body.Close()
 	reply := &response{status: got.StatusCode, etag: got.Header.Get("ETag"), modified: got.Header.Get("Last-Modified")}
-	seconds, _ := strconv.Atoi(got.Header.Get("Retry-After")) // a date counts as none
+	seconds, _ := strconv.Atoi(got.Header.Get("Retry-After")) // a date is ignored
 	reply.wait = time.Duration(seconds) * time.Second
 	kind, _, _ := strings.Cut(got.Header.Get("Content-Type"), ";")
 	reply.kind = strings.ToLower(strings.TrimSpace(kind))

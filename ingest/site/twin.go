@@ -55,7 +55,7 @@ func (c *crawl) readTwins(ctx context.Context, at *url.URL) error {
 	return nil
 }
 
-// enqueueListed adds the twins whose pages no link led to.
+// enqueueListed adds the twins of pages that no link led to.
 func (c *crawl) enqueueListed() {
 	for _, u := range c.listed {
 		page := c.twinOf[u.String()]

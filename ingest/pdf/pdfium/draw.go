@@ -20,7 +20,7 @@ const (
 	maxPreface = 64 << 10 // bytes that other programs write before a file, such as mail headers
 )
 
-// A Rect is a rectangle in shares of the page's width and height, from the upper left corner.
+// A Rect is a rectangle in fractions of the page's width and height, from the upper left corner.
 type Rect struct{ X0, Y0, X1, Y1 float64 }
 
 // A Drawing is a drawn page.

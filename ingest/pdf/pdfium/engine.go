@@ -15,8 +15,8 @@ import (
 	"github.com/tetratelabs/wazero/imports/emscripten"
 )
 
-// maxMemory is the largest memory of a module in bytes. While it grows, two copies exist. It grows
-// by pages.
+// maxMemory is the largest memory of a module in bytes. The memory grows by pages, and while it
+// grows, two copies exist.
 const (
 	maxMemory = 192 << 20
 	pageBytes = 64 << 10

@@ -11,7 +11,7 @@ import (
 // A span is a range of characters of a page.
 type span struct{ from, to int }
 
-// shortest is the least number of letters in a part of a quote.
+// shortest is the smallest number of letters in a part of a quote.
 const shortest = 12
 
 // maxPlaces limits the positions tried for a part of a quote.
