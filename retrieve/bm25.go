@@ -13,10 +13,10 @@ const (
 	BM25K1 = 1.2
 	// BM25B is how much the length of a chunk counts against it, 0 to 1.
 	BM25B = 0.75
-	// longQuestion is the number of content words from which a question counts as a text. Repeated
-	// words of such a question count more than once, saturated by k3. With halves of abstracts as
-	// questions that gains .011 to .016 nDCG@10; with questions as people type them it costs up to
-	// .015 (README.md).
+	// longQuestion is the number of content words at which a question is treated as a text: its
+	// repeated words count more than once, saturated by k3. If half an abstract is the question,
+	// this gains .011 to .016 nDCG@10; if people type the question, it costs up to .015
+	// (README.md).
 	longQuestion = 50
 	k3           = 3
 )
@@ -47,9 +47,8 @@ type TermCount struct {
 	Count int
 }
 
-// CountTerms returns the distinct terms of a text, as [Terms] makes them but including function
-// words, in order of first use, and the number of words. A word counts once, however many terms it
-// has.
+// CountTerms returns the distinct terms of a text in order of first use, and the number of words.
+// Unlike [Terms], it includes function words. A word counts once, however many terms it has.
 func CountTerms(text string) (counts []TermCount, length int) {
 	words := indexWords(text)
 	at := make(map[string]int, len(words))
@@ -76,7 +75,7 @@ func CountTerms(text string) (counts []TermCount, length int) {
 
 // plainWeight is the weight of a word that matches only by its English stem although the question
 // is in another language. Such matches find chunks that are too short to show their language, but
-// also names in a translation of the right chunk.
+// also translations of the right chunk, by the names in them.
 const plainWeight = 0.5
 
 // A lexicalScorer computes the BM25 scores of chunks for one question. A word of
@@ -120,9 +119,8 @@ func newLexicalScorer(words []word, s Stats) *lexicalScorer {
 	return l
 }
 
-// score sets the lexical scores of a chunk of the given length in which each term occurs as often
-// as counts says. It sums in the order of the question's words, so that equal chunks have equal
-// scores.
+// score sets the lexical scores of a chunk from its length and the counts of the terms in it. It
+// sums in the order of the question's words, so that equal chunks have equal scores.
 func (l *lexicalScorer) score(s *Scores, terms []string, counts []int, length int) {
 	if l.weight == 0 {
 		return

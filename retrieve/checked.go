@@ -64,7 +64,7 @@ func CheckSearcher(ctx context.Context, s State, searcher Searcher, progress fun
 		}
 	}
 	if whole, ok := searcher.(interface{ Check(context.Context) error }); ok {
-		if err := whole.Check(ctx); err != nil { // whatever no comparison has read
+		if err := whole.Check(ctx); err != nil { // checks the data that no comparison has read
 			return report, err
 		}
 	}

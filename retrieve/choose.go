@@ -33,8 +33,8 @@ type reading struct {
 // readAhead is the number of chunks that are read together: scoreRows needs them all.
 const readAhead = tablesRead
 
-// read reads the chunk of a candidate, unless it was read before, together with the chunks of the
-// first unread others. It reports whether the candidate is stored.
+// read reads the chunk of a candidate unless it has been read, along with the chunks of the first
+// unread candidates in others. It reports whether the candidate is stored.
 func (r *reading) read(s *scored, others []*scored) (stored bool, err error) {
 	if s.read {
 		return s.ID != "", nil
@@ -62,13 +62,13 @@ func (r *reading) read(s *scored, others []*scored) (stored bool, err error) {
 	return s.ID != "", nil
 }
 
-// tablesRead is the number of best candidates that may get their scores from a single row.
+// tablesRead is the number of top candidates that scoreRows may score by a single row.
 const tablesRead = 48
 
 // isoDate matches a date such as 2025-07-21.
 var isoDate = regexp.MustCompile(`\b(?:19|20)\d\d-(0[1-9]|1[0-2])-\d\d\b`)
 
-// Months returns the names of the months of the ISO dates in a text, each after a space.
+// Months returns the names of the months of the ISO dates in a text, each preceded by a space.
 func Months(text string) (names string) {
 	for _, date := range isoDate.FindAllStringSubmatch(text, -1) {
 		month, _ := strconv.Atoi(date[1])
@@ -77,9 +77,9 @@ func Months(text string) (names string) {
 	return names
 }
 
-// scoreRows scores the best candidates that contain rows of a table by their best row, with the
-// title, if that is higher: a chunk with many rows is long and says little about most of them. It
-// reports whether any score has changed.
+// scoreRows scores each top candidate that contains rows of a table by its best row and the title,
+// if that score is higher: BM25 marks down a chunk of many rows for its length. It reports whether
+// any score has changed.
 func (r *reading) scoreRows(all []*scored) (changed bool, err error) {
 	order := slices.Clone(all)
 	sortByScore(order)
@@ -143,8 +143,8 @@ func (r *reading) choose(all []*scored, q Query) (groups []group, err error) {
 	return groups, nil
 }
 
-// isCrowded reports whether half of k groups are rows of the same table as s, or are tests like s, or
-// whether a quarter are and also contain the same words of the question.
+// isCrowded reports whether half of k groups resemble s, as rows of the same table or as tests, or
+// whether a quarter resemble s and also have its coverage of the question.
 func isCrowded(groups []group, s *scored, k int) bool {
 	row, test, alike, same := strings.HasPrefix(s.Anchor, "row="), IsTest(s.Passage), 0, 0
 	for _, g := range groups {

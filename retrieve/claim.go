@@ -37,7 +37,7 @@ type Claims interface {
 // MaxClaim is the longest duration of a claim.
 const MaxClaim = time.Minute
 
-// A HeldError reports that a worker does not hold a job, with the worker that does.
+// A HeldError reports that a worker does not hold a job, and names the worker that does.
 type HeldError struct {
 	Run string
 	// Worker holds the job; empty if it is unclaimed.
@@ -118,7 +118,7 @@ func NewWorker() string {
 var (
 	host, _ = os.Hostname() // without a host name, worker names are still unique
 	// numbering identifies the boot and the PID namespace that the process id belongs to; empty if
-	// the system does not tell.
+	// unknown.
 	numbering = func() string {
 		boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 		namespace, missing := os.Readlink("/proc/self/ns/pid")

@@ -38,14 +38,14 @@ type Encoder interface {
 }
 
 // nativeWeight is the share of the encoder's score in the mixture, and foreignWeight its share if
-// texts and question are in different languages. From 0.4 to 0.7 the mean nDCG@10 of public sets
-// hardly changes.
+// texts and question are in different languages. Between 0.4 and 0.7 the mean nDCG@10 of public
+// sets hardly changes.
 const (
 	nativeWeight  = 0.6
 	foreignWeight = 0.8
 )
 
-// A passageEncoder makes an [Embedder] of chunks from an encoder.
+// A passageEncoder adapts an [Encoder] to an [Embedder] of chunks.
 type passageEncoder struct{ Encoder }
 
 // EncodedSpace returns the name of the space in which a [State] stores an encoder's vectors.
@@ -93,8 +93,8 @@ func (x *Index) setEncoder(m Encoder, encoded Searcher) {
 	}
 }
 
-// encodeQuestion sets the question's vector by the encoder, unless the encoder fails or does not
-// know the language. It also sets whether some or all of the library's chunks are encoded.
+// encodeQuestion encodes the question, unless the encoder fails or does not know the language. It
+// also sets p.someEncoded and p.allEncoded.
 func (x *Index) encodeQuestion(ctx context.Context, q Query, p *probe, chunks int) error {
 	m := x.opts.Encoder
 	if m == nil || x.opts.Mode != Hybrid || !m.Knows(Language(q.Text)) {
@@ -137,10 +137,10 @@ func (q Query) warn(format string, args ...any) {
 	}
 }
 
-// encode sets the scores of the candidates to a mixture with the encoder's cosine, which is
-// computed for the best candidates that are not encoded yet and estimated for the other ones. It
-// changes nothing if the encoder does not know the language of the nearest texts. If encoding
-// fails, it warns.
+// encode mixes the encoder's cosine into the scores of the candidates. It encodes the best
+// candidates that are not encoded yet, and estimates the cosine of the other ones. It changes
+// nothing if the encoder does not know the language of the nearest texts. If encoding fails, it
+// warns.
 func (x *Index) encode(r *reading, q Query, p probe, all []*scored) error {
 	if err := x.encodeBest(r, q, all); err != nil {
 		return err
@@ -168,7 +168,7 @@ func (x *Index) encode(r *reading, q Query, p probe, all []*scored) error {
 	return nil
 }
 
-// fewestKnown is the number of candidates with both cosines that a regression needs.
+// fewestKnown is the smallest number of candidates with both cosines that estimate needs.
 const fewestKnown = 8
 
 // estimate sets the likely encoder cosine of candidates without a vector of the encoder, by linear
@@ -193,8 +193,7 @@ func estimate(known, rest []*scored) {
 	}
 }
 
-// keepWait is the time that a search waits for other processes when it stores the vectors that it
-// has made.
+// keepWait is how long a search that stores new vectors waits for other processes.
 const keepWait = 200 * time.Millisecond
 
 // encodeBest encodes the best candidates that are not encoded, up to [Encoder.Candidates], and none
@@ -308,8 +307,8 @@ type Encoding struct {
 const encodeBatch = 64
 
 // Encode encodes all chunks that have no vector of the encoder: first the chunks that searches
-// found most often but had no time to encode, then those of the latest documents. Searches use a
-// document's vectors as soon as all of its chunks are encoded. Encode pauses during searches.
+// found most often but had no time to encode, then the chunks of the latest documents. Searches use
+// a document's vectors as soon as all of its chunks are encoded. Encode pauses during searches.
 // Several processes share the work. Called again after an interruption, it resumes. If the encoder
 // is changed, it continues with the new one.
 func (x *Index) Encode(ctx context.Context, e Encoding) error {
@@ -351,7 +350,7 @@ type encoding struct {
 	m       *pacedEncoder
 	worker  string
 	encoded int  // number of chunks that were encoded
-	held    bool // others had claimed chunks
+	held    bool // another process had claimed chunks
 }
 
 // encodeAll encodes all chunks that no other process has claimed, until the encoder is changed.
@@ -411,7 +410,7 @@ type foundCounts struct {
 	found map[Hit]int
 }
 
-// mostWished is the largest number of chunks in a wishList.
+// mostWished is the largest number of chunks in a foundCounts.
 const mostWished = 4096
 
 func (w *foundCounts) addFound(all []*scored) {
@@ -557,9 +556,9 @@ func embedChunks(ctx context.Context, s State, m Embedder, chunks []ChunkText) e
 
 // An Embedder turns texts into vectors.
 type Embedder interface {
-	// Embed returns one row for each text, in order. Every row has the same length, unit Euclidean
-	// length, and finite components; a text without any known word has one too. If the error is not
-	// nil, the rows are meaningless.
+	// Embed returns one row for each text, in order, even for a text without any known word. All
+	// rows have the same dimensions, finite components and unit length. If the error is not nil,
+	// the rows are meaningless.
 	Embed(ctx context.Context, texts []string) ([][]float32, error)
 	// Space names the model and its dimensions, such as "ibid-static-1/192". Only vectors of one
 	// space may be compared.

@@ -105,7 +105,7 @@ func isOptional(letter, mark rune) bool {
 	return mark == '\u093c' // the dot of sounds borrowed into Hindi
 }
 
-// folds maps letters to other spellings that decomposition does not give.
+// folds maps letters to spellings that Unicode's decomposition does not produce.
 var folds = map[rune]string{
 	'ß': "ss", 'ς': "σ", 'ı': "i", 'æ': "ae", 'œ': "oe", 'ø': "o", 'ł': "l", 'đ': "d",
 	'ँ': "ं",                     // the two Hindi nasal signs
@@ -212,7 +212,7 @@ func stemHindi(word string) string {
 	return hindiSpellings.Replace(word)
 }
 
-// hindiSpellings unifies the spellings of borrowed words: short vowels for long ones, the nasal
-// sign for a joined n, and no joined letters.
+// hindiSpellings unifies the spellings of borrowed words: it writes a joined n as the nasal sign,
+// drops the sign that joins letters, and shortens long vowels.
 var hindiSpellings = strings.NewReplacer("न्", "ं", "्", "", "ई", "इ", "ी", "ि", "ऊ", "उ", "ू", "ु",
 	"ऐ", "ए", "ै", "े", "औ", "ओ", "ौ", "ो", "ऍ", "ए", "ॅ", "े", "ऑ", "ओ", "ॉ", "ो")

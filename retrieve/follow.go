@@ -131,8 +131,9 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// feedKind is the kind of the jobs of Feed. Its claim is short, since new documents are not found
-// while no process feeds the searcher, and two that do so at once only repeat each other's work.
+// feedKind is the kind of Feed's jobs. Their claims are short: while no process feeds the searcher,
+// new documents are not found, but two processes that feed it at once only repeat each other's
+// work.
 const (
 	feedKind  = "index"
 	feedClaim = 4 * time.Second
@@ -144,7 +145,7 @@ const (
 // with nil after it has recovered. It calls current whenever the searcher has all changes.
 func Feed(ctx context.Context, s State, searcher Searcher, space, job string, failed func(error), current func(context.Context) error) {
 	f := newFollower(s, searcher, space, Options{})
-	var reported time.Time // in an outage
+	var reported time.Time // of the current outage; zero if there is no outage
 	for ctx.Err() == nil {
 		held, release, err := holdJob(ctx, ctx, s.Ledger(), job, feedKind, feedClaim, nil)
 		for err == nil {
@@ -176,8 +177,8 @@ func Feed(ctx context.Context, s State, searcher Searcher, space, job string, fa
 // reportEvery is the shortest time between two reports of one outage.
 const reportEvery = time.Minute
 
-// runSearch brings the searcher up to date and runs a search on it. If the searcher is damaged, run
-// resets it and tries once more.
+// runSearch brings the searcher up to date and runs a search on it. If the searcher is damaged,
+// runSearch resets it and tries once more.
 func (f *follower) runSearch(ctx context.Context, search func() error) error {
 	for attempt := 0; ; attempt++ {
 		err := f.follow(ctx)

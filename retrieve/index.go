@@ -23,8 +23,8 @@ type Options struct {
 	// Reranker, if not nil, scores the best candidates again.
 	Reranker Reranker
 	// Encoder, if not nil, scores the best candidates of each search again. Encoded, if not nil, is
-	// the searcher of the encoder's space, which has the documents whose chunks are all encoded;
-	// their dense search compares the encoder's vectors.
+	// the searcher of the encoder's space. It has the documents whose chunks are all encoded, and
+	// finds them by the encoder's vectors.
 	Encoder Encoder
 	Encoded Searcher
 	// Wait, if not 0, means that a [Feed] brings the searcher up to date. A search waits for it at
@@ -70,7 +70,7 @@ type Index struct {
 	opts     Options
 	outlines outlines
 	follower *follower
-	encoded  *follower    // follows with the searcher of the encoder's space; may be nil
+	encoded  *follower    // updates the searcher of the encoder's space; may be nil
 	changing sync.RWMutex // held while a search runs, and to change the encoder
 
 	searching atomic.Int32 // number of running searches
@@ -272,7 +272,7 @@ func (x *Index) Search(ctx context.Context, q Query) ([]Passage, error) {
 	return passages, nil
 }
 
-// A probe is a question as both searches need it.
+// A probe is a question in the form that the searches need.
 type probe struct {
 	vector  []float32
 	encoded []float32 // by the encoder; nil if it is not used
@@ -452,8 +452,8 @@ func (x *Index) weight(question string) float64 {
 	return denseWeight
 }
 
-// findCandidates runs both searches in parallel. It returns both scores of each chunk found by either, unless
-// the chunk has changed meanwhile, and a reading for their texts.
+// findCandidates runs the searches in parallel. It returns the chunks that they found, with both
+// scores, and a reading for the texts. It omits chunks that have changed meanwhile.
 func (x *Index) findCandidates(ctx context.Context, p probe, k int, f Filter) (r *reading, out []*scored, err error) {
 	var near, nearest, matching []Hit
 	var stats Stats
@@ -541,8 +541,8 @@ func sortByScore(all []*scored) {
 	slices.SortStableFunc(all, func(a, b *scored) int { return cmp.Compare(b.Score, a.Score) })
 }
 
-// Stats returns the number of chunks, over everything stored, that contain each of the terms (made
-// by [Terms]). It distinguishes a question's rare words from its common ones.
+// Stats returns, for each of the terms (made by [Terms]), the number of stored chunks that contain
+// it, so that callers can tell a question's rare words from its common ones.
 func (x *Index) Stats(ctx context.Context, terms []string) (stats Stats, err error) {
 	x.changing.RLock()
 	defer x.changing.RUnlock()

@@ -131,8 +131,8 @@ func (t *tally) likeliestLanguage() language {
 	return best
 }
 
-// wider is like likeliestLanguage, but prefers a language that has all function words that English
-// has and a further one: "Was steht in der Satzung?"
+// wider is like likeliestLanguage, but prefers a language that has all English function words of
+// the text and another function word in it: "Was steht in der Satzung?"
 func (t *tally) wider() language {
 	best := english
 	for l := range language(len(languageCodes)) {
@@ -199,10 +199,10 @@ func evidentLanguage(text string) (code string) {
 
 // AskedLanguage returns the language of a question and whether it is evident. Otherwise the
 // language is a guess, or empty. A guess rests on two function words of another language that
-// outweigh the English ones or include them, as in "Was kostet Strom im Verein?", or, without English function
-// words, on a single one or on a letter that English has only in names. A word that begins with or
-// precedes a capital may belong to a name, such as Las Vegas, and is ignored unless it is longer
-// than the words of names.
+// outweigh the English ones or include them, as in "Was kostet Strom im Verein?". If the question
+// has no English function word, one foreign function word suffices, or a letter that English has
+// only in names. A word that begins with or precedes a capital may belong to a name, such as Las
+// Vegas, and is ignored unless it is longer than the words of names.
 func AskedLanguage(question string) (code string, evident bool) {
 	if code = evidentLanguage(question); code == "en" {
 		var a analyser
@@ -283,7 +283,7 @@ func (e *LanguageError) Error() string {
 		"under Settings or with 'ibid setup multilingual'", name, name)
 }
 
-// scarce is the share of passages in a language below which a library hardly has that language.
+// scarce is the share of passages below which a language counts as rare in the library.
 const scarce = .2
 
 // warnOfLanguage warns if hardly any of the passages are in the language of the question. It does

@@ -70,7 +70,7 @@ type Archive interface {
 	Finish(ctx context.Context, records []Record, jobs []string) (stored []bool, err error)
 	// Record returns a record. If it is missing, expired or damaged, the error is [ErrNotFound].
 	Record(ctx context.Context, id string) (Record, error)
-	// Records lists at most n records of the caller by, newest first and without events. If after
+	// Records lists at most n records whose By equals by, newest first and without events. If after
 	// is not zero, it begins with the first record older than after.
 	Records(ctx context.Context, by string, after Record, n int) ([]Record, error)
 	// ForgetRecord deletes a record if it exists.

@@ -8,7 +8,7 @@ import (
 // numeric matches a number or version, with or without a leading v: 1,234.5 or v1.2.3.
 var numeric = regexp.MustCompile(`^[vV]?[.,]*[0-9][.,0-9]*$`)
 
-// addNumber adds a number or version. The notations of different countries have one term: 1,234.5,
+// addNumber adds a number or version. The notations of different countries share one term: 1,234.5,
 // 1.234,5 and 1'234.5 are 1234.5. A version in a document is also found by its prefixes: 1.2.3 by
 // 1.2. Released means that the number follows letters, as in go1.26, which makes it a version.
 func (a *analyser) addNumber(written string, released bool) {
@@ -49,8 +49,8 @@ func (a *analyser) addNumber(written string, released bool) {
 }
 
 // readNumber reads digits with points and commas. The value is a decimal number with a point, or a
-// version; other is its reading in another country. If s is a list of numbers, list has them and
-// value is empty, unless s may also be a single number.
+// version; other is the number that s means in another country. If s is a list of numbers, list
+// contains them and value is empty, unless s may also be a single number.
 func readNumber(s string) (value, other string, list []string) {
 	points, commas := strings.Count(s, "."), strings.Count(s, ",")
 	switch {

@@ -75,7 +75,7 @@ type Query struct {
 	// K is the largest number of passages; 0 means [DefaultK].
 	K int
 	// Apart makes every chunk its own passage: neighbours are not joined and repeated texts are
-	// kept. It serves to measure a search against judgements of chunks.
+	// kept. It is for measuring a search against relevance judgements of chunks.
 	Apart bool
 	Filter
 	// Warn, if not nil, is called with errors that do not stop the search, such as a failure of the

@@ -73,8 +73,8 @@ func setPlaces(passages []*Passage, o Outline) {
 	}
 }
 
-// isRow reports whether the passage is one row of a table: a section without a heading, or with the
-// name of its sheet as heading, whose anchor is its place.
+// isRow reports whether the passage is one row of a table: its anchor names a single row, and its
+// heading is empty or the name of a sheet.
 func (p *Passage) isRow() bool {
 	sheet, rows, ok := ingest.RowAnchor(p.Anchor)
 	return ok && (p.Heading == "" || sheet != "") && !strings.Contains(rows, "-")
@@ -86,7 +86,7 @@ type Outline struct {
 	Pages    []ingest.Page    `json:"pages,omitempty"`
 }
 
-// maxOutlines is the number of sections and pages that are cached, which need about 10 MB.
+// maxOutlines is the largest number of sections and pages in the cache, about 10 MB.
 const maxOutlines = 1 << 16
 
 // outlines caches the outlines of recently found documents. Reading them takes as long as a search.
@@ -114,8 +114,8 @@ func (o *outlines) put(v Version, outline Outline) {
 	o.count += n
 }
 
-// forget empties the cache after changes by this process, so that it contains nothing deleted. A
-// server that lost changes may also reuse their versions.
+// forget empties the cache after a change by this process, because the cache must not keep deleted
+// documents, and because a server that lost changes may reuse their versions.
 func (o *outlines) forget() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -2,5 +2,5 @@
 
 package retrieve
 
-// lowerPriority does nothing: on other systems threads have no priority, or it is untested.
+// lowerPriority does nothing: other systems have no priority per thread, or it is untested there.
 func lowerPriority() {}

@@ -5,9 +5,9 @@ import (
 	"errors"
 )
 
-// A Searcher finds candidates. It is a copy of data: it follows the table of changes of one [State]
-// and can be rebuilt from it. It belongs to one embedding space. The [Index] computes the scores of
-// its results.
+// A Searcher finds candidates. It follows the table of changes of one [State], holds only copies of
+// its data and can be rebuilt from it. It belongs to one embedding space. The [Index] computes the
+// scores of its results.
 //
 // A Searcher is safe for concurrent use.
 type Searcher interface {

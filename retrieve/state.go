@@ -26,8 +26,8 @@ type Catalog interface {
 }
 
 // A State stores the data of a library: roots, documents with their text, chunks, vectors, and a
-// table of changes written in the same transaction as the documents. A [Searcher] that follows that
-// table searches it.
+// table of changes written in the same transaction as the documents. A [Searcher] follows that
+// table and searches the documents.
 //
 // A State is safe for concurrent use by several goroutines and processes. Writes are durable when
 // they return nil.
@@ -36,10 +36,10 @@ type State interface {
 	// Space returns the embedding space that searches use, or "" while no document is stored.
 	Space(ctx context.Context) (string, error)
 
-	// Replace stores a document in place of the one with its id, in one transaction with its row in
-	// the table of changes. It refuses chunks and vectors that [CheckDocument] refuses. The vectors
-	// belong to the given space, which becomes the state's if no document is stored. If the state
-	// has another space, Replace returns a [*SpaceError] and changes nothing.
+	// Replace stores a document in place of any document with the same id, in one transaction with
+	// its row in the table of changes. It refuses chunks and vectors that [CheckDocument] refuses.
+	// The vectors belong to the given space, which becomes the state's if no document is stored. If
+	// the state has another space, Replace returns a [*SpaceError] and changes nothing.
 	Replace(ctx context.Context, space string, doc *ingest.Document, chunks []ingest.Chunk, vectors [][]float32) error
 	// Rename gives the stored document named from the id, root, path and metadata of to, whose
 	// digest and title must equal those of the stored document.
@@ -61,14 +61,15 @@ type State interface {
 	Vectors(ctx context.Context, space string, digests []Digest) ([][]float32, error)
 
 	// Unembedded yields the texts of stored chunks that have no vector of the space yet, each once,
-	// up to n at a time, beginning with the latest documents. The caller adds vectors meanwhile.
-	// Chunks that other processes store meanwhile may be missed.
+	// up to n at a time, beginning with the latest documents. The caller adds vectors while it
+	// iterates. Chunks that other processes store during the iteration may be missed.
 	Unembedded(ctx context.Context, space string, n int) iter.Seq2[[]ChunkText, error]
-	// CountEmbedded returns the number of chunks that have a vector of the space, and of all chunks.
+	// CountEmbedded returns the number of chunks that have a vector of the space, and the number of
+	// all chunks.
 	CountEmbedded(ctx context.Context, space string) (done, total int, err error)
 	// AddVectors stores vectors of a space in addition to those in use. It skips digests that no
-	// chunk has any more. A document whose chunks thereby all have a vector of the space then
-	// counts as changed.
+	// chunk has any more. A document counts as changed if these vectors complete it, so that all
+	// its chunks have a vector of the space.
 	AddVectors(ctx context.Context, space string, digests []Digest, vectors [][]float32) error
 	// SwitchSpace makes the space the one in use and deletes the vectors of all other spaces. If a
 	// chunk has no vector of the space yet, it changes nothing and returns false.
@@ -84,9 +85,9 @@ type State interface {
 	Era(ctx context.Context, revision int64) (int64, error)
 	// Changes yields the changes after a revision, ordered by revision: for each document at most
 	// its latest change, so that the changes after 0 are all documents. Vectors belong to the given
-	// space; if it has none, the error is a [*SpaceError]. A damaged document is yielded as
-	// deleted, as is a document with a chunk that lacks a vector if the space is not the one in
-	// use.
+	// space; if no vector of it is stored, the error is a [*SpaceError]. A damaged document is
+	// yielded as deleted, as is a document with a chunk that lacks a vector if the space is not the
+	// one in use.
 	Changes(ctx context.Context, space string, after int64) iter.Seq2[Change, error]
 
 	Ledger() Ledger
@@ -94,8 +95,8 @@ type State interface {
 
 type waitKey struct{}
 
-// WithWait returns a context in which calls of a [State] wait at most that long for an unreachable
-// server, if their own limit is longer: readers are less patient than an ingest.
+// WithWait returns a context in which calls of a [State] wait at most the given time for an
+// unreachable server, even if their own limit is longer: readers are less patient than an ingest.
 func WithWait(ctx context.Context, most time.Duration) context.Context {
 	return context.WithValue(ctx, waitKey{}, most)
 }
@@ -127,8 +128,8 @@ func DigestOf(text string) Digest {
 type Change struct {
 	// Revision grows with every change.
 	Revision int64
-	// Era is a random number chosen by the process that last began to make changes, at the revision
-	// or before; 0 for changes that are older than eras.
+	// Era is a random number chosen by the process that last began to make changes, at or before
+	// this revision; 0 for changes made before eras were introduced.
 	Era int64
 	// Document is the number of a document, which is never reused; 0 for a change that is not about
 	// a document.

@@ -32,8 +32,8 @@ const maxStemmed = 4 * maxTerm
 // the text has no other words.
 func Terms(text string) []string { return termsOf(contentWords(text, false)) }
 
-// QuestionTerms returns the terms of a question: those of [Terms], and those of an English verb with
-// its adverb in one word after the verb ("back up" also asks for backup).
+// QuestionTerms returns the [Terms] of a question. An English verb followed by its adverb has the
+// two words in one as a further term ("back up" also asks for backup).
 func QuestionTerms(question string) []string { return termsOf(questionWords(question)) }
 
 func questionWords(question string) []word { return contentWords(question, true) }
@@ -53,7 +53,8 @@ type word struct {
 	term, stem string
 	// further marks a further term of text that already has a word.
 	further bool
-	// joined marks a verb with its adverb, which counts only if a document has it.
+	// joined marks the term of a verb joined to its adverb, which counts only if a document
+	// contains it.
 	joined bool
 }
 
@@ -111,7 +112,7 @@ type spokenWord struct {
 	function languages
 }
 
-// bytesPerWord is less than the bytes per word of most texts, with spaces.
+// bytesPerWord is a low estimate of the bytes per word, spaces included.
 const bytesPerWord = 5
 
 func (a *analyser) read(text string) {

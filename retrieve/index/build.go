@@ -119,7 +119,7 @@ func merged(parts []part) *content {
 	}
 	slices.SortFunc(all, func(a, b origin) int { return cmp.Compare(a.number, b.number) })
 	c := &content{dims: int(parts[0].Dims), firsts: []uint32{0}}
-	moved := make([][]int32, len(parts)) // by slot, the new slot, or -1 for a deleted chunk
+	moved := make([][]int32, len(parts)) // the new slot of each slot, or -1 for a deleted chunk
 	for i := range parts {
 		c.revision = max(c.revision, parts[i].Revision)
 		moved[i] = slices.Repeat([]int32{-1}, int(parts[i].Chunks))

@@ -21,17 +21,17 @@ func (x *Index) Dense(ctx context.Context, vector []float32, k int, f retrieve.F
 	return hits, err
 }
 
-// few is the number of chunks up to which chromem-go searches in less than a millisecond, computing
-// all cosines from the vectors. For more chunks the scan is considerably faster.
+// few is the largest number of chunks that chromem-go, which computes all cosines from the vectors,
+// searches in less than a millisecond. For more chunks the scan is considerably faster.
 const few = 2048
 
 // nearest adds the chunks nearest to a vector to t.
 //
 // If the filter selects more chunks than sieve.above, only the chunks that the sieve keeps are
 // compared. Up to few chunks are searched by chromem-go. Otherwise a scan over the rounded vectors
-// computes each cosine within a proved bound, and only chunks whose upper bound may be among the k
-// best are computed from the vectors. The result equals that of computing all cosines, and a
-// quarter of the memory is read.
+// computes each cosine within a proved bound, and only cosines whose upper bound may be among the k
+// best are computed from the vectors. This gives the same result as computing all cosines, but
+// reads a quarter of the memory.
 func (v *snapshot) nearest(ctx context.Context, t *top, vector []float32, f retrieve.Filter, sieve sieve) error {
 	if t.k <= 0 {
 		return nil
@@ -69,7 +69,7 @@ func (v *snapshot) nearest(ctx context.Context, t *top, vector []float32, f retr
 }
 
 // A closest scans for the chunks that may be among the k nearest. A chunk whose upper bound is
-// below the k-th highest lower bound cannot be.
+// below the k-th highest lower bound is not among them.
 type closest struct {
 	query         *scan.Query
 	perUnit       float64 // a bound times perUnit is a cosine

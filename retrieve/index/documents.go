@@ -23,8 +23,8 @@ func (r *record) lists() [3]*[]string {
 	return [3]*[]string{&r.labels.Tags, &r.labels.Authors, (*[]string)(unsafe.Pointer(&r.labels.Languages))}
 }
 
-// packInfo returns the encoded record of a document: texts, each after its length, and lists of
-// texts, each after its number of texts.
+// packInfo returns the encoded record of a document: texts, each preceded by its length, and lists
+// of texts, each preceded by the number of its texts.
 func packInfo(d *retrieve.DocumentInfo) (b []byte) {
 	r := record{info: *d, labels: retrieve.LabelsOf(d.Meta)}
 	for _, text := range r.texts() {
@@ -47,7 +47,7 @@ func (r *record) unpack(packed []byte) {
 	}
 	for _, list := range r.lists() {
 		*list = (*list)[:0]
-		for range min(u.number(), uint64(len(u.rest))) { // a text has at least one byte
+		for range min(u.number(), uint64(len(u.rest))) { // an encoded text has at least one byte
 			*list = append(*list, u.text())
 		}
 	}

@@ -12,7 +12,7 @@ import (
 func (x *Index) Evidence(ctx context.Context, hits []retrieve.Hit, terms []string) (all []retrieve.Evidence, err error) {
 	err = x.read(ctx, func(v *snapshot) error {
 		all = make([]retrieve.Evidence, 0, len(hits))
-		at := make([][]scored[int], len(v.parts)) // for each part, with the indexes into all as scores
+		at := make([][]scored[int], len(v.parts)) // the hits in each part; their scores are indexes into all
 		for _, h := range hits {
 			part, slot, ok := v.locate(h)
 			if !ok {

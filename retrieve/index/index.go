@@ -9,7 +9,7 @@
 // memory are lost when the process ends; the revision in the manifest says which changes must be
 // applied again.
 //
-// Several processes may use one directory. The process that has the lock file writes; other
+// Several processes may use one directory. The process that has locked the lock file writes; other
 // processes map its segments, and keep documents newer than the manifest in memory. If the
 // directory cannot be written, all new documents remain in memory.
 //
@@ -44,8 +44,8 @@ type Options struct {
 	// Flush is the number of chunks that are collected in memory before they are written to a file;
 	// 0 means 8192.
 	Flush int
-	// Exact makes the dense search compare all chunks even if there are more than two million.
-	// Otherwise it then compares only the chunks that are likely to be the nearest.
+	// Exact makes the dense search compare all chunks. If it is not set and there are more than two
+	// million chunks, the search compares only those likely to be the nearest.
 	Exact bool
 	// Unwritten, if not nil, is called by Close with the reason why the index could not be written.
 	// No data is lost: the next process applies the changes after the manifest again.
@@ -109,7 +109,7 @@ func (x *Index) recordFault(err error) error {
 	return err
 }
 
-// read calls f with the state after all changes that were applied by this process or by the writing
+// read calls f with a snapshot that includes all changes applied by this process or by the writing
 // process.
 func (x *Index) read(ctx context.Context, f func(s *snapshot) error) error {
 	if d := x.fault.Load(); d != nil {
@@ -251,7 +251,7 @@ func (x *Index) apply(changes []prepared) error {
 	var deaths []deletion
 	for i, c := range changes {
 		if c.Revision <= s.Revision {
-			continue // a manifest has brought the change meanwhile
+			continue // a new manifest already includes the change
 		}
 		if c.Revision > at.Revision {
 			at = position{c.Revision, c.Era}

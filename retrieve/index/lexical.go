@@ -13,9 +13,9 @@ import (
 //
 // It skips chunks that cannot be among the k best (MaxScore: Turtle and Flood, "Query Evaluation:
 // Strategies and Optimizations", 1995; by windows, as in Lucene). It processes the slots of each
-// segment one window at a time. Terms that even together cannot lift a chunk into the result are
-// not scanned in a window; their weights are added only for chunks that come near the result by
-// other terms.
+// segment one window at a time. Terms that cannot lift a chunk into the result even together are
+// not scanned in a window; their weights are added only to chunks that the other terms bring close
+// to the result.
 //
 // Intermediate scores have single precision, so the search collects all chunks whose scores may
 // reach the k-th highest within the rounding error. Their scores are then computed again in double
@@ -35,7 +35,7 @@ func (x *Index) Lexical(ctx context.Context, terms []string, k int, f retrieve.F
 	return hits, err
 }
 
-// windowSlots is the number of slots of a window, whose sums fit in the nearest cache.
+// windowSlots is the number of slots of a window, whose sums fit in the first-level cache.
 const windowSlots = 4096
 
 // A weighed is a term of a question with its weight.
@@ -54,8 +54,8 @@ type search struct {
 
 	cursors [][]cursor // for each part, in the order of the question
 
-	// For a window: the cursors with the largest weights of their terms, in ascending order, and
-	// for each the sum of the weights before it.
+	// For a window: the cursors, in ascending order of the largest weights of their terms, and for
+	// each cursor the sum of the weights before it.
 	order []scored[float32]
 	below []float32
 
@@ -66,8 +66,8 @@ type search struct {
 	lengths []int32 // for the slots of the window
 	// For each slot of the window; all zero between windows.
 	sums [windowSlots]float32
-	// The slots of the window that may be found. Elements beyond, up to one after the last slot,
-	// are written but not read.
+	// The slots of the window that may be in the result. The scan also writes one element after
+	// them, which is not read.
 	candidates [2 * windowSlots]uint16
 }
 
@@ -120,7 +120,7 @@ func (x *search) window(part int32, cursors []cursor, only *chosen, first, end i
 		return
 	}
 	slices.SortFunc(order, func(a, b scored[float32]) int { return cmp.Compare(a.score, b.score) })
-	sum, essential := float32(0), 0 // the terms before essential cannot reach the result by themselves
+	sum, essential := float32(0), 0 // the terms before essential cannot reach the result without later terms
 	for i, o := range order {
 		below[i] = sum
 		if sum < x.least {
@@ -189,7 +189,7 @@ func (x *search) rank(t *top) {
 	}
 }
 
-// A cursor is one term of a search in its posting list of one segment.
+// A cursor is the position of one term of a search in the term's posting list of one segment.
 type cursor struct {
 	*weighed
 	list

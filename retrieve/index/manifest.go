@@ -58,7 +58,7 @@ type entry struct {
 	Deleted []int  `json:"deleted,omitempty"` // indexes of the documents deleted since the segment was written
 }
 
-// open returns the part of an entry. It shares the segment of a known part.
+// open returns the part of an entry. If a known part has the same segment, open shares it.
 func (e *entry) open(dir string, known []part) (p part, err error) {
 	if at := slices.IndexFunc(known, func(p part) bool { return p.file == e.File && p.Sum == e.Sum }); at >= 0 {
 		p.segment = known[at].segment
@@ -75,7 +75,7 @@ func (e *entry) open(dir string, known []part) (p part, err error) {
 // the directory has no manifest.
 func readManifest(dir string) (*manifest, fs.FileInfo, error) {
 	path := filepath.Join(dir, manifestName)
-	info, err := os.Stat(path) // first, so that a manifest that replaces this one is read again
+	info, err := os.Stat(path) // before the file is read, so that a manifest that replaces it meanwhile is read again
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, nil
 	}

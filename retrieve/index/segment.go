@@ -310,8 +310,7 @@ func catchDamage(f func() error) (err error) {
 	return f()
 }
 
-// unreadable returns the error of a file that cannot be read as damage, since the index can be
-// rebuilt.
+// unreadable turns the error of reading a file into a *damage, since the index can be rebuilt.
 func unreadable(file string, err error) error {
 	if d := (*damage)(nil); errors.As(err, &d) {
 		return err

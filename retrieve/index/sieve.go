@@ -6,8 +6,8 @@ import (
 	"ibid/retrieve/index/scan"
 )
 
-// A sieve selects chunks that are likely to be the nearest to a vector by the signs of their
-// vectors, which have an eighth of the size of their codes. Only the selected chunks are compared
+// A sieve uses the signs of vectors, which have an eighth of the size of their codes, to select the
+// chunks that are likely to be the nearest to a vector. Only the selected chunks are compared
 // exactly.
 type sieve struct {
 	above int // the number of chunks above which the sieve is used

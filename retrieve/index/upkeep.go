@@ -62,7 +62,7 @@ func (x *Index) startWork() {
 	if x.closed || x.paused > 0 {
 		return
 	}
-	// Taking the lock may bring a manifest that already has these changes.
+	// Locking may adopt a manifest that already includes these changes.
 	if x.flushing == nil && x.countUnwritten() >= x.next && x.lockForWriting(true) && x.countUnwritten() >= x.next {
 		x.startCompact(&x.flushing, nil)
 	}
@@ -88,7 +88,7 @@ func (x *Index) startCompact(busy *chan struct{}, choose func(files []part) []in
 	})
 }
 
-// waitForRoom waits while too much is in memory and is being written.
+// waitForRoom waits while segments in memory are being written and memory holds too many chunks.
 func (x *Index) waitForRoom(ctx context.Context) error {
 	for {
 		x.mu.Lock()
@@ -240,7 +240,7 @@ func (x *Index) publish(at position, files []part) error {
 	slices.SortFunc(files, func(a, b part) int { return b.liveChunks() - a.liveChunks() })
 	for _, p := range files {
 		if p.liveChunks() == 0 {
-			continue // it remains in files, because it may be being merged
+			continue // it remains in files, because a merge may be reading it
 		}
 		all := part{segment: p.segment}
 		m.Segments = append(m.Segments, entry{File: p.file, Bytes: int64(len(p.data)), Sum: p.Sum,

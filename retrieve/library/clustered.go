@@ -63,8 +63,8 @@ func (c *Clustered) Searchable(ctx context.Context) error {
 	return err
 }
 
-// A search waits for buildWait for an index that does not exist yet, if the index will have at most
-// soonBuilt chunks.
+// A search waits up to buildWait for an index that does not exist yet, if the index will have at
+// most soonBuilt chunks.
 const (
 	soonBuilt = 2000
 	buildWait = 10 * time.Second

@@ -151,7 +151,7 @@ func feed(s *state.Store, x *weaviate.Index, space string, failed func(error)) (
 				return nil
 			}
 			again = time.Now().Add(time.Second)
-			spaces, err := s.Spaces(ctx) // one of them may be being filled
+			spaces, err := s.Spaces(ctx) // a process may be filling one of them
 			if err != nil {
 				return err
 			}
@@ -228,7 +228,7 @@ func CheckIndex(ctx context.Context, place Place, s *state.Store, progress func(
 	if err != nil {
 		return r, err
 	}
-	// The index need not be written: the disk may be full.
+	// A failure to write the index is ignored: the disk may be full.
 	err = withIndex(ctx, place, s, space, retrieve.Options{Unwritten: func(error) {}}, func(x retrieve.Searcher) (err error) {
 		r, err = retrieve.CheckSearcher(ctx, s, x, progress)
 		return err

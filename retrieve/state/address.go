@@ -41,7 +41,7 @@ func parse(address string, silence time.Duration) (config *pgxpool.Config, schem
 	schema = defaultSchema
 	if q.Has("search_path") {
 		schema = q.Get("search_path")
-		// A pooler refuses to begin a session with this parameter, and no session keeps it.
+		// A pooler refuses sessions with this parameter, so statements name the schema instead.
 		q.Del("search_path")
 	}
 	if schema == "" || len(schema) > 63 || strings.ContainsAny(schema, "\x00,\"") {
@@ -71,7 +71,7 @@ func parse(address string, silence time.Duration) (config *pgxpool.Config, schem
 	config.ConnConfig.DialFunc = dialer.DialContext
 	if !q.Has("default_query_exec_mode") {
 		// Statements have no names on the server, so that a pooler may assign each transaction to
-		// another session. The statements of searches do, as long as that works.
+		// another session. Only the statements of searches have names, as long as that works.
 		config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
 	}
 	if _, set := config.ConnConfig.RuntimeParams["application_name"]; !set {

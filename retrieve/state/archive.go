@@ -122,7 +122,7 @@ func (l ledger) Record(ctx context.Context, id string) (r retrieve.Record, err e
 			whole = scanChecked(row, &of, &number, &key, &document) == nil && whole
 			r.Documents = append(r.Documents, document)
 		}
-		// A record that lacks one of its documents would outlive that document.
+		// If a row in quoted is lost, deleting its document would not delete the record.
 		if !whole || len(r.Documents) != documents || !r.Expires.After(time.Now()) {
 			check(retrieve.ErrNotFound)
 		}

@@ -19,12 +19,12 @@ const backupPages = 1024
 // ErrTarget reports that a backup or a copy cannot be made at the given place.
 var ErrTarget = errors.New("a copy cannot be made there")
 
-// Backup copies a library, as it is at one moment, into a new file, which is the database of a data
-// directory, checks the copy like [Verify] and reports the result; a damaged copy is kept. Other
-// processes may read and write meanwhile. The file gets its name only when it is complete and
-// durable. Backup never overwrites: if the name exists, the error is [os.ErrExist]. If the name
-// cannot be used for another reason, the error is [ErrTarget], and if SQLite cannot read the
-// database, it is [ErrDamaged]. To use a copy, name it [FileName] in a folder of its own.
+// Backup copies a snapshot of a library into a new database file, checks the copy as [Verify] does
+// and reports the result; a damaged copy is kept. Other processes may read and write meanwhile. The
+// file gets its name only when it is complete and durable. Backup never overwrites: if the name
+// exists, the error is [os.ErrExist]. If the name cannot be used for another reason, the error is
+// [ErrTarget], and if SQLite cannot read the database, it is [ErrDamaged]. To use a copy, name it
+// [FileName] in a folder of its own.
 func Backup(ctx context.Context, address, file string, opts Options, progress func(done, total int)) (r Report, err error) {
 	err = inspect(ctx, address, opts, "writing "+file+", the backup of", func(s *Store) error {
 		r, err = s.backup(ctx, file, progress)
@@ -103,7 +103,7 @@ func (s *Store) refuseTarget(file string) error {
 	return nil
 }
 
-// copyError adds to the error of a database that SQLite cannot read how to recover it.
+// copyError adds advice on recovery to the error of a database that SQLite cannot read.
 func (s *Store) copyError(err error) error {
 	if !isDamage(err) {
 		return err
@@ -112,7 +112,7 @@ func (s *Store) copyError(err error) error {
 		"sets the damaged file aside and saves its undamaged rows; then run the backup again", err, s.dir)
 }
 
-// roomError adds to the error of a copy how much space it needs.
+// roomError adds the space that a copy needs to its error.
 func (s *Store) roomError(err error, file string) error {
 	n, unknown := s.size(context.Background())
 	if unknown != nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
@@ -209,8 +209,8 @@ func (s *Store) compact(ctx context.Context) (before, after int64, err error) {
 	return before, after, err
 }
 
-// truncateLog moves the log of a file into the file. Another process that reads may prevent this;
-// its next close moves what is left.
+// truncateLog moves the log of a file into the file. Another process that is reading may prevent
+// this; a later close moves the remaining log.
 func (s *Store) truncateLog(ctx context.Context) error {
 	if s.dir == "" {
 		return nil
@@ -222,11 +222,10 @@ func (s *Store) truncateLog(ctx context.Context) error {
 	return s.explain(err)
 }
 
-// CopyTo copies the library, as it is at one moment, to another address: a data directory or a
-// schema of a server, which must not contain a library. Everything is copied: documents with their
-// vectors, answers, feedback and keys. The copy is made completely or not at all; then it is
-// checked like [Verify], and the result is reported. If the address has a library, the error is
-// [ErrTarget].
+// CopyTo copies a snapshot of the library to another address: a data directory or a schema of a
+// server, which must not contain a library. Everything is copied: documents with their vectors,
+// answers, feedback and keys. CopyTo makes a complete copy or none, checks it as [Verify] does and
+// reports the result. If the address has a library, the error is [ErrTarget].
 func (s *Store) CopyTo(ctx context.Context, address string, opts Options, progress func(done, total int)) (r Report, err error) {
 	if !isServer(address) {
 		if err := os.MkdirAll(address, 0o700); err != nil {

@@ -171,8 +171,8 @@ func (s *Store) listChanges(ctx context.Context, space string, after int64) (lis
 	return list, err
 }
 
-// spaceOf returns a space that has vectors, and whether it is the one in use. If it has no vectors
-// and documents are stored in another space, the error is a [*retrieve.SpaceError].
+// spaceOf returns the space with the given name, and whether it is in use. If no vector of it is
+// stored but documents are stored in another space, the error is a [*retrieve.SpaceError].
 func (t *tx) spaceOf(name string) (of space, used bool) {
 	all := t.spaces()
 	if of = all.byName(name); of.Number == 0 {

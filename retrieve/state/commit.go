@@ -16,7 +16,7 @@ import (
 // PostgreSQL's own transaction number would not do, because a server that recovers from a crash
 // reuses numbers that did not reach the disk.
 const (
-	// commitsKept is longer than any client looks for a row.
+	// commitsKept is the age at which rows are deleted. No client looks for a row that long.
 	commitsKept = time.Hour
 	// On average, one in pruneEvery transactions deletes old rows, at most pruneMost.
 	pruneEvery = 64
@@ -43,8 +43,7 @@ func commitServer(t *tx) error {
 	raw := make([]byte, 16)
 	crand.Read(raw) // never fails
 	id := fmt.Sprintf("%x", raw)
-	// A caller that gives up now still needs the result: a commit that continues alone would show
-	// up later.
+	// Wait even if the caller gives up now, because the server may still make the commit.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), t.s.silence)
 	defer cancel()
 	_, err := t.conn.ExecContext(ctx, t.s.dialect.text(`INSERT INTO ibid.commits (id) VALUES ('`+id+`'); COMMIT`))

@@ -77,8 +77,8 @@ func (s *Store) setAside(ctx context.Context, found ...*damagedError) error {
 	}, "setting a damaged document aside")
 }
 
-// setAside adds a row for a damaged document and returns the change, or nil if the document was set
-// aside before.
+// setAside adds a row for a damaged document to the table of damage and returns the change, or nil
+// if the document is already set aside.
 func (t *tx) setAside(d *damagedError) []change {
 	if value[bool](t, `SELECT EXISTS (SELECT 1 FROM ibid.damage WHERE document = ?)`, d.number) {
 		return nil
@@ -105,7 +105,7 @@ func (t *tx) nameOf(number int64) string {
 }
 
 // ListDamage lists the known damage of documents that have not been stored again, by document.
-// [Verify] finds damage.
+// [Verify] finds unknown damage.
 func (s *Store) ListDamage(ctx context.Context) (all []Damage, err error) {
 	s.mu.Lock()
 	all = slices.Clone(s.lost)

@@ -24,8 +24,8 @@ type dialect struct {
 	lockVectors func(t *tx, list string, args []any)
 	// nextNumber selects the number of a new document, which was never used before.
 	nextNumber string
-	// nextRevision adds its parameter to the latest revision and returns it. In PostgreSQL other
-	// transactions that do so wait for the commit.
+	// nextRevision adds its parameter to the latest revision and returns the sum. In PostgreSQL
+	// other transactions that do so wait for the commit.
 	nextRevision string
 	// now is an expression for the time in microseconds, by a clock that all processes share.
 	now string

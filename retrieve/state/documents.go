@@ -106,7 +106,7 @@ func (c *chunkRow) encodePlace(document int64) {
 	}
 }
 
-// chunkOf returns the chunk with its id and its document's.
+// chunkOf returns the chunk with its id and the id of its document.
 func (c *chunkRow) chunkOf(document string) *ingest.Chunk {
 	c.Document, c.ID = document, retrieve.ChunkID(document, c.Ordinal)
 	return &c.Chunk

@@ -52,7 +52,8 @@ func (s *Store) explain(err error) error {
 	return err
 }
 
-// explainRow requests a repair if a damaged row cannot be replaced by other data.
+// explainRow explains the error of a damaged row that belongs to no document, and requests a
+// repair.
 func (s *Store) explainRow(err error) error {
 	explained, document := (*failure)(nil), (*damagedError)(nil)
 	if !errors.Is(err, errRow) || errors.As(err, &explained) || errors.As(err, &document) {

@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// layoutNumber is the version of the layout of the tables. A library stores the version of its own.
+// layoutNumber is the version of the layout of the tables. Each library stores the version of its
+// layout.
 const layoutNumber = 6
 
 //go:embed schema.sql

@@ -78,8 +78,8 @@ func (t *tx) deleteJobs(condition string, args ...any) {
 	t.deleteWhole("jobs", condition, args, `specs WHERE job`, `replies WHERE job`)
 }
 
-// deleteWhole deletes the rows of a table that satisfy a condition, with the rows that other tables
-// assign to them.
+// deleteWhole deletes the rows of a table that satisfy a condition, and the rows of other tables
+// that belong to them.
 func (t *tx) deleteWhole(table, condition string, args []any, assigned ...string) {
 	for _, id := range column[string](t, `DELETE FROM ibid.`+table+` WHERE `+condition+` RETURNING id`, args...) {
 		for _, rows := range assigned {
@@ -136,7 +136,7 @@ func (l ledger) Reply(ctx context.Context, job, key string) (reply []byte, ok bo
 
 func (l ledger) KeepReply(ctx context.Context, job, worker, key string, reply []byte) error {
 	return inTransaction(ctx, l.s.update, func(t *tx) {
-		// This comes first, so that the claim does not change before the commit.
+		// This locks the row, so that the claim does not change before the commit.
 		t.exec(`UPDATE ibid.jobs SET touched = `+t.s.dialect.now+`, size = size + ? WHERE id = ?`, len(reply), job)
 		holder, left := t.claim(job)
 		// The last holder may continue after its claim has expired.

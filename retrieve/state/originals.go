@@ -24,8 +24,8 @@ func (s *Store) Originals() *Originals {
 	return &Originals{s}
 }
 
-// originalPart is the largest number of bytes in a row. The parts of a received file that is not
-// settled yet have the numbers -1, -2 and so on.
+// originalPart is the largest number of bytes in a row. Until FinishPut, the parts of a received
+// file have the numbers -1, -2 and so on.
 const originalPart = 1 << 20
 
 // layOutOriginals creates the table of originals in a schema if it is missing. Copies in a data
@@ -91,7 +91,7 @@ func (o *Originals) FinishPut(ctx context.Context, id string, keep bool) error {
 	}, "storing the file of %s", id)
 }
 
-// IDs lists the ids of the stored files, or of received files that are not settled.
+// IDs lists the ids of the stored files, or, if received is set, of the files that await FinishPut.
 func (o *Originals) IDs(ctx context.Context, received bool) (ids []string, err error) {
 	err = inTransaction(ctx, o.s.view, func(t *tx) {
 		ids = column[string](t, `SELECT id FROM ibid.originals WHERE part = CASE WHEN ? <> 0 THEN -1 ELSE 0 END ORDER BY id`, received)
@@ -114,8 +114,8 @@ func (o *Originals) Find(ctx context.Context, ids ...string) (found string, err 
 	return found, err
 }
 
-// Read returns a stored file, or the received one. If there is no such file, the error wraps
-// [fs.ErrNotExist].
+// Read returns a stored file or, if received is set, a file that awaits FinishPut. If there is no
+// such file, the error wraps [fs.ErrNotExist].
 func (o *Originals) Read(ctx context.Context, id string, received bool) (data []byte, err error) {
 	err = inTransaction(ctx, o.s.view, func(t *tx) {
 		data = nil

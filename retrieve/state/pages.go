@@ -128,7 +128,7 @@ func (p pageReader) cell(b []byte, at int) (number int64, payload []byte, err er
 		return 0, nil, nil
 	}
 	at += n + m
-	// The size of the part of a row that is on its leaf page.
+	// Bounds of the size of a row's part on its leaf page.
 	const most, least = pageSize - 35, (pageSize-12)*32/255 - 23
 	local := int(size)
 	if local > most {

@@ -19,11 +19,12 @@ import (
 )
 
 const (
-	// serverWait is the default time to wait for a server, and openWait the time when the library
-	// is opened: its address may be wrong.
+	// serverWait is the default time to wait for a server. Opening a library waits only for
+	// openWait, because its address may be wrong.
 	serverWait = 5 * time.Minute
 	openWait   = 10 * time.Second
-	// maxSilence allows for a pooler that makes a transaction wait for a session.
+	// maxSilence is the default of Options.silence. It allows for a pooler that makes a transaction
+	// wait for a session.
 	maxSilence = 30 * time.Second
 	// maxPlanAge limits the life of a session and thus of the plans that it keeps, which were made
 	// for the tables' sizes at the time.
@@ -38,7 +39,7 @@ func postgresDialect(schema string) *dialect {
 		name: "postgres", schema: quoted, numbered: true,
 		// A commit is durable when it returns, whatever the server's settings; a stricter setting
 		// is kept. A transaction that writes looks up single rows by their keys, and must not read
-		// whole tables because the server has no statistics yet.
+		// whole tables just because the server has no statistics yet.
 		beginUpdate: `BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
 			SET LOCAL jit = off; SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off;
 			SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'`,
@@ -157,7 +158,7 @@ func (s *Store) foreignError(why string) error {
 
 // classifyPostgres interprets an error of the server or of the connection.
 func (s *Store) classifyPostgres(err error) *failure {
-	// The message would repeat the address for each of the host's addresses.
+	// The driver's full message would repeat the address for each IP address of the host.
 	says := func(text string) string { return s.place + ": " + strings.Join(strings.Fields(text), " ") }
 	answer := (*pgconn.PgError)(nil)
 	if !errors.As(err, &answer) {

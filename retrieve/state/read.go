@@ -359,8 +359,8 @@ func (t *tx) candidates(hits []retrieve.Hit, into map[retrieve.Hit]retrieve.Cand
 	}
 }
 
-// generations returns undamaged documents by number and generation. Its condition names the column of
-// changes: PostgreSQL would scan the table for a list of documents.number.
+// generations returns undamaged documents by number and generation. Its condition uses
+// changes.document, because PostgreSQL would scan the table for a list of documents.number.
 func (t *tx) generations(numbers []int64) map[retrieve.Hit]documentRow {
 	found := make(map[retrieve.Hit]documentRow, len(numbers))
 	list, args := inList(numbers)

@@ -80,8 +80,7 @@ func (s *Store) replaceDamaged() error {
 		if err := os.Rename(s.place+"-wal", aside+"-wal"); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		// A link keeps the file's name in existence at all times, but some file systems have no
-		// links.
+		// With a link the file's name exists at all times, but some file systems have no links.
 		if err := os.Link(s.place, aside); err != nil && !errors.Is(err, fs.ErrExist) {
 			if err := os.Rename(s.place, aside); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
@@ -234,8 +233,8 @@ type savedRow struct {
 	values []any
 }
 
-// orderValues returns the values of a row's columns in order. SQLite does not store columns that equal the
-// number of the row a second time.
+// orderValues returns the values of a row's columns in order. In a column that is the row's number,
+// SQLite stores NULL.
 func (t *table) orderValues(number int64, values []any) []any {
 	if t.serial && len(values) > 0 && values[0] == nil {
 		return values[1:]

@@ -13,7 +13,7 @@ import (
 	"ibid/retrieve"
 )
 
-// maxRootName is the longest name of a root in bytes, because it is in an index.
+// maxRootName limits the length of a root's name in bytes, because the name is in an index.
 const maxRootName = 1024
 
 const rootColumns = "name, path, collection"
@@ -143,14 +143,14 @@ func (s *Store) RenameCollection(ctx context.Context, from, to string) error {
 	}, "renaming the collection %s to %s", from, to)
 }
 
-// TakeFromKeys removes a deleted collection from its keys, and revokes keys for it alone. Otherwise
-// they would give access to a later collection with its name.
+// TakeFromKeys removes a deleted collection from all keys, and revokes keys that permit only this
+// collection. Otherwise they would give access to a later collection with the same name.
 func (s *Store) TakeFromKeys(ctx context.Context, collection string) error {
 	return inTransaction(ctx, s.update, func(t *tx) { t.renameInKeys(collection, "") },
 		"removing the collection %s from the keys", collection)
 }
 
-// renameInKeys replaces a collection of keys by another, or removes it if to is "".
+// renameInKeys replaces a collection of the keys with another, or removes it if to is "".
 func (t *tx) renameInKeys(from, to string) {
 	t.lock(ringLock)
 	keys, _ := rowsOf(t, scanKey, `SELECT `+keyColumns+`, sum FROM ibid.keys`)

@@ -80,7 +80,7 @@ func dataSource(path string, mode fileMode) string {
 	cache := readCache
 	if mode == writing {
 		cache = writeCache
-		// The file stores the journal mode; a file in another mode is changed.
+		// The journal mode is stored in the file. This changes a file in another mode.
 		q.Add("_pragma", "journal_mode(WAL)")
 	} else {
 		q.Set("_query_only", "1")
@@ -144,8 +144,8 @@ func attach(ctx context.Context, dir string, opts Options) (*Store, error) {
 	if err := refuseNetwork(dir); err != nil {
 		return nil, err
 	}
-	// These locks belong to an open file. Ordinary locks would be released by any other reader of the
-	// file in this process, such as a sync of a folder around the data directory.
+	// These locks belong to an open file. Ordinary locks would be released when this process closes
+	// any other handle of the file, as a sync of a folder around the data directory does.
 	if _, err := sqlite.OFDLocking(true); err != nil &&
 		!errors.Is(err, sqlite.ErrOFDLockingUnavailable) && !errors.Is(err, sqlite.ErrOFDLockingTooLate) {
 		return nil, err
@@ -194,8 +194,8 @@ func (s *Store) start(ctx context.Context) error {
 	}
 	return s.view(ctx, func(t *tx) {
 		check(checkLayout(s.layout(t)))
-		// With this header SQLite would overwrite pages of tables, which it takes for its own list of
-		// pages.
+		// With this header SQLite would take pages of tables for its list of pages, and overwrite
+		// them.
 		if value[int](t, `PRAGMA auto_vacuum`) != 0 {
 			check(fmt.Errorf("%w: the header of %s says that auto_vacuum is on", ErrDamaged, s.place))
 		}

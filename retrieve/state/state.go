@@ -104,7 +104,7 @@ func Open(ctx context.Context, address string, opts Options) (*Store, error) {
 	return s, nil
 }
 
-// CheckRoom returns an error if the disk was full when the library was opened, so that it is
+// CheckRoom returns an error if the disk was full when the library was opened. The library is then
 // read-only until it is opened again.
 func (s *Store) CheckRoom() error {
 	if !s.full {

@@ -41,14 +41,14 @@ type sqliteConn interface {
 	NewBackup(to string) (*sqlite.Backup, error)
 }
 
-// A fileConn keeps its prepared statements: preparing a statement takes SQLite longer than
-// executing most. The rows of a statement must be closed before it is used again.
+// A fileConn keeps its prepared statements: SQLite takes longer to prepare most statements than to
+// execute them. The rows of a statement must be closed before it is used again.
 type fileConn struct {
 	sqliteConn
 	kept map[string]keptStmt
 }
 
-// A keptStmt remains open when database/sql has used it.
+// A keptStmt remains open when database/sql closes it.
 type keptStmt struct {
 	sqliteStmt
 }

@@ -26,9 +26,9 @@ type Report struct {
 
 // Verify reads a whole library and compares every row with its checksum and with the rows that
 // depend on it, without changing any row. If the pages of the file or its tables are damaged, the
-// next start repairs it. Other processes may read and write meanwhile; one state of the database is
-// checked. Progress, if not nil, is called after each document. If the directory has no database,
-// the error is [os.ErrNotExist].
+// next start repairs it. Other processes may read and write meanwhile; Verify checks a snapshot.
+// Progress, if not nil, is called after each document. If the directory has no database, the error
+// is [os.ErrNotExist].
 func Verify(ctx context.Context, address string, opts Options, progress func(done, total int)) (r Report, err error) {
 	err = inspect(ctx, address, opts, "verifying", func(s *Store) error {
 		if r, err = s.verify(ctx, progress); err == nil && r.broken && s.dir != "" && !s.readOnly {

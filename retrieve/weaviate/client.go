@@ -21,8 +21,9 @@ const (
 	// notices it, which takes less time.
 	callTime = 30 * time.Second
 	// If a node has not replied to a read after readPatience, the next node is asked too. When all
-	// have been asked, they are asked again, one every again times readPatience: Weaviate may
-	// have noticed that a node hangs, but it never answers requests that waited for that node.
+	// have been asked, another request is sent every again times readPatience, because Weaviate
+	// never answers requests that waited for a hanging node, even after it notices that the node
+	// hangs.
 	readPatience = time.Second
 	again        = 5
 )
@@ -81,7 +82,7 @@ func (c *client) call(ctx context.Context, method, path string, body, out any) e
 	return json.Unmarshal(reply, out)
 }
 
-// An attempt is the reply of a node.
+// An attempt is the outcome of one request to a node.
 type attempt struct {
 	node  int64
 	reply []byte

@@ -28,8 +28,8 @@ type object struct {
 	Properties map[string]any `json:"properties"`
 }
 
-// properties are the properties of a collection. Only those that filters compare are indexed, since
-// each index costs time for each stored chunk.
+// properties are the properties of a collection. Only properties that searches or filters use are
+// indexed, since each index costs time for each stored chunk.
 var properties = []property{
 	{Name: "document", DataType: []string{"int"}, Filterable: true},
 	{Name: "generation", DataType: []string{"int"}, Filterable: true},
@@ -53,8 +53,8 @@ type property struct {
 	Searchable   bool     `json:"indexSearchable"`
 }
 
-// graphFrom is the number of chunks per shard from which a new collection has a graph of the
-// vectors. Without a graph, storing costs a fifth less, but a search compares all codes.
+// graphFrom is the smallest number of chunks per shard for which a new collection gets a graph of
+// the vectors. Without a graph, storing costs a fifth less, but a search compares all codes.
 const graphFrom = 500_000
 
 // schema returns the definition of a collection for the given number of chunks.
@@ -70,8 +70,8 @@ func (a Address) schema(collection string, chunks int) map[string]any {
 		"class": collection, "description": "The search index of a library of Ibid; it can be built again.",
 		"vectorizer": "none", "vectorIndexType": kind, "vectorIndexConfig": settings,
 		"invertedIndexConfig": map[string]any{"stopwords": map[string]string{"preset": "none"},
-			// Weaviate 1.35 exchanges k1 and b in the bounds of its blocks, which may then be too
-			// low. Equal values near Ibid's find equally good candidates.
+			// Weaviate 1.35 swaps k1 and b in the bounds of its blocks, which may then be too low.
+			// Equal values near Ibid's find equally good candidates.
 			"bm25": map[string]float64{"k1": .9, "b": .9}},
 		"replicationConfig": map[string]any{"factor": a.replicas, "asyncEnabled": a.replicas > 1,
 			"deletionStrategy": "TimeBasedResolution"},
@@ -209,7 +209,7 @@ func dayRange(d retrieve.Date) [2]int {
 // noDay is later than every day.
 const noDay = 1_000_000_000
 
-// dayNumber returns a date as a number, such as 20240331. The parts that it lacks come from rest.
+// dayNumber returns a date as a number, such as 20240331. Missing parts come from rest.
 func dayNumber(d retrieve.Date, rest string) int {
 	digits := strings.ReplaceAll(string(d), "-", "")
 	n, err := strconv.Atoi(digits + rest[min(len(digits), len(rest)):])
@@ -236,7 +236,7 @@ func (w where) String() string {
 	return keysOf.ReplaceAllString(operatorOf.ReplaceAllString(string(b), "operator:$1"), "$1:")
 }
 
-// These patterns match what differs in GraphQL: names and operators have no quotation marks.
+// These patterns match names and operators, which have no quotation marks in GraphQL.
 var (
 	operatorOf = regexp.MustCompile(`"operator":"(\w+)"`)
 	keysOf     = regexp.MustCompile(`"(\w+?)(?:Array)?":`)

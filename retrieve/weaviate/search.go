@@ -219,7 +219,8 @@ func (s *scorer) score(r *row) (score float64) {
 	return score
 }
 
-// maxMissed is the largest number of chunks that are read to find what Weaviate's search missed.
+// maxMissed is the largest number of chunks that are read to find chunks that Weaviate's search
+// missed.
 const maxMissed = 4000
 
 // missedChunks returns a filter for the chunks that may be among the best k although a search did
@@ -239,9 +240,10 @@ func (x *Index) missedChunks(s *scorer, k int, r result) *where {
 	return allOf(*rarest, number("generation", "GreaterThan", m.settledRevision()))
 }
 
-// selectRarest returns a filter for the chunks with any of the rarest terms. All other terms together
-// cannot reach the score least, as in MaxScore (Turtle and Flood, "Query Evaluation: Strategies and
-// Optimizations", 1995), unless that would take more than maxMissed chunks.
+// selectRarest returns a filter for the chunks with any of the rarest terms. It adds terms until
+// all other terms together cannot reach the score least (MaxScore: Turtle and Flood, "Query
+// Evaluation: Strategies and Optimizations", 1995), but stops before more than maxMissed chunks
+// match.
 func (s *scorer) selectRarest(least float64) *where {
 	order := make([]int, len(s.terms))
 	bound := 0.0

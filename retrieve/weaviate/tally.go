@@ -17,8 +17,8 @@ import (
 	"ibid/retrieve"
 )
 
-// A tally has the number of chunks in a collection, of their terms, and of the chunks with each
-// term. To count them, Weaviate would read every chunk.
+// A tally has the number of chunks in a collection, the number of their terms, and the number of
+// chunks with each term. To count these, Weaviate would read every chunk.
 type tally struct {
 	revision, era int64 // of the last counted change
 	changed       int   // number of chunks stored and deleted since the tally was stored
@@ -160,8 +160,8 @@ func (x *Index) readTally(ctx context.Context) (*tally, error) {
 	return unpackTally(b)
 }
 
-// recount updates the tally to a mark, with the stored chunks and the chunks that they replace. It
-// returns the tally if it must be stored, otherwise nil.
+// recount brings the tally up to a mark: it adds the stored chunks and subtracts the chunks that
+// they replace. It returns the tally if it must be stored, otherwise nil.
 func (x *Index) recount(m *mark, stored []object) *tally {
 	x.census.mu.Lock()
 	defer x.census.mu.Unlock()
@@ -182,8 +182,8 @@ func (x *Index) recount(m *mark, stored []object) *tally {
 	return t
 }
 
-// Stats implements [retrieve.Searcher]. Weaviate counts the chunks once for each revision. It needs
-// a quorum of every shard, so while a node is lost the number is the tally's.
+// Stats implements [retrieve.Searcher]. Weaviate counts the chunks once for each revision. Counting
+// needs a quorum of every shard; if it fails, the number comes from the tally.
 func (x *Index) Stats(ctx context.Context, terms []string) (stats retrieve.Stats, err error) {
 	m := x.mark.Load()
 	if m == nil {
@@ -232,7 +232,7 @@ func (x *Index) buildingError(ctx context.Context, m *mark, t *tally) error {
 	return err
 }
 
-// knownWithin is the longest time after which a node knows a new collection.
+// knownWithin is the longest time until a node knows a new collection.
 const knownWithin = 2 * time.Second
 
 // query sends a GraphQL query and decodes its data into out, which stays empty if the collection

@@ -1,5 +1,5 @@
-// Package weaviate is a [retrieve.Searcher] in a Weaviate cluster, for libraries larger than the
-// memory of one machine. It follows the state and can be rebuilt from it.
+// Package weaviate implements [retrieve.Searcher] on a Weaviate cluster, for libraries larger than
+// the memory of one machine. It follows the state and can be rebuilt from it.
 //
 // Each chunk is an object with its vector, its terms and the fields that filters compare. The
 // object's id is derived from the document, the generation and the ordinal, so applying a change
@@ -362,7 +362,7 @@ func (x *Index) apply(ctx context.Context, m mark, changes []retrieve.Change) (*
 	}
 	stored := x.recount(&m, objects)
 	if err := x.putMark(ctx, &m, stored); err != nil {
-		x.census.forget() // it has counted changes that are not applied
+		x.census.forget() // the tally has counted changes that are not applied
 		return nil, err
 	}
 	x.replaced = nil

@@ -12,8 +12,9 @@ import (
 	"ibid/retrieve/embed/encoder/kernel"
 )
 
-// tensors returns the elements of a tensor of some weights, by the names of Hugging Face's
-// BertModel: nothing if there is no such tensor. The outputs of a layer are the rows of its matrix.
+// A tensors function returns the elements of a checkpoint's tensor by its name in Hugging Face's
+// BertModel, or an empty slice if it does not exist. Each row of a layer's matrix belongs to one
+// output.
 type tensors func(name string) []float32
 
 const (
@@ -98,7 +99,7 @@ func convert(to io.Writer, facts Facts, format string, weights []byte, words []s
 	return m.write(to, sections)
 }
 
-// fill sets the arrays of a model from the tensors, which are those of p if that is not nil.
+// fill sets the arrays of a model from the tensors, which are the tensors of p if p is not nil.
 func (m *Model) fill(from tensors, p *packed) {
 	if p != nil {
 		m.wordBlocks = p.blocks(wordVectors)[:m.Words*m.Width/blockNumbers*blockBytes]

@@ -1,7 +1,7 @@
 // Package encoder runs transformer encoders of BERT's family, which turn texts into vectors that
-// are close if the meanings are close: far better than the built-in table of package embed, and
-// some hundred times slower. It needs no service and no other library: the arithmetic is in package
-// kernel.
+// are close if their meanings are close. They are far better than the vectors of the built-in table
+// of package embed, but take some hundred times longer. The package needs no service and no other
+// library: the arithmetic is in package kernel.
 //
 // A model is a file, made by [Part.Make] from a checkpoint, that [Open] maps into memory. [PartByName]
 // returns one of the models that the program can fetch.
@@ -52,7 +52,7 @@ func (m *Model) PassageTokens() int { return cmp.Or(m.Facts.PassageTokens, 128) 
 // Knows reports whether the model was trained on a language, an ISO 639-1 code.
 func (m *Model) Knows(language string) bool { return slices.Contains(m.Languages, language) }
 
-// questionTokens is the number of tokens of passages that are worth encoding for one question.
+// questionTokens is the largest number of tokens of passages that are encoded for one question.
 const questionTokens = 30 * 128
 
 // Candidates returns the number of passages that this processor can encode for a question in time.
@@ -126,7 +126,7 @@ func (m *Model) expandLayers() {
 	each.Wait()
 }
 
-// encode sets the vectors of a batch of texts.
+// encode sets out to the vectors of a batch of texts.
 func (m *Model) encode(batch [][]int32, out [][]float32) error {
 	s, _ := m.scratch.Get().(*scratch)
 	if s == nil {

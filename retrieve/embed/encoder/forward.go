@@ -18,7 +18,7 @@ type layer struct {
 	narrowed layerNorm
 }
 
-// A product has the weights of one of a layer's products.
+// A product has the weights of one matrix product of a layer.
 type product struct {
 	kernel.Weights
 	blocks []byte // expanded to levels by [Model.expandLayers]; nil if the file has levels

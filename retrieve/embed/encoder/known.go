@@ -62,7 +62,7 @@ const (
 	Multilingual = "multilingual"
 )
 
-// known has the parts by name.
+// known maps names to parts.
 var known = map[string]Part{
 	English: {
 		Facts: Facts{

@@ -143,7 +143,7 @@ func (m *onnxModel) floats(name string) []float32 {
 	if !dense {
 		return out
 	}
-	// A product has the inputs in rows, and checkpoints have the outputs in rows.
+	// In a product each row is an input; in a checkpoint each row is an output.
 	rows, columns := t.dims[0], t.dims[1]
 	turned := make([]float32, len(out))
 	for i := range rows {

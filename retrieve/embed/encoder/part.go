@@ -16,8 +16,8 @@ const TokenizerFile = "tokenizer.json"
 
 const weightsFile = "model.safetensors"
 
-// Make writes the model file of a part from the contents of the files of its checkpoint. Different
-// weights or words are an error.
+// Make writes the model file of a part from the contents of the files of its checkpoint. It returns
+// an error if the weights or words are not the part's.
 func (p Part) Make(to io.Writer, weights, tokenizer []byte) error {
 	var words []string
 	if p.Vocabulary != "" {

@@ -181,7 +181,7 @@ func (c *cutter) add(r rune) {
 	}
 }
 
-// flush adds the pieces of the word, or one unknown if the word cannot be cut.
+// flush adds the pieces of the word, or the unknown piece if the word cannot be cut.
 func (c *cutter) flush() {
 	word, before := string(c.word), len(c.ids)
 	if c.runes > maxWord {

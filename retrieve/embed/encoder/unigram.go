@@ -10,9 +10,9 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// A unigram vocabulary cuts text as SentencePiece does (Kudo, "Subword
-// regularization", 2018): in Unicode's compatibility composition, each word with a
-// mark for the space before it, into the pieces with the highest sum of scores.
+// A unigram vocabulary cuts text as SentencePiece does (Kudo, "Subword regularization", 2018): it
+// composes the text (NFKC), puts a mark for the space before each word, and cuts each word into the
+// pieces with the highest sum of scores.
 type unigram struct {
 	lexicon
 	least               float32 // score of a rune that is not in any piece
@@ -65,8 +65,8 @@ func plainRune(r rune) rune {
 	return r
 }
 
-// appendPieces appends the ids of a word's pieces (the Viterbi algorithm). Consecutive runes without a piece
-// become one unknown.
+// appendPieces appends the ids of a word's pieces (the Viterbi algorithm). Consecutive runes
+// without a piece become one unknown piece.
 func (u *unigram) appendPieces(ids []int32, word string) []int32 {
 	type step struct {
 		score float32

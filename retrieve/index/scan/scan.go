@@ -4,7 +4,7 @@
 // A row is a vector rounded to a byte per component, with a scale and the length of the rounding
 // error ([Quantise]). A [Query] computes the dot products with such rows as integers, and
 // [Query.Bounds] returns how far they can be from the products of the vectors. A search that
-// computes all rows within the bounds again misses nothing.
+// recomputes every row that could be among the best within these bounds misses nothing.
 //
 // The products are the same on every processor. They are computed with AVX-512 VNNI or AVX2 on
 // amd64, with the byte products of Armv8.2 on arm64, and otherwise in Go.
@@ -119,8 +119,8 @@ func (q *Query) dots(kernels []kernel[Query], out []int32, rows []byte) {
 	}
 }
 
-// A kernel computes the results of a vector and rows, before any offset. The number of rows is a
-// positive multiple of group.
+// A kernel computes the result of a vector and each row, before any offset is subtracted. The
+// number of rows is a positive multiple of group.
 type kernel[V any] func(vector *V, out []int32, rows []byte)
 
 // group is the number of rows that kernels process at once.
@@ -132,7 +132,7 @@ var (
 	estimateKernels []kernel[Probe]
 )
 
-// runKernels fills out with the first kernel, and with plain for the rows left over.
+// runKernels fills out by the first kernel, and by plain for the remaining rows.
 func runKernels[V any](kernels []kernel[V], vector *V, plain func(row []byte) int32, stride int, out []int32, rows []byte) {
 	if len(rows) < len(out)*stride {
 		panic("scan: fewer rows than products wanted")

@@ -43,8 +43,8 @@ func rotate(v []float32) {
 	}
 }
 
-// Signs appends the [SignStride] bytes of the signs of a vector to b. Row is the vector's row by
-// [Quantise].
+// Signs appends the [SignStride] bytes of the signs of a vector to b. Row is the vector as rounded
+// by [Quantise].
 func Signs(b, row []byte, dims int) []byte {
 	rotated := make([]float32, 8*SignStride(dims))
 	for i, x := range row[:dims] {
@@ -63,8 +63,9 @@ func Signs(b, row []byte, dims int) []byte {
 
 // A Probe is a vector prepared for estimating its products with other vectors from their signs.
 type Probe struct {
-	// Four planes for each signLane bytes of signs: the lowest bits of the rotated components,
-	// rounded to four bits, then the next bits, and last the highest bits, which count -8.
+	// planes has four planes for each signLane bytes of signs. The rotated components are rounded
+	// to four bits: the first plane has their lowest bits, and the last their highest bits, of
+	// weight -8.
 	planes []byte
 	stride int
 	// Least and Most bound the estimates.

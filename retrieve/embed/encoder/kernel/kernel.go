@@ -17,7 +17,7 @@ const (
 	Panel = 64
 	// Lane is the number of columns that [Kernel.Product] computes at a time.
 	Lane = 32
-	// Inner divides the inner dimension of a product with weights.
+	// Inner is a divisor of the inner dimension of every product with weights.
 	Inner = 16
 	// quad is the number of byte products that an instruction adds to one sum.
 	quad = 4
