@@ -28,11 +28,11 @@ type access int
 const (
 	// public routes show nothing of the library and need no key.
 	public access = iota + 1
-	// visitors have any key that may read, a public one too.
+	// visitors have any key that may read, including a public one.
 	visitors
 	// readers have a key that may read, or one that may write.
 	readers
-	// writers have a key that may write: they change what others read.
+	// writers have a key that may write.
 	writers
 	// administrators have a key for the settings, which apply to all collections.
 	administrators
@@ -271,8 +271,8 @@ func (n keyScoped) Summarize(ctx context.Context, s answer.Summary) iter.Seq2[an
 // call.
 var aboutServer = regexp.MustCompile(` at https?://\S*[^\s:;,.]|asking the model \(\w+\): `)
 
-// redactServer removes the address and the message of the model's server, which follows the
-// first colon, from an event or an error. An error keeps its advice to the reader.
+// redactServer removes from an event or an error the address of the model's server and the
+// server's message, which follows the first colon. An error keeps its advice to the reader.
 func redactServer(e answer.Event, err error) (answer.Event, error) {
 	plain := func(message string) string {
 		message, _, _ = strings.Cut(aboutServer.ReplaceAllString(message, ""), ": ")
@@ -300,9 +300,9 @@ func redactServer(e answer.Event, err error) (answer.Event, error) {
 	return e, err
 }
 
-// stopWhenRevoked passes events on until their context's key is revoked, and then hides how
-// the answer ended. Only callers that may see the settings get the address and the messages
-// of the model's server.
+// stopWhenRevoked passes events on until the key in their context is revoked, and then hides
+// how the answer ended. Only callers that may see the settings get the address and the
+// messages of the model's server.
 func stopWhenRevoked(ctx context.Context, events iter.Seq2[answer.Event, error]) iter.Seq2[answer.Event, error] {
 	return func(yield func(answer.Event, error) bool) {
 		for e, err := range events {
@@ -371,8 +371,8 @@ func mayWriteTo(ctx context.Context, collection string) error {
 
 func (n keyScoped) SiteStates() []SiteState { return n.options.Sites.SiteStates() }
 
-// AddSite adds sites to the collection of uploads, or to any collection for callers that may
-// change all. Other callers would learn that an address is in a collection hidden from them.
+// AddSite adds sites to the collection of uploads. Only callers that may change all collections
+// may name another one: an error can reveal that a hidden collection has the address.
 func (n keyScoped) AddSite(ctx context.Context, address, collection string) (root ingest.Root, err error) {
 	if collection == "" || collection == n.options.UploadCollection {
 		err = mayWriteTo(ctx, n.options.UploadCollection)

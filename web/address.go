@@ -35,7 +35,7 @@ func (a address) base(c echo.Context) string {
 	if a.public != nil {
 		return a.public.String()
 	}
-	// Not c.Scheme(): it believes X-Forwarded-Proto from anyone.
+	// Not c.Scheme(): it trusts X-Forwarded-Proto from any client.
 	scheme := "http"
 	if c.IsTLS() {
 		scheme = "https"
@@ -124,7 +124,7 @@ func parseNumber(s string) (int, error) {
 type textRange struct {
 	Start, End int // to mark; nothing is marked unless End is greater than Start
 	At         int // the place to show if nothing is marked
-	Page       int // the page to show, whatever is marked; 0 for none
+	Page       int // the page to show even if text is marked; 0 for none
 
 	quote quoteRef // the words that were between Start and End
 }
@@ -173,7 +173,7 @@ func (h hostCheck) allows(hostport string) bool {
 		slices.ContainsFunc(h.allowed, func(allowed string) bool { return strings.EqualFold(host, hostname(allowed)) }) {
 		return true
 	}
-	// An address cannot be rebound; a name can.
+	// An IP address cannot be rebound; a name can.
 	_, err := netip.ParseAddr(host)
 	return err == nil && !isLoopback(hostname(h.listen))
 }
@@ -218,8 +218,8 @@ func (a address) refuseCrossOrigin() (echo.MiddlewareFunc, error) {
 }
 
 // ipExtractor returns a function that extracts the client's address from a request.
-// X-Forwarded-For counts only if a trusted proxy sent it: the client is its last address that
-// is not a trusted proxy.
+// X-Forwarded-For is used only if a trusted proxy sent it: the client is then the last address
+// in it that is not a trusted proxy.
 func ipExtractor(trusted []netip.Prefix) echo.IPExtractor {
 	if len(trusted) == 0 {
 		return echo.ExtractIPDirect()
@@ -235,7 +235,7 @@ func ipExtractor(trusted []netip.Prefix) echo.IPExtractor {
 	return echo.ExtractIPFromXFFHeader(options...)
 }
 
-// origins are the sites whose pages may ask here, such as "https://example.org".
+// origins are the sites whose pages may ask this server, such as "https://example.org".
 type origins []string
 
 // CheckOrigin returns an error unless origin has the form that browsers send.

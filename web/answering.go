@@ -21,7 +21,7 @@ import (
 	"ibid/retrieve"
 )
 
-// answering works on answers and summaries: it numbers their citations, measures
+// answering produces answers and summaries: it numbers their citations, measures
 // them, streams them, records them, and resumes interrupted ones.
 type answering struct {
 	address   address
@@ -70,7 +70,7 @@ func resume[R any](c echo.Context, a *answering, kind, id string, r *R) (*replay
 	recorder, err := replay.Resume(c.Request().Context(), a.records.ledger, kind, id, &stored)
 	switch {
 	case errors.Is(err, retrieve.ErrNotFound),
-		err == nil && (stored.By != callerID(c) || stored.Request == nil): // another caller's, or an earlier version's
+		err == nil && (stored.By != callerID(c) || stored.Request == nil): // another caller's, or stored by an earlier version
 		return nil, runNotFound(id).withField("run")
 	case err != nil:
 		return nil, fmt.Errorf("finding the run to resume: %w", err)
@@ -121,8 +121,8 @@ func (a *answering) beginRun(c echo.Context, t task, background bool, cancel con
 	return l, nil
 }
 
-// claimRun claims a run for this server. It waits briefly for an attempt whose reader has
-// just disconnected.
+// claimRun claims a run for this server. It gives an earlier attempt, whose client may have just
+// disconnected, a moment to end.
 func (a *answering) claimRun(ctx context.Context, r *replay.Recorder, cancel context.CancelCauseFunc) error {
 	if old := a.records.live.get(r.ID); old != nil {
 		last, done := context.WithTimeout(ctx, endingTime)
@@ -145,8 +145,8 @@ func runUnderWay(id string) *Problem {
 	return problem(http.StatusConflict, "run_running", "the run %s is in progress: GET /api/runs/%s follows it", id, id).withField("run")
 }
 
-// respond replies with the events of a task or with one JSON object, or returns an error from
-// before. It stops when the client disconnects.
+// respond replies with the events of a task or with one JSON object. If err is set, it only
+// returns err. It stops when the client disconnects.
 func (a *answering) respond(c echo.Context, t task, err error) error {
 	if err != nil {
 		return err
@@ -203,7 +203,7 @@ func (a *answering) runTask(ctx context.Context, l *liveAnswer, t task, citing c
 		send = out.send
 	}
 	whole, err := a.collectEvents(l, events, send)
-	// If the stream lost its reader, that is the reason for the end.
+	// If a write failed, the answer ended because its client disconnected.
 	if failed := out.failure(); failed != nil {
 		ended = readerGone(failed)
 		l.cancel(ended)
@@ -362,7 +362,7 @@ func (a *answering) collectEvents(l *liveAnswer, events iter.Seq2[answer.Event, 
 // A textEvent is the next piece of the answer.
 type textEvent struct {
 	answer.Text
-	// Places are the numbers of sources printed in it, as byte ranges of the whole text. They
+	// Places are the byte ranges of the sources' numbers in the whole text. They
 	// are present if the piece contains "[", because a [1] at any other place is the model's
 	// own, for example in code.
 	Places []cite.Placed `json:"places,omitzero"`
@@ -375,7 +375,7 @@ func tee(events iter.Seq2[answer.Event, error], each func(answer.Event) error) i
 			if err == nil {
 				err = each(e)
 			}
-			if errors.Is(err, errEnough) && !yield(e, nil) { // the client has part of it
+			if errors.Is(err, errEnough) && !yield(e, nil) { // the client already has part of the event
 				return
 			}
 			if err != nil {
@@ -393,7 +393,7 @@ func readerGone(err error) *Problem {
 	return problem(statusClientGone, "reader_gone", "the client closed the connection").withCause(err)
 }
 
-// endReason replaces the error of a canceled answer by the cause of the cancellation.
+// endReason replaces the error of a canceled answer with the cause of the cancellation.
 func (l *liveAnswer) endReason(ctx context.Context, err error) error {
 	if err == nil {
 		return nil

@@ -175,7 +175,7 @@ func checkHistory(history []answer.Turn) error {
 	return nil
 }
 
-// withBody returns a handler that decodes the JSON object in the body for handle.
+// withBody returns a handler that decodes the JSON object in the body and calls handle with it.
 func withBody[R any](handle func(echo.Context, R) error) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		var r R
@@ -268,7 +268,7 @@ func dropMisspelled(data json.RawMessage, t reflect.Type, in string) (json.RawMe
 			case unknownMemberCode(t) != "":
 				return nil, invalidField(fmt.Sprintf("%s%.40s", in, name), unknownMemberCode(t), "there is no member %.40q here: there are %s", name,
 					strings.Join(slices.Sorted(maps.Keys(known)), ", "))
-			default: // json.Unmarshal ignores all other unknown names
+			default: // json.Unmarshal ignores other unknown names
 				delete(members, name)
 				changed = changed || slices.ContainsFunc(slices.Collect(maps.Keys(known)), func(k string) bool { return strings.EqualFold(k, name) })
 			}
@@ -303,7 +303,7 @@ func jsonProblem(err error) *Problem {
 	case wrong.Field == "":
 		return invalid("bad_json", "the request body is a JSON %s instead of an object", wrong.Value)
 	}
-	// The path also has the names of embedded structs, which have capitals.
+	// The path also has the names of embedded structs, which are capitalized.
 	path := slices.DeleteFunc(strings.Split(wrong.Field, "."), func(name string) bool { return name != strings.ToLower(name) })
 	field := strings.Join(path, ".")
 	return invalidField(field, "wrong_type", "%s cannot be a JSON %s: /openapi.json describes it", field, wrong.Value)
@@ -323,14 +323,14 @@ func (n *integer) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// readBody reads at most most bytes of a request's body. It counts the question for the user
+// readBody reads a request's body of up to most bytes. It counts the question for the user
 // that the body names.
 func readBody(c echo.Context, most int) ([]byte, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(c.Response(), c.Request().Body, int64(most)))
 	if err != nil {
 		return nil, bodyProblem(err)
 	}
-	if !utf8.Valid(body) { // else encoding/json would replace what is invalid
+	if !utf8.Valid(body) { // encoding/json would replace the invalid bytes
 		return nil, invalid("bad_json", "the request body is not valid UTF-8: encode it as UTF-8")
 	}
 	var named conversationRef

@@ -58,7 +58,7 @@ func newBatch(a *asking, l limiter) *batch {
 	return &batch{max(1, min(batchParallel, cap(l.slots)/2)), handleOne, a.answering.problemIn}
 }
 
-// ask replies with all answers. Until they are complete it sends line ends, so that no proxy
+// ask replies with all answers. Until they are complete it sends newlines, so that no proxy
 // closes the connection.
 func (b *batch) ask(c echo.Context, r batchRequest) error {
 	if n := len(r.Questions); n == 0 || n > maxBatchAsks {
@@ -89,7 +89,7 @@ func (b *batch) ask(c echo.Context, r batchRequest) error {
 }
 
 // answer answers questions, a few at a time. If the key is revoked or the client disconnects,
-// the remaining items have that error.
+// the remaining items get that error.
 func (b *batch) answer(c echo.Context, questions []json.RawMessage) []batchItem {
 	items := make([]batchItem, len(questions))
 	e, r, id := c.Echo(), c.Request(), c.Response().Header().Get(echo.HeaderXRequestID)
@@ -124,7 +124,7 @@ func (b *batch) askOne(c echo.Context, w *heldReply) (item batchItem) {
 	return item
 }
 
-// A heldReply is a reply in memory.
+// A heldReply holds a reply in memory.
 type heldReply struct {
 	header http.Header
 	bytes.Buffer

@@ -32,8 +32,8 @@ func (l *catalog) withCodePoints(next echo.HandlerFunc) echo.HandlerFunc {
 type codePoints struct {
 	ctx     context.Context
 	library Library
-	texts   map[string]string // of documents, by id, as far as they were read
-	answer  string            // the text of the answer received so far
+	texts   map[string]string // of the documents read so far, by id
+	answer  string            // the answer's text so far
 }
 
 // add returns the data of an event or a reply with the added offsets.
@@ -90,7 +90,7 @@ func (p *codePoints) walk(v any, id string) error {
 		return err
 	}
 	for name, member := range object {
-		in := text // the text that marks are offsets in
+		in := text // the text that the offsets of marks refer to
 		switch name {
 		case "places":
 			in = p.answer

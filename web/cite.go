@@ -29,12 +29,12 @@ type citeRequest struct {
 	Documents json.RawMessage `json:"documents"`
 	// SourceKey is the metadata key for the source.
 	SourceKey string `json:"source_key,omitempty"`
-	// Exclude are positions of documents that must not be cited.
+	// Exclude lists the positions of documents that must not be cited.
 	Exclude []int `json:"exclude,omitempty"`
 	// Style is "text" (the default), "markdown", "footnote", "html" or "empty".
 	Style string `json:"style,omitempty"`
 	// Inline and Entry are templates of a citation and of an entry of the list,
-	// instead of a style. They may have {number}, {title}, {source} and {link}.
+	// instead of a style. They may contain {number}, {title}, {source} and {link}.
 	Inline string `json:"inline,omitempty"`
 	Entry  string `json:"entry,omitempty"`
 }

@@ -28,7 +28,7 @@ const (
 	maxUserName = 200
 	// maxConversationName is the longest name of a conversation, in characters.
 	maxConversationName = 200
-	// conversationTurns is the maximum number of turns before a question of a conversation.
+	// conversationTurns is the maximum number of earlier turns that a question is asked with.
 	conversationTurns = 40
 	// recordsAtOnce is how many records are read at a time.
 	recordsAtOnce = 200
@@ -40,7 +40,7 @@ var conversationID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 type conversationRef struct {
 	// Conversation is its id, 1 to 64 letters, digits, "-" or "_".
 	Conversation string `json:"conversation,omitempty"`
-	// User is the person that the key asks for. Each user has separate conversations and a
+	// User is the person for whom the key asks. Each user has separate conversations and a
 	// share of the key's questions.
 	User string `json:"user,omitempty"`
 }
@@ -56,8 +56,8 @@ func (t conversationRef) check() error {
 	return nil
 }
 
-// conversationOf returns the conversation in an address. If a trusted proxy names the user,
-// no other user's conversation can be named.
+// conversationOf returns the conversation in an address. If a trusted proxy names the user, it
+// is one of this user's conversations.
 func conversationOf(c echo.Context) conversationRef {
 	t := conversationRef{c.Param("id"), c.QueryParam("user")}
 	if caller := holderFrom(c.Request().Context()); caller != nil {

@@ -257,8 +257,8 @@ type excerpt struct {
 	State quoteState `json:"state,omitempty"`
 	// Missing means that the place is no longer in the text, since the document has changed.
 	Missing bool `json:"missing"`
-	// Was is the cited text, and Cited the day, if the place is missing and ?run= names the
-	// record of the answer.
+	// Was is the cited text, and Cited the day of the answer, if the place is missing and
+	// ?run= names the record of the answer.
 	Was    string  `json:"was,omitempty"`
 	Cited  string  `json:"cited,omitempty"`
 	Blocks []block `json:"blocks"`

@@ -75,7 +75,7 @@ type Sites interface {
 type SiteState struct {
 	Address string `json:"address"`
 	Reading bool   `json:"reading"`
-	// Done of the Total pages known so far were requested, or all if the site has been read.
+	// Done is how many of the Total pages known so far were requested; all if the site has been read.
 	Done  int `json:"done"`
 	Total int `json:"total"`
 	// Notices are about pages left out: limits reached, pages excluded by robots.txt.
@@ -213,8 +213,8 @@ func fileProblem(err error) *Problem {
 	return nil
 }
 
-// findUpload returns the upload in an address: its root's uploads, its name there, and the id
-// of its document.
+// findUpload returns the upload that an address names: its root's uploads, its name there, and
+// the id of its document.
 func (d *documents) findUpload(c echo.Context) (in Uploads, name, id string, err error) {
 	if id, _, err = parseLink(c.Request().URL, "/api/documents/"); err != nil {
 		return nil, "", "", err
@@ -239,7 +239,7 @@ func (d *documents) changeProblem(c echo.Context, name, id string, err error) er
 	return err
 }
 
-// labels are the metadata of an upload that filters compare: the body of PATCH
+// labels are the metadata of an upload that filters can use: the body of PATCH
 // /api/documents/ID. An empty label restores the value in the file.
 type labels struct {
 	Tags     *[]string `json:"tags"`

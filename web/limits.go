@@ -37,8 +37,8 @@ type rateLimit struct {
 	active map[string]int // how many operations of each caller are in progress
 }
 
-// begin counts an operation of a caller until end is called. It returns false if most are
-// already in progress.
+// begin counts an operation of a caller until end is called. It returns false if most
+// operations are already in progress.
 func (p *rateLimit) begin(who string, most int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -60,8 +60,8 @@ func (p *rateLimit) end(who string) {
 	}
 }
 
-// take counts one operation of a caller, who may do most in a minute. It returns how long to
-// wait if that is too many. If most is 0, there is no limit.
+// take counts one operation of a caller, which may do most in a minute. If the limit is
+// exceeded, it returns how long to wait. If most is 0, there is no limit.
 func (p *rateLimit) take(who string, most int, now time.Time) (wait time.Duration) {
 	if most <= 0 {
 		return 0
@@ -129,9 +129,9 @@ func setRetryAfter(c echo.Context, wait time.Duration) {
 	c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(max(1, int(math.Ceil(wait.Seconds())))))
 }
 
-// A limiter limits the questions that are answered at a time, and the questions of a key, or
-// of an address on a server without keys, in a minute. Questions over a limit are rejected,
-// not queued.
+// A limiter limits how many questions are answered at a time, and how many a key, or an address
+// on a server without keys, may ask in a minute. Questions over a limit are rejected, not
+// queued.
 type limiter struct {
 	slots          chan struct{}
 	questions      *rateLimit
@@ -219,7 +219,7 @@ func (l limiter) acquire(ctx context.Context) (*slot, error) {
 }
 
 // countUser counts the question for a user of the caller, too, so that no user can exhaust
-// the caller's limit. A question rejected for this does not count for the caller.
+// the caller's limit. A question over the user's limit does not count for the caller.
 func (s *slot) countUser(user string) error {
 	if s == nil || s.caller == "" || user == "" || s.userCounted {
 		return nil

@@ -63,10 +63,10 @@ type liveAnswer struct {
 
 	// The fields below are used only by the goroutine that stores the outcome.
 	ctx      context.Context // the answer's, without its cancellation
-	err      error           // that ended it
+	err      error           // the error that ended it
 	ended    bool            // its run cannot be resumed
 	lost     bool            // another server has taken it over
-	recorded bool            // or one of its documents was deleted
+	recorded bool            // its record is stored, unless one of its documents was deleted
 }
 
 func (l *liveAnswer) addEvent(kind string, v any) (event, error) {
@@ -202,11 +202,11 @@ type Answers struct {
 	live     map[string]*liveAnswer
 	closed   bool
 	unstored []*liveAnswer // have ended and are not recorded yet, oldest first
-	storing  bool          // a goroutine is storing them; it ends when there are none
+	storing  bool          // a goroutine is storing them; it ends when the list is empty
 }
 
-// Shutdown starts no more answers in the background, and waits for those in progress. When
-// ctx is done it stops them. It returns when all answers that have ended are recorded.
+// Shutdown refuses new answers in the background, and waits for the ones in progress. When ctx
+// is done, it stops them. It returns when all answers that have ended are recorded.
 func (a *Answers) Shutdown(ctx context.Context) {
 	a.mu.Lock()
 	a.closed = true
@@ -275,7 +275,7 @@ func (a *Answers) remove(l *liveAnswer) {
 }
 
 // A reply does not wait for the store: its outcome is queued. A new answer waits if too many
-// are not recorded.
+// earlier ones are not recorded.
 const (
 	maxUnstored = 1024 // maximum number of unrecorded answers when a new answer begins
 	maxBatch    = 64   // answers in one transaction
@@ -301,7 +301,7 @@ func (a *answering) storeLater(ctx context.Context, l *liveAnswer, err error) {
 	}
 }
 
-// nextBatch returns the next answers to store. If there are none, the caller must end.
+// nextBatch returns the next answers to store. If it returns none, the calling goroutine must end.
 func (a *Answers) nextBatch() []*liveAnswer {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -310,7 +310,7 @@ func (a *Answers) nextBatch() []*liveAnswer {
 	return batch
 }
 
-// waitStored waits until at most most of the answers that have ended are not recorded.
+// waitStored waits until no more than most of the answers that have ended are unrecorded.
 func (a *Answers) waitStored(ctx context.Context, most int) error {
 	a.mu.Lock()
 	last := len(a.unstored) - most - 1

@@ -78,18 +78,18 @@ func ServeMCP(ctx context.Context, o Options, collections []string, in io.ReadCl
 // maxMCPLine is the longest message that [ServeMCP] accepts, in bytes.
 const maxMCPLine = 4 * MaxBody
 
-// The replies to lines that are not JSON, and to those that are no message.
+// The replies to lines that are not JSON, and to JSON that is not a message.
 const (
 	mcpParseError     = `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"this line is not JSON: send it again"}}`
 	mcpInvalidRequest = `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"this line is not a JSON-RPC 2.0 message"}}`
 )
 
-// mcpLines replies to lines that are no messages with an error: the SDK would end the session.
+// mcpLines replies with an error to lines that are not messages; the SDK would end the session.
 type mcpLines struct {
 	io.Closer
 	*bufio.Scanner
 	out  io.Writer
-	left []byte // of the last line
+	left []byte // unread part of the last line
 }
 
 func (l *mcpLines) Read(p []byte) (int, error) {
@@ -110,8 +110,8 @@ func (l *mcpLines) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// mcpLineError returns the reply to a line that is neither blank nor a message or batch of
-// messages, and otherwise an empty string.
+// mcpLineError returns the reply to an invalid line. It returns an empty string if the line is
+// blank, a message or a batch of messages.
 func mcpLineError(line []byte) string {
 	if len(line) == 0 {
 		return ""
@@ -310,7 +310,7 @@ func (m *mcpServer) summarize(ctx context.Context, req *mcp.CallToolRequest, in 
 	return m.answer(ctx, req, summaryKind, events, err)
 }
 
-// answer returns the result of a tool that produces events; err is an error from before.
+// answer returns the result of a tool that produces events. If err is set, it is the result.
 func (m *mcpServer) answer(ctx context.Context, req *mcp.CallToolRequest, kind string, events iter.Seq2[answer.Event, error],
 	err error) (*mcp.CallToolResult, *mcpAnswer, error) {
 	var a cite.Answer
@@ -385,8 +385,8 @@ func oneLine(text string) string {
 	return strings.Join(strings.Fields(string(rewrite.Visible([]byte(text)))), " ")
 }
 
-// reportProgress returns a function that reports events to clients that ask for progress. It
-// fails when the client has disconnected.
+// reportProgress returns a function that reports events to a client that asks for progress. The
+// function fails when the client has disconnected.
 func reportProgress(ctx context.Context, req *mcp.CallToolRequest) func(answer.Event) error {
 	token, sent, judged, found, last := req.Params.GetProgressToken(), 0., 0, 0, ""
 	return func(e answer.Event) error {
@@ -477,8 +477,8 @@ func (m *mcpServer) search(ctx context.Context, _ *mcp.CallToolRequest, in searc
 	return result, out, nil
 }
 
-// mcpHTTP serves MCP over streamable HTTP. It keeps no state between requests, so clients
-// notice no restart. A call ends with its request.
+// mcpHTTP serves MCP over streamable HTTP. It keeps no state between requests, so a
+// restart does not affect clients. A call ends with its request.
 type mcpHTTP struct {
 	address address
 	handler http.Handler

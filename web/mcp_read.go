@@ -105,7 +105,7 @@ func (m *mcpServer) listTool(ctx context.Context, _ *mcp.CallToolRequest, in mcp
 	return textResult(strings.TrimSpace(b.String())), out, nil
 }
 
-// addPrompt adds a prompt that people choose in a client. words is a format for the argument.
+// addPrompt adds a prompt that people choose in a client. words formats its argument.
 func addPrompt(s *mcp.Server, name, title, argument, about, words string) {
 	p := &mcp.Prompt{Name: name, Title: title, Arguments: []*mcp.PromptArgument{{Name: argument, Description: about, Required: true},
 		{Name: "collection", Description: "the collection of documents to use; leave it out for all"}}}
@@ -123,8 +123,8 @@ func addPrompt(s *mcp.Server, name, title, argument, about, words string) {
 	})
 }
 
-// complete completes the id of a document in the resource template by words in its id or
-// title. Ids that begin with the words come first.
+// complete returns the ids that complete the resource template: documents whose id or title
+// contains the words. Ids that begin with the words come first.
 func (m *mcpServer) complete(ctx context.Context, r *mcp.CompleteRequest) (*mcp.CompleteResult, error) {
 	out := &mcp.CompleteResult{Completion: mcp.CompletionResultDetails{Values: []string{}}}
 	if r.Params.Ref == nil || r.Params.Ref.Type != "ref/resource" {

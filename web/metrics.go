@@ -37,7 +37,7 @@ type Metrics struct {
 	files    *prometheus.CounterVec   // action
 }
 
-// StoreFigures are the size of the store and the reading of files.
+// StoreFigures are figures about the store, its index and the readers of files.
 type StoreFigures struct {
 	Documents, Chunks int
 	Bytes             int64 // on disk; negative if unknown
@@ -180,7 +180,7 @@ func (m *Metrics) MeasureModel(model answer.Model) answer.Model {
 	return measuredModel{model, m}
 }
 
-// callerTokens counts the tokens of a request, also if its answer is cut off before [answer.Usage].
+// callerTokens counts the tokens of a request, even if its answer is cut off before [answer.Usage].
 type callerTokens struct{ prompt, completion atomic.Int64 }
 
 type callerTokensKey struct{}

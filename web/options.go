@@ -59,7 +59,7 @@ type Options struct {
 	Drawer Drawer
 	// Originals reads the files of documents.
 	Originals Originals
-	// Ledger stores records, and runs so that interrupted ones can be resumed.
+	// Ledger stores records and runs. Interrupted runs can be resumed.
 	Ledger retrieve.Ledger
 	// KeepAnswers is how long records are kept; 0 means not at all.
 	KeepAnswers time.Duration
@@ -90,7 +90,7 @@ type Options struct {
 	// RunEnded is called when an answer or summary that has an id ends. kind is "ask" or
 	// "summarize". It may be nil, and must not block.
 	RunEnded func(run, kind, state string)
-	// Reachable returns why the store is unreachable, for GET /readyz.
+	// Reachable returns an error if the store is unreachable, for GET /readyz.
 	Reachable func(ctx context.Context) error
 	// Troubles lists the files that the last sync skipped or could not read.
 	Troubles func() []ingest.Change
@@ -115,8 +115,8 @@ type Options struct {
 	// KeyRate is how many questions and searches a key may send in a minute or, if Keys is
 	// nil, an address of another machine; more get a 429. 0 means [DefaultKeyRate].
 	KeyRate int
-	// UserRate is how many of these may be for one user, named in the request or by a trusted
-	// proxy. 0 means [DefaultUserRate].
+	// UserRate is how many of these a key may send for one user, named in the request or by a
+	// trusted proxy. 0 means [DefaultUserRate].
 	UserRate int
 	// TrustProxies are the networks of proxies whose X-Forwarded-For is trusted.
 	TrustProxies []netip.Prefix
@@ -134,8 +134,8 @@ type Options struct {
 
 	// Model returns the name of the model that writes answers, shown on the page, or "".
 	Model func(ctx context.Context) string
-	// SelfTest returns "" if the model has passed its self-test, else that it failed or has
-	// not ended.
+	// SelfTest returns "" if the model has passed its self-test; otherwise it says that the
+	// test failed or has not ended.
 	SelfTest func(ctx context.Context) string
 	// Suggest asks the model for about n questions that the passages answer; may be nil.
 	Suggest func(ctx context.Context, passages []retrieve.Passage, n int) ([]string, error)

@@ -25,8 +25,8 @@ const (
 	maxKey      = 5   // key passages
 )
 
-// pageAfter returns at most most documents after the id after, and whether more follow. all
-// is sorted by id.
+// pageAfter returns up to most of the documents whose ids follow after, and whether more
+// follow. all is sorted by id.
 func pageAfter(all []retrieve.DocumentInfo, after string, most int) (page []retrieve.DocumentInfo, more bool) {
 	i := slices.IndexFunc(all, func(d retrieve.DocumentInfo) bool { return d.ID > after })
 	if i < 0 {
@@ -43,7 +43,7 @@ type foundPlace struct {
 	Runs  []blockRun `json:"runs"` // the words, marked, with the surrounding text
 }
 
-// findIn returns the first places of the words in a document, ignoring case and kind of
+// findIn returns the first places of the words in a document, ignoring case and the kind of
 // space.
 func findIn(doc *ingest.Document, words string) []foundPlace {
 	fields := strings.Fields(norm.NFC.String(strings.ToValidUTF8(words[:min(len(words), maxFind)], "")))
@@ -72,11 +72,11 @@ func findIn(doc *ingest.Document, words string) []foundPlace {
 // A heading is one line of a document's outline.
 type heading struct {
 	Text      string
-	Level, At int // At is its place in the text
+	Level, At int // At is the heading's offset in the text
 }
 
-// outline returns the headings down to the deepest level at which they are at most
-// maxOutline; nil if there are fewer than two.
+// outline returns the headings down to the deepest level that gives at most maxOutline of
+// them; nil if there are fewer than two.
 func outline(doc *ingest.Document) (list []heading) {
 	for level := 6; level > 0 && (list == nil || len(list) > maxOutline); level-- {
 		list = []heading{}

@@ -67,7 +67,7 @@ type pages struct {
 	byName    []map[string]*template.Template // by index of the language
 }
 
-// loadPages reads the templates. Their function options returns the options.
+// loadPages reads the templates, in which the function options returns o.
 func loadPages(a address, o *Options) (*pages, error) {
 	p := &pages{address: a}
 	books, err := loadPhrasebooks()
@@ -101,7 +101,7 @@ func loadPages(a address, o *Options) (*pages, error) {
 type frame struct {
 	Heading string // of the page; empty on the home page
 	Prefix  string // path prefix of links, without a trailing slash
-	Model   string // name of the model that writes answers; empty if they are quoted
+	Model   string // name of the model that writes answers; empty if answers are quoted
 	Failing bool   // the model failed on the last question
 	MaySet  bool   // the caller may choose settings
 	// Shelves maps the roots of uploads to the new names of renamed collections. The id of a

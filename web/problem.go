@@ -155,7 +155,7 @@ func questionProblem(err *answer.QuestionError) *Problem {
 	return p
 }
 
-// modelProblem converts an error of the model, which contains neither key nor prompt.
+// modelProblem converts an error of the model, whose text contains neither the key nor the prompt.
 func modelProblem(err *openai.Error) *Problem {
 	p := problem(http.StatusBadGateway, "model_"+string(err.Kind), "%v", err).withRetryAfter(err.RetryAfter)
 	if err.Kind == openai.TimedOut {
@@ -240,7 +240,7 @@ func (r errorReplies) handle(err error, c echo.Context) {
 	}
 }
 
-// mustEncode encodes a value that always can be encoded as JSON.
+// mustEncode encodes a value that can always be encoded as JSON.
 func mustEncode(v any) []byte {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -249,7 +249,7 @@ func mustEncode(v any) []byte {
 	return data
 }
 
-// decodeStored decodes a value that this server encoded, perhaps in a record.
+// decodeStored decodes a value that a server encoded: an event, or a part of a record.
 func decodeStored[T any](data []byte) (v T, err error) {
 	if err = json.Unmarshal(data, &v); err != nil {
 		err = fmt.Errorf("reading a record: %w", err)

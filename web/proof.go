@@ -37,8 +37,8 @@ func (s quoteState) rank() int {
 	return slices.Index([]quoteState{quoteUnchanged, quoteMoved, quoteChanged, quoteGone}, s)
 }
 
-// A quoteRef identifies the words that a link leads to by a hash, since addresses end up in
-// logs.
+// A quoteRef identifies the quoted words of a link. It has their hash, not the words, since
+// addresses end up in logs.
 type quoteRef struct {
 	Digest  string // first characters of the digest of the cited file
 	Hash    string // of the words
@@ -98,8 +98,8 @@ func QuoteLink(base string, p retrieve.Passage, start, end int) string {
 	return link
 }
 
-// locate returns where the words that were at r are in a document now. It compares the words
-// themselves if known, otherwise their hash. Without a hash it returns r.
+// locate returns the present place of the words that were at r in a document. It compares the
+// words themselves if known, otherwise their hash. Without a hash it returns r.
 func (q quoteRef) locate(d *ingest.Document, r textRange, words string) (now textRange, state quoteState) {
 	if q.Hash == "" || r.End <= r.Start {
 		return r, ""
@@ -166,7 +166,7 @@ func (q quoteRef) findHash(text string, old, n int) int {
 	return -1
 }
 
-// beginsWord reports whether a word or a sign may begin at a byte. In scripts other than
+// beginsWord reports whether a word or a symbol may begin at a byte. In scripts other than
 // Latin every character may begin one.
 func beginsWord(text string, at int) bool {
 	plain := func(b byte) bool { return '0' <= b && b <= '9' || 'a' <= b|0x20 && b|0x20 <= 'z' }
@@ -177,8 +177,8 @@ func beginsWord(text string, at int) bool {
 // likeness is the share of the words of a changed quote that must be found together.
 const likeness = .5
 
-// mostSimilar returns the part of a text that contains most of the words, in a range of as
-// many words. The range is empty if no part has enough of them.
+// mostSimilar returns the range of a text that contains the most of the words, among ranges with
+// as many words. It is empty if none contains enough of them.
 func mostSimilar(text, words string) (start, end int) {
 	sought := map[string]int{}
 	n := 0

@@ -20,10 +20,10 @@ type CountingSearcher interface {
 	answer.Counter
 }
 
-// LimitSearches returns a searcher that runs at most most searches at once. More would only
-// slow down each other and the answers being written. Other searches wait in order of
-// arrival, and their clients get the event "queued". The searcher is an [answer.TurnTaker],
-// so reading passages waits for a turn, too.
+// LimitSearches returns a searcher that runs up to most searches at once. More would only slow
+// down one another and the answers being written. Other searches wait in order of arrival,
+// and their clients get the event "queued". The searcher is an [answer.TurnTaker], so reading
+// passages waits for a turn, too.
 func LimitSearches(s CountingSearcher, most int) CountingSearcher {
 	return &searchQueue{CountingSearcher: s, free: most}
 }
@@ -47,8 +47,8 @@ func (t *searchQueue) Search(ctx context.Context, q retrieve.Query) ([]retrieve.
 	return t.CountingSearcher.Search(ctx, q)
 }
 
-// WaitTurn waits for a turn. It reports its place in the queue at first, and when it changes, at
-// most once a second.
+// WaitTurn waits for a turn. It reports the place in the queue at first and whenever the place
+// changes, at most once a second.
 func (t *searchQueue) WaitTurn(ctx context.Context) (end func(), err error) {
 	t.mu.Lock()
 	if t.free > 0 {
@@ -128,8 +128,8 @@ type queued struct {
 // Kind returns the event's name.
 func (queued) Kind() string { return "queued" }
 
-// withQueue passes on the events of an answer, with events about its place in the queue. The
-// waiting search runs on the goroutine of the range, between two events.
+// withQueue passes on the events of an answer, with events about its place in the queue. A
+// search waits on the goroutine of the caller's loop, between two events, so it can yield.
 func withQueue(ctx context.Context, events func(context.Context) iter.Seq2[answer.Event, error]) iter.Seq2[answer.Event, error] {
 	return func(yield func(answer.Event, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)

@@ -216,8 +216,8 @@ func (t delimiterLimit) Parse(parent ast.Node, block text.Reader, pc parser.Cont
 	return t.InlineParser.Parse(parent, block, pc)
 }
 
-// tableLimit rejects tables with many more cells than bytes, since short rows are filled up
-// to the width of the first.
+// tableLimit rejects tables with many more cells than bytes, since short rows are padded to
+// the width of the first.
 type tableLimit struct{ parser.ParagraphTransformer }
 
 func (n tableLimit) Transform(node *ast.Paragraph, reader text.Reader, pc parser.Context) {

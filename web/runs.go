@@ -458,8 +458,8 @@ func (r *runHandlers) stop(c echo.Context) error {
 	return sendNoContent(c, r.records.forget(ctx, id, l))
 }
 
-// forget deletes a run that has ended from the store and from memory. The log of a key keeps
-// its line, without texts.
+// forget deletes a run that has ended from the store and from memory. The key's log still lists
+// the run, without texts.
 func (s *recordStore) forget(ctx context.Context, id string, l *liveAnswer) error {
 	if l != nil {
 		s.live.remove(l)

@@ -26,9 +26,9 @@ type HTTPServer struct {
 	ended atomic.Int64 // number of replies and connections that have ended
 }
 
-// NewHTTPServer returns a server for the handler with time limits on slow clients. A whole
-// reply has no limit, since an answer streams for as long as it takes; each write has its
-// own.
+// NewHTTPServer returns a server for the handler with time limits on slow clients. Each
+// write has a limit, but a whole reply has none, since an answer streams for as long as it
+// takes.
 func NewHTTPServer(addr string, h http.Handler) *HTTPServer {
 	s := &HTTPServer{Server: http.Server{
 		Addr:              addr,

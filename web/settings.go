@@ -54,7 +54,7 @@ type ShownSettings struct {
 	SelfTest *Finding `json:"self_test,omitempty"`
 	// Found are the model servers found on this machine.
 	Found []ModelServer `json:"found"`
-	// Parts are the optional parts of searching.
+	// Parts are the optional parts that can be downloaded.
 	Parts []Part `json:"parts"`
 	// Reader are the results of checking the programs that read files.
 	Reader []Finding `json:"reader"`
@@ -90,8 +90,8 @@ type Finding struct {
 	Next   string `json:"next,omitempty"` // what to do next, if anything
 }
 
-// settingsRequest is the body of PUT /api/settings and POST /api/settings/test. Missing
-// members are unchanged.
+// settingsRequest is the body of PUT /api/settings and POST /api/settings/test. The settings of
+// missing members remain unchanged.
 type settingsRequest struct {
 	BaseURL *string `json:"base_url,omitempty"`
 	Model   *string `json:"model,omitempty"`

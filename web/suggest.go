@@ -29,7 +29,7 @@ const (
 	maxSuggestions = 4
 	// maxTried is the maximum number of candidates tried.
 	maxTriedSuggestions = 24
-	// maxSuggesting is how many documents questions are taken from, about.
+	// maxSuggesting is the approximate number of documents that questions are taken from.
 	maxSuggesting = 40
 	// maxSuggestFrom is how many bytes of a document the model sees.
 	maxSuggestFrom = 1500
@@ -51,7 +51,7 @@ type suggestions struct {
 // suggestionList is the reply of GET /api/suggestions.
 type suggestionList struct {
 	// Questions are from headings and definitions or, with ?model=1, from the model; empty if
-	// the model fails. Quotes answer each of them.
+	// the model fails. Each of them is answered by quotes.
 	Questions []string `json:"questions"`
 	// Model means that a model can write questions.
 	Model bool `json:"model"`
@@ -101,7 +101,7 @@ func (s *suggestions) list(c echo.Context) error {
 // from the model has no document.
 type suggestion struct{ text, document, part string }
 
-// find tries questions of each kind and document in turn, and returns those that quotes
+// find tries questions of each kind and document in turn, and returns the ones that quotes can
 // answer. The model writes one list for all documents.
 func (s *suggestions) find(ctx context.Context, f retrieve.Filter, all []retrieve.DocumentInfo, byModel bool) ([]string, error) {
 	kinds := make([][][]suggestion, 3) // per kind, the questions of each document
@@ -225,8 +225,8 @@ var listed = regexp.MustCompile(`^\s*([-*+•|>]|\d+[.)] |$)`)
 // leadingNumber matches the number of a numbered heading.
 var leadingNumber = regexp.MustCompile(`^[\d.()§ ]+`)
 
-// aboutHeading has a question about a heading in each language. Its own words are not search
-// terms.
+// aboutHeading has a question about a heading in each language. Apart from the heading, its
+// words are not search terms.
 var aboutHeading = map[string]string{
 	"ar": "ماذا عن «%s»؟", "de": "Was gibt es zu „%s“?", "es": "¿Qué hay sobre «%s»?", "fr": "Qu'en est-il de « %s » ?",
 	"ja": "「%s」とは？", "zh": "“%s”是什么？",

@@ -327,8 +327,8 @@ func relayProblem(err error) error {
 	return fmt.Errorf("passing a request on to the model: %w", err)
 }
 
-// setModel replaces the model in a body, however often it is named: the model's server might
-// read another occurrence than the one checked.
+// setModel replaces every occurrence of the model in a body: the model's server might read a
+// different one from the one that was checked.
 func (m upstreamModel) setModel(body []byte) ([]byte, error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(body, &members); err != nil {

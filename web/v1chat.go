@@ -158,7 +158,7 @@ func stripContext(text string) string {
 var sourceForm = regexp.MustCompile(`<source id="(\d+)"`)
 
 // ownSources counts the sources that Open WebUI has put before a question or into the system
-// message. It continues their numbers, so its [1] would be one of its own.
+// message. The page numbers Ibid's sources after them, so its [1] is a source of its own.
 func ownSources(messages []chatMessage) (n int) {
 	for _, m := range messages {
 		for _, found := range sourceForm.FindAllStringSubmatch(contextForm.FindString(m.Content.text), -1) {
@@ -190,7 +190,7 @@ func (r *chatRequest) check() error {
 }
 
 // isOpenWebUI reports whether a request comes from the page of Open WebUI, which always
-// offers this tool. The page lists the sources of a stream from its events.
+// offers this tool. The page lists the sources that it finds in the events of a stream.
 func isOpenWebUI(tools []v1Tool) bool {
 	return slices.ContainsFunc(tools, func(t v1Tool) bool { return t.Function != nil && t.Function.Name == "get_current_timestamp" })
 }
@@ -212,8 +212,8 @@ func minTokens(limits map[string]*integer) (least int, _ error) {
 // uncited follows an answer without sources, since the OpenAI API has no field for this.
 const uncited = "\n\n(No source bears this out.)"
 
-// stripSources removes from an earlier answer the links of its numbers and the list of
-// sources at its end, which were added for the client.
+// stripSources removes the links of numbers and the list of sources, which were added for the
+// client, from an earlier answer.
 func stripSources(text string) string {
 	text = strings.TrimSuffix(strings.TrimRight(text, " \n"), uncited)
 	list := regexp.MustCompile(`(?:\n+- \[\d+\] [^\n]*)+\s*$`)

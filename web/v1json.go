@@ -135,8 +135,8 @@ func outputOf(f chatResponseFormat, param string, tools []v1Tool, choice json.Ra
 	return newOutput(named.Name, false, param, named.Schema)
 }
 
-// chosenTools returns the tools of which a request demands a call, or nil if the answer may
-// be text.
+// chosenTools returns the tools that may be called if the request requires a call, or nil if the
+// answer may be text.
 func chosenTools(tools []v1Tool, choice json.RawMessage) ([]toolFunction, error) {
 	var word string
 	var named toolChoice
@@ -261,9 +261,9 @@ func (o *jsonOutput) check(said string) (string, error) {
 
 func turn(role, content string) answer.Turn { return answer.Turn{Role: role, Content: content} }
 
-// fillJSON replaces an answer by JSON that the model writes from it. Every citation then
-// covers the whole. The model sees the answer, but not the documents. An unanswered question
-// is a refusal.
+// fillJSON replaces an answer with JSON that the model writes from it. Every citation then
+// covers all of the JSON. The model sees the answer, but not the documents. If the question
+// is unanswered, the reply is a refusal.
 func (m upstreamModel) fillJSON(ctx context.Context, r *v1Reply, a cite.Answer) error {
 	if !a.Answered || a.Incomplete {
 		r.refused, r.annotations = true, nil
@@ -294,7 +294,7 @@ var validationFeedback = regexp.MustCompile("(?s)^(Validation feedback:\n.+|\\d+
 	`Fix the errors and try again\.$`)
 
 // stripFeedback removes invalid replies, each with the feedback to it, from the end of a
-// conversation whose answer should be JSON, since they are no questions to the documents.
+// conversation whose answer should be JSON, since the feedback does not ask the documents.
 func (a *v1Ask) stripFeedback(messages []chatMessage) []chatMessage {
 	for n := len(messages); a.output != nil && n >= 3; n = len(messages) {
 		said, wrong := messages[n-2], messages[n-1]

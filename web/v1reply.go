@@ -39,7 +39,7 @@ type v1Ask struct {
 	question           askRequest    // the last message
 	maxTokens          int           // 0 for any number
 	output             *jsonOutput   // nil: the answer is text
-	feedback           []answer.Turn // of the client on the last invalid JSON, with that JSON
+	feedback           []answer.Turn // the last invalid JSON and the client's feedback on it
 	clientListsSources bool          // the client lists the sources itself
 	clientSources      int           // number of the client's sources, which it lists first
 }
@@ -81,7 +81,7 @@ type v1Reply struct {
 }
 
 // An unsupportedSentence is a sentence of the answer whose claim no citation supports, before
-// it was escaped and linked. It is a member of Ibid alone.
+// it was escaped and linked. OpenAI's API has no such member.
 type unsupportedSentence struct {
 	Text   string `json:"text"`
 	Reason string `json:"reason"` // see cite.Unsupported

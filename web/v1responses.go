@@ -169,7 +169,7 @@ func (o *openAI) showResponse(c echo.Context) error {
 	}
 	r.text = &linkedText{links: o.links, write: r.write}
 	r.text.setAnswer(whole)
-	for _, e := range record.log { // with the links from before the quotes were known
+	for _, e := range record.log { // their links were made before the quotes were known
 		if e.kind == "cited" {
 			c, err := decodeStored[cite.Cited](e.data)
 			if err != nil {

@@ -158,7 +158,7 @@ func (t *linkedText) shownSources() []cite.Cited {
 	return out
 }
 
-// list returns the list of the shown sources, with the result of more after each.
+// list returns the list of the shown sources, each followed by the result of more.
 func (t *linkedText) list(shown []cite.Cited, more func(number int) string) string {
 	var b strings.Builder
 	b.WriteString("\n")

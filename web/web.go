@@ -1,9 +1,9 @@
 // Package web serves Ibid over HTTP: the page, the JSON API with its server-sent events, the
 // OpenAI API, the Model Context Protocol, and the viewer that citations link to.
 //
-// [New] returns an [http.Handler]; it opens no port and reads no environment. [NewHTTPServer]
-// wraps the handler in a server with time limits for an open network. [ServeMCP] serves the
-// Model Context Protocol without HTTP.
+// [New] returns an [http.Handler]; it opens no port and reads no environment variables.
+// [NewHTTPServer] wraps the handler in a server with time limits for an open network.
+// [ServeMCP] serves the Model Context Protocol without HTTP.
 //
 // Documents and models are untrusted: their text is sent as JSON or through html/template,
 // never as markup, and the Content-Security-Policy of every reply forbids content from other

@@ -1,4 +1,4 @@
-// What the OpenAI client for JavaScript, the AI SDK and LangChain get.
+// Prints what the OpenAI client for JavaScript, the AI SDK and LangChain get.
 import OpenAI from 'openai';
 import { createOpenAI } from '@ai-sdk/openai';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';

@@ -1,4 +1,4 @@
-"""What the OpenAI client for Python gets."""
+"""Prints what the OpenAI client for Python gets."""
 
 import openai
 from pydantic import BaseModel
@@ -43,7 +43,7 @@ def leave(stream):
 told.stop("chat", lambda: leave(client.chat.completions.create(model="ibid", messages=[{"role": "user", "content": SLOWLY}], stream=True)))
 
 
-# The Responses API, whole and as a stream. A later one continues a first, also one that was cut.
+# The Responses API, whole and as a stream. A response can continue an earlier one, even one that was cut.
 def flat(response):
     return [plain(a) for a in response.output[0].content[0].annotations if a.type == "url_citation"]
 

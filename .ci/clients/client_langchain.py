@@ -1,4 +1,4 @@
-"""What LangChain gets. It hands on neither annotations nor citations of a chat: the links do."""
+"""Prints what LangChain gets: links in the text, since it drops the annotations and citations of a chat."""
 
 from langchain.agents import create_agent
 from langchain.agents.structured_output import ProviderStrategy

@@ -1,4 +1,4 @@
-"""What litellm gets."""
+"""Prints what litellm gets."""
 
 import litellm
 from pydantic import BaseModel
@@ -20,7 +20,7 @@ told.follow("responses", litellm.responses(input=NEXT, previous_response_id=firs
 def leave():
     stream = litellm.completion(messages=[{"role": "user", "content": SLOWLY}], stream=True, **to)
     next(stream)
-    stream.completion_stream.close()  # of the OpenAI client
+    stream.completion_stream.close()  # the stream of the OpenAI client
 
 
 told.stop("chat", leave)

@@ -1,4 +1,4 @@
-"""What LlamaIndex gets."""
+"""Prints what LlamaIndex gets."""
 
 from llama_index.core.llms import ChatMessage
 from llama_index.llms.openai import OpenAIResponses

@@ -1,4 +1,4 @@
-"""What the command llm gets."""
+"""Prints what the command llm gets."""
 
 import json
 import os

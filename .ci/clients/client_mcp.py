@@ -1,4 +1,4 @@
-"""What the MCP client for Python gets."""
+"""Prints what the MCP client for Python gets."""
 
 import asyncio
 

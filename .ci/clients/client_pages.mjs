@@ -1,6 +1,6 @@
-// What chat pages show in Chromium: an answer that grows, with links to its sources, a second answer
-// in the same chat, and a third one that the button of the page stops. Open WebUI is asked in
-// a chat with a file, too. Pictures of all stay.
+// Prints what chat pages show in Chromium: an answer that grows, with links to its sources, a second
+// answer in the same chat, and a third one that the page's button stops. Open WebUI is also asked in
+// a chat with a file. A picture of each page is kept.
 import puppeteer from 'puppeteer-core';
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -30,10 +30,10 @@ const until = (page, words, n) => page.waitForFunction((words, n) => document.bo
   { timeout: 120_000, polling: 100 }, words, n);
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 
-// openWebUI checks what this page makes of the sources and of its tasks.
+// openWebUI checks how the page shows sources and the results of its own tasks.
 async function openWebUI(page) {
-  await page.waitForFunction(() => document.title.startsWith('Lanterns 🏮'), { timeout: 60_000 }); // the task of a title
-  await page.waitForFunction((words) => document.body.innerText.includes(words), { timeout: 60_000 }, NEXT); // the task of follow-ups
+  await page.waitForFunction(() => document.title.startsWith('Lanterns 🏮'), { timeout: 60_000 }); // made by the title task
+  await page.waitForFunction((words) => document.body.innerText.includes(words), { timeout: 60_000 }, NEXT); // made by the follow-ups task
   for (const list of ['Toggle 2 sources', 'Toggle 1 source']) {
     assert.equal(await page.$$eval(`[aria-label="${list}"]`, (all) => all.length), 1, list);
   }
@@ -60,8 +60,8 @@ async function openWebUI(page) {
   await pause(1000);
 }
 
-// attachFile begins a chat with a file, which Open WebUI has as a source of its own, and
-// checks that each number in the text is a chip of the source of Ibid that it names.
+// attachFile begins a chat with a file, which Open WebUI lists as its own source, and checks
+// that each number in the text is a chip of the Ibid source with this number.
 async function attachFile(page, ask) {
   writeFileSync('tides.md', '# Tides\n\nThe lantern is lit at noon, says this file.\n');
   const input = await page.waitForSelector('input[type=file][multiple]');
@@ -105,7 +105,7 @@ for (const one of started) {
   const open = async () => {
     await page.goto(address, { waitUntil: 'domcontentloaded', timeout: 120_000 });
     await page.waitForSelector(has.input, { timeout: 120_000 });
-    await pause(3000); // news of the version
+    await pause(3000); // a notice about a new version
     await page.keyboard.press('Escape');
     await pause(1000);
   };
@@ -129,7 +129,7 @@ for (const one of started) {
     await ask(SLOWLY);
     await until(page, said, 3); // the first of two sentences
     await page.click(has.stop);
-    await pause(8000); // the rest would have come
+    await pause(8000); // time for the second sentence to arrive
     assert.equal(await times(page, said), 3);
     await page.screenshot({ path: `${pictures}/${name}, stopped.png` });
   });

@@ -1,4 +1,4 @@
-"""What pydantic-ai gets."""
+"""Prints what pydantic-ai gets."""
 
 import asyncio
 

@@ -1,5 +1,5 @@
 // Renders the lines of standard input (of TestRendered) as chat clients do, and fails
-// if anything in them is live but Ibid's own links.
+// if anything in them except Ibid's own links is live.
 import { createInterface } from "node:readline";
 import * as commonmark from "commonmark";
 import { parse } from "node-html-parser";

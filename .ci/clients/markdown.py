@@ -1,5 +1,5 @@
 """Renders the lines of standard input (of TestRendered) with mistune and
-markdown-it-py, and fails if anything in them is live but Ibid's own links."""
+markdown-it-py, and fails if anything in them except Ibid's own links is live."""
 
 import html.parser
 import json

@@ -1,5 +1,5 @@
-// What both official MCP clients for JavaScript get, over HTTP and from a process of
-// its own.
+// Prints what both official MCP clients for JavaScript get, over HTTP and from a process
+// that they start.
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { Client as Client1 } from '@modelcontextprotocol/sdk/client/index.js';

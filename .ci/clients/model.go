@@ -1,8 +1,8 @@
 //go:build ignore
 
 // The scripted model of the server that the clients ask: it judges by words, cites all
-// passages, and writes characters of several bytes or UTF-16 units. A question that refers
-// to an earlier one is completed from the conversation alone. GET /left is how many of its
+// passages, and writes characters of several bytes or UTF-16 units. It completes a question
+// that refers to an earlier one from the conversation alone. GET /left returns how many of its
 // streams were closed before their end.
 package main
 
@@ -48,7 +48,7 @@ func main() {
 				}
 				return says("no\nabout something else")
 			}},
-			openaitest.Rule{Role: "verify", Reply: says("yes")}, // at once, also if the answer is slow
+			openaitest.Rule{Role: "verify", Reply: says("yes")}, // at once, even if the answer is slow
 			openaitest.Rule{Prompt: fits(`a title of two to five words`), Reply: says(`{"title": "Lanterns 🏮"}`)},
 			openaitest.Rule{Prompt: fits(`three messages that the user may send next`), Reply: says(`{"follow_ups": ["And who puts it out?"]}`)},
 			openaitest.Rule{Prompt: fits(`You choose the form`), Reply: says(`{"name": "final_result_Lighting"}`)},

@@ -1,5 +1,5 @@
-"""Checks that all clients got the same text and sources, and that the table of
-web/CLIENTS.md claims what they showed; the argument is a file for the table as it is now."""
+"""Checks that all clients got the same text and sources, and that the table of web/CLIENTS.md
+says what they showed. The current table is written to the file in the argument."""
 
 import json
 import pathlib

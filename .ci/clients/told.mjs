@@ -1,4 +1,4 @@
-// What the clients for JavaScript share: a line for each thing that one showed.
+// Shared by the clients for JavaScript: prints a line for each thing that a client showed.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 
@@ -9,24 +9,24 @@ export const SLOWLY = QUESTION + ' Tell me slowly.';
 
 const closed = async () => Number(await (await fetch(left)).text());
 
-// Told tells what one client shows; name is the package that has its version.
+// Told returns functions that report what a client shows; name is the package with its version.
 export function Told(client, name) {
   const { version } = JSON.parse(readFileSync(`node_modules/${name}/package.json`, 'utf8'));
   const print = (what, how, more) => console.log(JSON.stringify({ client, version, what, how, ...more }));
   return {
-    // answer is the one to QUESTION, whole or as the sum of a stream.
+    // answer reports the answer to QUESTION, whole or joined from a stream.
     answer(how, text, annotations, more) {
       const letters = Array.from(text); // characters, not units of UTF-16
       annotations = annotations?.map((n) => ({ url: n.url, title: n.title, text: letters.slice(n.start_index, n.end_index).join('') }));
       print(how.includes(', stream') ? 'stream' : 'answer', how, { text, annotations, ...more });
     },
-    // follow is the answer to NEXT after QUESTION.
+    // follow reports the answer to NEXT after QUESTION.
     follow: (how, text) => print('follow-up', how, { text }),
     json(how, value) {
       assert.deepEqual(value, { when: 'at dusk' });
       print('JSON', how);
     },
-    // stop has leave read some of the answer to SLOWLY and stop it: the model's stream is closed.
+    // stop has leave read part of the answer to SLOWLY and stop it, and checks that the model's stream is closed.
     async stop(how, leave) {
       const before = await closed();
       await leave();

@@ -1,4 +1,4 @@
-"""What the clients for Python share: a line for each thing that one showed."""
+"""Shared by the clients for Python: prints a line for each thing that a client showed."""
 
 import gc
 import importlib.metadata
@@ -14,7 +14,7 @@ url = root + "/v1"
 
 
 class Told:
-    """Tells what one client shows; package is what has its version."""
+    """Reports what a client shows; package is the package with its version."""
 
     def __init__(self, client, package):
         self.line = {"client": client, "version": importlib.metadata.version(package)}
@@ -23,13 +23,13 @@ class Told:
         print(json.dumps({**self.line, "what": what, "how": how, **more}), flush=True)
 
     def answer(self, how, text, annotations=None, citations=None, **more):
-        """The answer to QUESTION, whole or as the sum of a stream."""
+        """Reports the answer to QUESTION, whole or joined from a stream."""
         if annotations is not None:  # Python counts characters, as the API does
             annotations = [{"url": n["url"], "title": n["title"], "text": text[n["start_index"] : n["end_index"]]} for n in annotations]
         self._print("stream" if ", stream" in how else "answer", how, text=text, annotations=annotations, citations=citations, **more)
 
     def follow(self, how, text):
-        """The answer to NEXT after QUESTION."""
+        """Reports the answer to NEXT after QUESTION."""
         self._print("follow-up", how, text=text)
 
     def json(self, how, when):
@@ -37,7 +37,7 @@ class Told:
         self._print("JSON", how)
 
     def stop(self, how, leave):
-        """Runs leave, which reads some of the answer to SLOWLY and stops it: the model's stream is closed."""
+        """Runs leave, which reads part of the answer to SLOWLY and stops it, and checks that the model's stream is closed."""
         before = closed()
         leave()
         for _ in range(100):
@@ -52,7 +52,7 @@ def closed():
 
 
 def first_of(stream):
-    """Reads the first piece with words, and leaves the stream; some frameworks close theirs when it is collected."""
+    """Reads the first piece with words, and drops the stream; some frameworks close a stream when it is collected."""
     for piece in stream:
         if piece:
             break

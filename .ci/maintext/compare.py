@@ -1,4 +1,4 @@
-"""The table of .ci/maintext/run, whose folder is the argument."""
+"""Prints the table of .ci/maintext/run; the argument is its folder."""
 
 import gzip
 import json
@@ -17,7 +17,7 @@ work = Path(sys.argv[1])
 
 
 def sets():
-    """Yields name, pages and main texts of each set. Those of the second are of the part kept for tests."""
+    """Yields name, pages and main texts of each set. The second set is only its test part, by type of page."""
     news = work / "article-extraction-benchmark"
     truth = json.loads((news / "ground-truth.json").read_text())
     yield "news: article-extraction-benchmark", [gzip.decompress((news / "html" / f"{k}.html.gz").read_bytes()) for k in truth], [
@@ -48,7 +48,7 @@ def ibid(pages):
 
 
 def without_title(text, page):
-    """The text without lines that are headings of the first level: sets count the title as metadata."""
+    """Returns the text without its first-level headings: the sets count the title as metadata."""
     tags = re.findall(r"(?is)<h1[^>]*>(.*?)</h1>", page.decode("utf-8", "replace"))
     titles = {re.sub(r"\W", "", html.fromstring(f"<p>{t}</p>").text_content()) for t in tags}
     return "\n".join(line for line in text.split("\n") if re.sub(r"\W", "", line) not in titles)

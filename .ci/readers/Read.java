@@ -1,5 +1,5 @@
-// Reads the files that are named on the lines of standard input by Tika, and prints
-// a JSON line with the text of each. With an argument, embedded files are left out.
+// Reads the files named on the lines of standard input with Tika, and prints a JSON
+// line with the text of each. With an argument, embedded files are left out.
 
 import java.io.BufferedReader;
 import java.io.InputStreamReader;

@@ -1,6 +1,6 @@
-"""forms.py WORK: makes 22 forms and protocols by Chromium, LibreOffice and ReportLab in WORK,
-reads them by WORK/ibid, and prints a table: values after their own label, and under
-their own heading."""
+"""forms.py WORK makes 22 forms and protocols with Chromium, LibreOffice and ReportLab in WORK,
+reads them with WORK/ibid, and prints a table of how many values follow their own label, and
+are under their own heading."""
 
 import json
 import os
@@ -94,7 +94,7 @@ small = boxes('<td style="width:50%;vertical-align:top"><span style="font-size:7
 colons = each("<p><b>{}:</b> {}</p>")
 column = '<div style="flex:1">{}</div>'
 grid = '<div style="display:grid;grid-template-columns:150px 1fr;gap:6px">{}</div>'
-forms = [  # the program, what the form is like, how it is made, its content, and what is around a section
+forms = [  # the program, the form's layout, the function that makes it, its content, and the markup around a section
     ("Chromium", "ruled table, lists in cells", rows(1, "top", "list"), trial),
     ("Chromium", "ruled table, labels in the middle", rows(1, "middle", "paragraphs"), trial),
     ("Chromium", "headings in rows of the table", section_rows, trial),

@@ -22,14 +22,14 @@ func main() {
 	r := new(ingest.Reader)
 	out := json.NewEncoder(os.Stdout)
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
-		text, headings := "", [][2]any{} // with the places of the headings
+		text, headings := "", [][2]any{} // each heading with its offset
 		data, err := os.ReadFile(in.Text())
 		if err != nil {
 			log.Fatal(err)
 		}
-		if doc, err := r.Read(context.Background(), in.Text(), data); err == nil { // else it is not read
+		if doc, err := r.Read(context.Background(), in.Text(), data); err == nil { // otherwise the text is empty
 			text = doc.Text
-			if doc.Format == "mail" || doc.Format == "outlook" { // the others give the header as text
+			if doc.Format == "mail" || doc.Format == "outlook" { // other readers return the header as text
 				text = strings.Join([]string{doc.Meta["author"], doc.Meta["to"], doc.Meta["cc"], doc.Meta["date"], text}, "\n")
 			}
 			for _, s := range doc.Sections {

@@ -1,5 +1,5 @@
-"""Reads the files that are named on the lines of standard input by markitdown, pymupdf,
-poppler, or a reader of their own format, and prints a JSON line with the text of each."""
+"""Reads the files named on the lines of standard input with markitdown, pymupdf, poppler
+or a reader for their format, and prints a JSON line with the text of each."""
 
 import json
 import subprocess
@@ -85,7 +85,7 @@ def text_of(tool, path):
 for path in sys.stdin.read().splitlines():
     try:
         text = text_of(sys.argv[1], path)
-    except Exception as e:  # it is not read
+    except Exception as e:  # the reader failed
         print(path, repr(e)[:200], file=sys.stderr)
         text = ""
     print(json.dumps({"path": path, "text": text}), flush=True)

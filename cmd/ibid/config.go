@@ -157,7 +157,7 @@ type rerankConfig struct {
 
 type citeConfig struct {
 	Source string `help:"What counts as one source: ${enum}." enum:"document,page,section,url" default:"document" placeholder:"KIND"`
-	// Not by default, since a document can name any address.
+	// Off by default, since a document can name any address.
 	LinkDocuments bool `help:"Link sources to the address that a document declares for itself, except for uploads."`
 }
 
@@ -185,10 +185,10 @@ func (c scopeConfig) filter() retrieve.Filter {
 	}
 }
 
-// maxQuestion is the largest length of a question, in bytes.
+// maxQuestion is the maximum length of a question, in bytes.
 const maxQuestion = 16 << 10
 
-// question returns the question in words, restricted to passages in this scope.
+// question returns words as one question, or an error if the question or --top-k is invalid.
 func (c scopeConfig) question(words []string) (string, error) {
 	q := strings.TrimSpace(strings.Join(words, " "))
 	switch {

@@ -75,7 +75,7 @@ func (c *copyCmd) Run(ctx context.Context, s surroundings) (err error) {
 	return upkeepConfig{placeConfig: to, JSON: c.JSON}.printReport(s, r, "", "copied to "+to.String())
 }
 
-// withPassword makes the store's password come from another variable.
+// withPassword takes the store's password from another variable.
 func (s surroundings) withPassword(variable string) surroundings {
 	getenv := s.getenv
 	s.getenv = func(name string) string {
@@ -158,8 +158,8 @@ func copyUploads(
 	return err
 }
 
-// each creates the folders of the copy and calls f for each file that the copy lacks, or has
-// with another size or time.
+// each creates the folders of the copy and calls f for each file that the copy lacks, or that
+// has a different size or time there.
 func (c *copiedFolder) each(ctx context.Context, f func(name string, data []byte, modified time.Time) error) error {
 	return filepath.WalkDir(c.from, func(path string, e fs.DirEntry, err error) error {
 		if path == c.from && errors.Is(err, fs.ErrNotExist) {

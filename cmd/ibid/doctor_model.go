@@ -138,7 +138,7 @@ func checkWindow(ctx context.Context, m answer.Model, window int) finding {
 	b.WriteString("Below is a log. Read it and reply with the one word: read.\n\n")
 	line := "The boat came back to the harbour in the evening, and the crew made it fast at the long jetty.\n"
 	each := ingest.CountTokens(line)
-	// The margin for other tokenisers is the one of answers.
+	// Answers leave the same margin for other tokenisers.
 	for n := ingest.CountTokens(b.String()) + reply; n+each < window*85/100; n += each {
 		b.WriteString(line)
 	}

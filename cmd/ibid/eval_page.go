@@ -53,7 +53,7 @@ func knownFigures() []eval.Figure {
 	return append(all, auroc(nil))
 }
 
-// measure counts the outcomes and computes the figures that have a question.
+// measure counts the outcomes and computes the figures for which a question counts.
 func (r *evalReport) measure() {
 	r.Format = reportFormat
 	r.Unread, r.Missed = append([]string{}, r.Unread...), []string{}

@@ -243,7 +243,7 @@ func (c *keysLogCmd) Run(ctx context.Context, s surroundings) error {
 	})
 }
 
-// keyNamed returns the key with a name or, failing that, an id.
+// keyNamed returns the key with a name or, failing that, with this id.
 func keyNamed(ring retrieve.Ring, name string) (k retrieve.Key, known bool) {
 	at := slices.IndexFunc(ring.Keys, func(k retrieve.Key) bool { return k.Name == name })
 	if at < 0 {

@@ -509,7 +509,7 @@ func (o *originals) storedFile(ctx context.Context, doc *ingest.Document) ([]byt
 		return nil, err
 	}
 	var first error
-	for _, received := range []bool{false, true} { // documents of an unfinished upload may be from the received file
+	for _, received := range []bool{false, true} { // an upload that has not ended may already have documents from the received file
 		data, err := o.lib.State.Originals().Read(ctx, id, received)
 		if err == nil {
 			data, err = o.lib.reader.Original(ctx, ingest.OneFile(strings.TrimPrefix(id, doc.Root+"/"), data), doc)

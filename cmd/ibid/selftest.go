@@ -106,7 +106,7 @@ func (l *openedLibrary) rememberAbilities(ctx context.Context, a *answer.Answere
 
 // A selfTest tries the models of a server in the background, after a question was answered and
 // while none is being answered. If it breaks off, it is repeated after a later question,
-// [mostTries] times in all.
+// up to [mostTries] times in all.
 type selfTest struct {
 	models answer.Answerer
 	keep   func(context.Context, trial.Result) error
@@ -121,7 +121,7 @@ type selfTest struct {
 	broken error     // why the test broke off
 }
 
-// mostTries is the largest number of attempts at a self-test.
+// mostTries is the maximum number of attempts at a self-test.
 const mostTries = 3
 
 // quiet is the idle time required before each call of a self-test.

@@ -125,7 +125,7 @@ func (p *partsPanel) install(ctx context.Context, known optional) {
 		return
 	}
 	lines := strings.Split(strings.TrimSpace(said.String()), "\n")
-	if last := lines[len(lines)-1]; last != "" { // the reason, as a package client says it
+	if last := lines[len(lines)-1]; last != "" { // the reason that a package client gives
 		err = fmt.Errorf("%w (%s)", err, last)
 	}
 	p.failed[known.name] = oneLine(err.Error(), 400)

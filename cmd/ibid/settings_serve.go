@@ -287,7 +287,7 @@ func (p *settingsPanel) Test(ctx context.Context, next web.Choices, key *string)
 	return up.findings, nil
 }
 
-// pageWords replaces words about a command line by words about the page.
+// pageWords replaces words about a command line with words about the page.
 var pageWords = strings.NewReplacer(
 	"correct --base-url", "correct the endpoint",
 	"--base-url ", "the endpoint ", ", --model ", ", the model ",

@@ -117,8 +117,8 @@ func (srv *server) openShelves(ctx context.Context) error {
 }
 
 // openShelf returns the uploads in a root, and opens them if they are not open. Unless
-// the files are in the store, a folder that is missing or empty is not opened if there
-// are documents of it: they would seem deleted.
+// the files are in the store, it does not open a missing or empty folder whose documents
+// are stored: they would seem deleted.
 func (srv *server) openShelf(ctx context.Context, root ingest.Root) (*ingest.Uploads, error) {
 	if u := srv.shelves.find(root.Name); u != nil {
 		return u, nil
@@ -196,7 +196,7 @@ func (srv *server) RootUploads(ctx context.Context, root string) (web.Uploads, s
 		srv.shelves.making.Lock()
 		defer srv.shelves.making.Unlock()
 		u, err := srv.openShelf(ctx, roots[i])
-		return u, roots[i].Collection, err // that in u is from before a renaming
+		return u, roots[i].Collection, err // u may have the name from before a renaming
 	}
 	return readFolder{srv, roots[i]}, roots[i].Collection, nil
 }

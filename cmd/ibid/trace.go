@@ -27,7 +27,7 @@ type tracer struct {
 // A check is the proof of a statement.
 type check struct {
 	answer.Verified
-	step   int    // number of steps that ended before
+	step   int    // number of steps that ended before the check
 	hidden bool   // no part of the reply is shown, since no part has a source
 	source string // the passage found for it
 }
@@ -161,7 +161,7 @@ func passageTrace(place int, p retrieve.Passage, a cite.Answer, unread bool) str
 	return fmt.Sprintf("%2d. %-10s %5s  %s\n%s", place, state, chance, passageName(p), why)
 }
 
-// A readRound is a sequence of steps that read passages before more were searched.
+// A readRound is a sequence of steps that read passages before the next search.
 type readRound struct {
 	steps    []answer.Stepped
 	read     map[string]bool

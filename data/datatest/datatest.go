@@ -96,8 +96,8 @@ func Linear(t testing.TB, clock func() time.Duration, name string, do func(size 
 	}
 }
 
-// CampaignOnly skips the test unless tests run at full size. The reason says why no twentieth of
-// it runs by default: it would show nothing, or need more than a second.
+// CampaignOnly skips the test unless tests run at full size. The reason says why not even a
+// twentieth of it runs by default: that would show nothing, or take more than a second.
 func CampaignOnly(t testing.TB, reason string) {
 	t.Helper()
 	if !Campaign() {
@@ -144,7 +144,7 @@ func Rand(t testing.TB) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, seed))
 }
 
-// Pick returns a twentieth of the items, at least one, chosen with [Rand] and in their order.
+// Pick returns a twentieth of the items, at least one, in order and chosen with [Rand].
 // In a campaign it returns all.
 func Pick[T any](t testing.TB, items []T) []T {
 	t.Helper()

@@ -5,7 +5,7 @@ import { base, byId, el, makeButton } from "./dom.js";
 import { post, put, Trouble } from "./stream.js";
 import { t } from "./words.js";
 
-// actions returns the buttons for an answer in its state.
+// actions returns the buttons for an answer in its current state.
 export function actions(view) {
   const copied = makeButton(t("Copy"), async () => {
     const done = await copyText(view.markdown || fencedText(view.text));
@@ -23,8 +23,8 @@ export function actions(view) {
   ].filter(Boolean);
 }
 
-// shareButton returns a button that shares the answers whose records runs() names, and
-// copies a link to them. onEnd(done, trouble) is called then.
+// shareButton returns a button that shares the answers whose records runs() names, copies
+// a link to them, and then calls onEnd(done, trouble).
 export function shareButton(attributes, runs, onEnd) {
   const button = makeButton(t("Share"), async () => {
     try {

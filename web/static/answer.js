@@ -21,9 +21,9 @@ export class AnswerView {
     this.text = "";
     this.numbers = new Map(); // number -> cited event
     this.citations = [];
-    this.drafts = new Map(); // step -> HTML of its blocks
+    this.drafts = new Map(); // step -> HTML of the draft's blocks
     this.revising = 0; // the step that replaces the draft, in proved sentences
-    this.revised = new Map(); // its sources, by their numbers in the complete revision
+    this.revised = new Map(); // the revision's sources, by their numbers when it is complete
     this.kept = []; // the events that restore the answer
 
     this.progress = el("p", { class: "progress" }, t("Searching your documents…"));
@@ -160,7 +160,7 @@ export class AnswerView {
           el("p", { class: "snippet", dir: "auto" }, snippet((p.text || "").replace(/\s+/g, " ")))))) : ""));
   }
 
-  // on_fallback shows a sentence about the failure, what is shown instead and what to do.
+  // on_fallback says in a sentence what failed, what is shown instead and what to do.
   on_fallback({ reason }) {
     this.fellBack = reason;
     this.#showFailure(fallback(reason));
@@ -183,8 +183,8 @@ export class AnswerView {
     (this.details || this.notes).append(el("p", { class: "note" }, ...withFlags(sentence(message))));
   }
 
-  // #showFailure shows in one place that the model failed. The warnings before and after are its
-  // details, with the server's words for readers who may see them.
+  // #showFailure shows in one place that the model failed. Earlier and later warnings are listed
+  // under its details, with the server's words for readers who may see them.
   #showFailure(words) {
     const warnings = [...this.notes.querySelectorAll("p.note:not(.trouble)")];
     this.trouble?.remove();

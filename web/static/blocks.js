@@ -16,14 +16,14 @@ export class Blocks {
   constructor(element, equip = () => {}) {
     this.element = element;
     this.equip = equip;
-    this.html = []; // by index
-    this.earlier = []; // the draft that the text replaces, sentence by sentence
-    this.before = []; // its sentences: {text, block, n}
-    this.first = null; // the first of the drafts
-    this.draft = false; // the text is a draft too
-    this.settled = null; // the only numbers to show, while others may still change; empty places show where those will be
-    this.growing = false; // its last sentence is drawn, but may be incomplete
-    this.marked = []; // its sentences in changed
+    this.html = []; // of the blocks, by index
+    this.earlier = []; // HTML of the draft that the text replaces, sentence by sentence
+    this.before = []; // the sentences of that draft: {text, block, n}
+    this.first = null; // HTML of the first draft
+    this.draft = false; // the text itself is a draft
+    this.settled = null; // the numbers that are final; other numbers are shown as dots. null if all are final
+    this.growing = false; // the last sentence is drawn, but may be incomplete
+    this.marked = []; // the ranges of the text in changed
     this.stale = new Set();
     this.frame = 0;
   }
@@ -31,7 +31,7 @@ export class Blocks {
   // begin starts another version of the text, which replaces the one that is drawn.
   begin(draft, settled = null) {
     const size = (html) => html.join("").length;
-    if (2 * size(this.html) > size(this.earlier)) this.earlier = this.html; // unless it broke off early
+    if (2 * size(this.html) > size(this.earlier)) this.earlier = this.html; // unless this version broke off early
     this.before = this.earlier.flatMap((html, block) => sentences(parseHTML(html)).map(({ text }, n) => ({ text, block, n })));
     if (this.html.length) this.first ||= this.html;
     this.html = [];
@@ -44,7 +44,7 @@ export class Blocks {
   put(index, html) {
     this.html[index] = html;
     this.stale.add(index);
-    if (this.before.length) for (let i = 0; i < this.html.length; i++) this.stale.add(i); // a block may have been below the text
+    if (this.before.length) for (let i = 0; i < this.html.length; i++) this.stale.add(i); // a block may show a part of the draft
     if (!this.frame) this.frame = requestAnimationFrame(() => this.draw());
   }
 
@@ -117,7 +117,7 @@ export class Blocks {
     const now = [...drawn.values()].flatMap((content) => sentences(content));
     const growing = sentenceEnd.test(now.at(-1)?.text) ? null : now.pop();
     this.growing = Boolean(growing);
-    let begun = false; // the draft has the growing sentence too
+    let begun = false; // the draft contains the growing sentence, too
     let [shared, next] = countPassed(this.before.map((s) => s.text), now.map((s) => s.text));
     if (growing) {
       // A sentence of the draft stays until the new one differs from it.
@@ -163,13 +163,13 @@ export class Blocks {
   }
 }
 
-// countPassed returns how many sentences of a draft a growing text has passed: up to the last
-// sentence of the longest list that both have in order, plus those that the sentences
-// after it replace. A sentence that shares most of its words with another counts as the same, with less
-// weight.
+// countPassed returns two counts of a draft's sentences: up to the end of the longest common
+// subsequence of the draft and a growing text, and this number plus one for each later sentence
+// of the text, which replaces one of the draft. Sentences that share most of their words are
+// also common, with less weight.
 function countPassed(before, now) {
   const words = before.map(wordsOf);
-  const best = [Array(before.length + 1).fill(0)]; // by the numbers of sentences of the text, and of the draft
+  const best = [Array(before.length + 1).fill(0)]; // by number of sentences of the text, then of the draft
   for (const text of now) {
     const mine = wordsOf(text), above = best.at(-1), row = [0];
     before.forEach((other, i) => row.push(Math.max(above[i + 1], row[i], above[i] + (other === text ? 1 : likeness(words[i], mine)))));
@@ -191,8 +191,8 @@ function likeness(a, b) {
   return share > 0.5 ? 0.9 * share : 0;
 }
 
-// citationsAt returns the citations of a number in the text: those with this number whose
-// sentence contains it or is nearest.
+// citationsAt returns the citations with the number of a link whose sentence contains the link
+// or, if there is no such sentence, is nearest to it.
 export function citationsAt(citations, link) {
   const number = Number(link.dataset.number);
   const at = Number(link.dataset.at);
@@ -210,7 +210,7 @@ function parseHTML(html) {
 
 const splitter = new Intl.Segmenter(undefined, { granularity: "sentence" });
 
-// sentences returns the sentences of a text without its numbers: {text, range}.
+// sentences returns the sentences of a text without citation numbers: {text, range}.
 function sentences(root) {
   const hidden = ".cite, button, .block .draft, .block.draft";
   const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT,

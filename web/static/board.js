@@ -1,6 +1,6 @@
-// The board of an answer: passages appear when they are found, verdicts tick in
-// on them, cited ones move up to the sources and take their numbers, and the
-// others fold.
+// The board of an answer. Passages appear as cards when they are found, and get
+// their verdicts. Cited passages move up to the sources, which have numbers; the
+// other passages are folded.
 
 import { Blocks } from "./blocks.js";
 import { documentName, documentURL, el, place, snippet, withMarks } from "./dom.js";
@@ -23,7 +23,7 @@ export class Board {
     this.passages = new Map(); // by id
     this.cards = new Map(); // by id, not cited
     this.reasons = new Map(); // by id
-    this.marks = new Map(); // by list of a source and passage: the quotes in it, in order
+    this.marks = new Map(); // the quotes in each entry of a source, in order
     this.sources = el("ol", { class: "sources" });
     this.found = el("ul", { class: "found" });
     this.summary = el("summary", {}, "");
@@ -34,7 +34,7 @@ export class Board {
       this.title, this.sources, this.rest, this.cost);
   }
 
-  // found shows passages before they are checked.
+  // add shows passages before they are checked.
   add(passages) {
     for (const p of passages) {
       this.passages.set(p.id, p);
@@ -133,7 +133,7 @@ export class Board {
     const again = looked.filter((j) => j.wider).length;
     this.summary.textContent = looked.length
       ? [t("Checked {n} passages", { n: answer.usage?.looked ?? looked.length }), again ? t("again at {n}", { n: again }) : "",
-        t("used {n}", { n: cited.size }), // the other ones stay below, even if the model read them
+        t("used {n}", { n: cited.size }), // the other passages stay below, even if the model read them
         dropped.length ? t("left out {n} statements", { n: dropped.length }) : ""].filter(Boolean).join(t(", "))
       : t("Earlier drafts");
     this.rest.hidden = !looked.length && !more.length;
@@ -192,15 +192,15 @@ export class Board {
 // plainText returns a text without Markdown and line breaks.
 const plainText = (text) => text.replace(/\[\d+\]|[^\p{L}\p{N}]+/gu, " ").trim();
 
-// shortenContext shortens a text that follows a quote, leads to one, or both.
+// shortenContext shortens a text that follows a quote, precedes one, or both.
 function shortenContext(text, follows, leads) {
   const words = text.replace(/[^\S\n]+/g, " ").replace(/\s*\n\s*/g, "\n");
   if (words.length <= (follows && leads ? 200 : 90)) return words;
   return withoutMiddle(words, follows && 90, leads && 90);
 }
 
-// withoutMiddle keeps at most so many characters of each end of a text, in whole words. Words
-// of different lines stay on different lines: together they would read as one row of a table.
+// withoutMiddle keeps at most before and after characters of the ends of a text, in whole words.
+// Words of different lines stay on different lines: joined, they would read as a row of a table.
 function withoutMiddle(text, before, after) {
   const start = text.slice(0, before || 0).replace(/\s\S*$/, "");
   const end = after ? text.slice(-after).replace(/^\S*\s/, "") : "";
@@ -209,8 +209,8 @@ function withoutMiddle(text, before, after) {
 }
 
 // reason returns why a passage was kept or skipped. The server reports in English which
-// words of the question it covers. A model's own words are shown unchanged, but not why
-// the model could not be asked.
+// words of the question the passage covers. A model's own words are shown unchanged; the
+// reason why the model could not be asked is not shown.
 function reason({ reason: words, verdict } = {}) {
   if (verdict === "error") return "";
   const [, verb, first, lacks] = /^(covers|does not mention|close to the question, without) (.+?)(?:, not (.+))?$/.exec(words) || [];

@@ -13,14 +13,14 @@ export class Collections {
     this.line = byId("collections");
     this.list = byId("collection");
     this.list.addEventListener("change", () => this.#chooseCollection(this.list.value));
-    this.made = []; // names of those that can be renamed
+    this.made = []; // names of collections that can be renamed
     this.dialog = byId("naming");
     if (!this.dialog) return;
     byId("make-collection").addEventListener("click", () => this.#askName(""));
     byId("rename-collection").addEventListener("click", () => this.#askName(this.value));
     byId("naming-cancel").addEventListener("click", () => this.dialog.close());
     this.dialog.addEventListener("submit", (e) => {
-      e.preventDefault(); // it stays open until the server has agreed
+      e.preventDefault(); // the dialog stays open until the server accepts the name
       this.#saveName(byId("naming-name").value.trim());
     });
   }

@@ -13,7 +13,7 @@ const runURL = (id, query = "") => new URL(`api/runs/${encodeURIComponent(id)}${
 
 export class Conversation {
   // panel opens sources; say announces a status to screen readers; showBusy(yes),
-  // showReachable(yes) and onChange() are called when that changes.
+  // showReachable(yes) and onChange() are called after a change.
   constructor({ panel, say, showBusy, showReachable, onChange }) {
     Object.assign(this, { panel, say, showBusy, showReachable, onChange });
     this.views = [];
@@ -47,7 +47,7 @@ export class Conversation {
     const sent = { ...body, question };
     const past = alone ? [] : this.#turnsBefore(view);
     if (past.length) sent.history = past;
-    // With keys, the server has the conversation too.
+    // If keys are in use, the server keeps the conversation, too.
     if ("keyed" in this.turns.dataset) Object.assign(sent, { conversation: this.id, history: past });
     this.#saveTurns();
     await this.#followRun(view, mine, async () => {
@@ -63,7 +63,7 @@ export class Conversation {
     this.#showWriter(view.answer);
   }
 
-  // #showWriter shows that answers are quoted after the model failed, until it writes one.
+  // #showWriter shows that answers are quoted since the model failed, until it writes one again.
   #showWriter({ fallback, answered, usage } = {}) {
     const line = byId("writer");
     const { model } = line.dataset;
@@ -89,8 +89,8 @@ export class Conversation {
     view.actions.insertBefore(again, view.actions.querySelector(".ratings"));
   }
 
-  // replay shows recorded answers, or answers that are being written. If the server has the
-  // reader's conversation with the first one, it shows that.
+  // replay shows recorded answers, or answers that are being written. If the first one belongs to
+  // a conversation of the reader on the server, it shows this conversation.
   async replay(runs) {
     this.clear();
     const mine = (this.asking = new AbortController());
@@ -101,7 +101,7 @@ export class Conversation {
         try {
           return await this.fetch(conversation);
         } catch (err) {
-          if (!(err instanceof Trouble) || err.status !== 404) throw err; // it is another reader's
+          if (!(err instanceof Trouble) || err.status !== 404) throw err; // the conversation is another reader's
         }
       }
       const view = await this.#restoreRecord(record, mine);
@@ -118,8 +118,8 @@ export class Conversation {
     return view;
   }
 
-  // fetch shows a conversation that the server has. A question that was asked again is
-  // shown with its last answer.
+  // fetch shows a conversation from the server. A question that was asked again is shown
+  // with its last answer.
   async fetch(id) {
     const { runs } = await get(new URL(`api/conversations/${encodeURIComponent(id)}`, base), this.asking?.signal);
     this.clear();
@@ -226,7 +226,7 @@ export class Conversation {
     window.history.replaceState(null, "", `#c=${this.id}`);
   }
 
-  // #turnsBefore returns the latest turns before a view that fit historySize.
+  // #turnsBefore returns the latest turns before a view that fit into historySize.
   #turnsBefore(view) {
     const turns = [];
     let size = 0;

@@ -3,20 +3,20 @@
 import { el, makeButton } from "./dom.js";
 import { t } from "./words.js";
 
-// fencedText returns a text as a block of code, for an answer without an end: the server
-// sends Markdown with the end.
+// fencedText returns a text as a block of code, for an answer that has not ended: the server
+// sends Markdown only at the end.
 export function fencedText(text) {
   const fence = "`".repeat(Math.max(3, ...[...text.matchAll(/`+/g)].map(([run]) => run.length + 1)));
   return `${fence}\n${text}\n${fence}\n`;
 }
 
-// copyText puts words on the clipboard and reports whether it could.
+// copyText puts words on the clipboard and reports whether that worked.
 export async function copyText(words) {
   try {
     await navigator.clipboard.writeText(words);
     return true;
   } catch {
-    // That clipboard needs HTTPS; this one does not.
+    // navigator.clipboard needs HTTPS; execCommand does not.
     const box = document.createElement("textarea");
     box.value = words;
     box.className = "hidden";

@@ -1,4 +1,4 @@
-// The documents page: upload, find, sort, select, ask, read again and delete; without it a plain list.
+// The documents page: upload, find, sort, select, ask, read again and delete. Without this script it is a plain list.
 
 import { base, byId, documentAPI, documentName, documentURL, el, makeButton } from "./dom.js";
 import { withRemedy } from "./remedy.js";
@@ -90,7 +90,7 @@ function drawList() {
     drawList();
     body.children[next].querySelector("a").focus();
   }));
-  if (all.length) document.querySelector("main > .note")?.remove(); // what an empty library said
+  if (all.length) document.querySelector("main > .note")?.remove(); // the note about an empty library
   if (wanted.length) say(t("{n} documents", { n: found.length }));
 }
 
@@ -103,7 +103,7 @@ function compareDocuments(a, b) {
   return (typeof x === "number" ? x - y : String(x).localeCompare(y, locale, { numeric: true })) * (order.down ? -1 : 1);
 }
 
-// dateOf returns the date of a document, or else that of its file, and which of the two.
+// dateOf returns the date of a document or, failing that, of its file, and says which date it is.
 function dateOf({ root, meta = {} }) {
   const own = [meta.date, meta.updated, meta.created, meta.modified].find((value) => /^\d{4}/.test(value));
   const date = (own || meta.file_modified || "").slice(0, 10);
@@ -111,7 +111,7 @@ function dateOf({ root, meta = {} }) {
   return { date, of: uploadRoots.has(root) ? t("added") : t("file changed") };
 }
 
-// state returns whether a document was read, partly or not again, and why.
+// state says whether a document was read, partly read or not read again, and why.
 function state(d) {
   const reason = unread.get(d.document)?.reason || d.meta?.unread;
   if (!reason) return { words: t("Read") };
@@ -206,7 +206,7 @@ byId("delete-selected")?.addEventListener("click", (e) => {
   e.target.textContent = t("Confirm: delete {n}", { n: selected.size });
 });
 
-// Headings of columns sort.
+// The headings of the columns are buttons that sort.
 for (const head of document.querySelectorAll("th[data-sort]")) {
   const button = makeButton(head.textContent, async () => {
     order.down = order.by === head.dataset.sort && !order.down;
@@ -218,7 +218,7 @@ for (const head of document.querySelectorAll("th[data-sort]")) {
   head.replaceChildren(button);
 }
 
-// rowActions returns the buttons of a document. Only uploads are changed here: other files are in their folder.
+// rowActions returns the buttons of a document. Only uploads can be replaced here; other files are changed in their folder.
 function rowActions(id) {
   if (isPage(id)) return [el("span", { class: "facts" }, t("Read again each day"))];
   const name = documentName(id);
@@ -227,7 +227,7 @@ function rowActions(id) {
   if (!isUpload(id)) return [again];
   const file = el("input", { type: "file", class: "hidden", tabindex: "-1", accept: /\.\w+$/.exec(id)?.[0],
     "aria-label": t("Replace: {name}", { name }), onchange: () => {
-    // A file with the name of another replaces it.
+    // A file replaces the upload with the same name.
     const to = new URL(`api/documents?name=${encodeURIComponent(id.slice(id.indexOf("/") + 1))}`, base);
     const { collection: of } = all?.find((d) => d.document === id) || {};
     if (of) to.searchParams.set("collection", of);

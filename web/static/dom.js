@@ -57,29 +57,29 @@ export function fallback(reason, quoted = true) {
   return t("{what}, so your documents are quoted instead. {next}", { what, next });
 }
 
-// refusal returns the same if nothing is shown instead, or undefined for an error that is not the model's.
+// refusal returns the message for an error of the model if nothing is shown instead, or undefined for any other error.
 export function refusal(code) {
   const [, kind] = code?.split("model_") || [];
   const [what, next] = reasons[errors[kind] || kind] || [];
   return what && t("{what}, so there is no answer. {next}", { what, next });
 }
 
-// breakReason returns why a text ended early, for a sentence, and, for the details, whether the
-// server of a model said more, after the first colon.
+// breakReason returns the reason why a text ended early, up to the first colon, and whether the
+// model's server said more after it, which is shown under the details.
 export function breakReason(reason) {
   const [what, ...more] = reason.replace(/^asking the model \(\w+\): | at https?:\S*[^\s:;,.]/g, "").split(": ");
   return { reason: what.replace(/\.$/, ""), more: more.length > 0 };
 }
 
-// withFlags returns the parts of a sentence. Its flags are code, which does not break at a line's end.
+// withFlags returns a sentence in parts. Its flags are code, so that no line breaks inside one.
 export const withFlags = (words) => words.split(/(--[a-z][a-z-]*)/).map((part, i) => i % 2 ? el("code", {}, part) : part);
 
 // base is the address of the server, including a proxy's path.
 export const base = new URL("../", import.meta.url);
 
 // documentURL returns the address of a place in the viewer. link is the server's
-// own one, which also has the hash of the words at the place.
-// A run is the answer that cites the place, whose record has the quote.
+// link to the place, which also has the hash of its words. run is the id of the
+// answer that cites the place; the answer's record has the quote.
 export function documentURL(id, start, end, link, run) {
   return placeURL("documents/", id, start, end, link, run, "#quote");
 }
@@ -116,17 +116,17 @@ export function visibleName(name) {
   return name.replace(/[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
-// shelves are the names of renamed collections by the roots of their uploads: a
-// document's id keeps the name that its collection had first.
+// shelves maps the roots of uploads to the names of renamed collections: a
+// document's id keeps the first name of its collection.
 export const shelves = new Map(Object.entries(JSON.parse(byId("shelves")?.textContent ?? "{}")));
 
-// documentName returns the id of a document as people read it.
+// documentName returns the id of a document as shown to people.
 export function documentName(id) {
   const [root] = id.split("/", 1);
   return visibleName((shelves.get(root) ?? root) + id.slice(root.length));
 }
 
-// withMarks returns the parts of a text with its marks, which count bytes.
+// withMarks returns the parts of a text with its marks, whose offsets are in bytes.
 export function withMarks({ text, marks }) {
   const bytes = new TextEncoder().encode(text), decode = (from, to) => new TextDecoder().decode(bytes.subarray(from, to));
   const parts = [];
@@ -144,7 +144,7 @@ export function snippet(text, most = 220) {
   return words.length > most ? `${words.slice(0, most - 20).replace(/\s\S*$/, "")} …` : words;
 }
 
-// rankHeadings gives the headings in an element levels that skip none, the first of them the outermost.
+// rankHeadings gives the headings in an element levels without gaps, beginning with outermost.
 export function rankHeadings(element, outermost) {
   let above = [];
   for (const heading of element.querySelectorAll("h3, h4, h5, h6, [data-level]")) {

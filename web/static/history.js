@@ -1,5 +1,5 @@
 // The conversations of this browser, newest first, stored only in this browser
-// and limited in number and size. Each key has its own.
+// and limited in number and size. Each key has its own list.
 
 const { caller } = document.getElementById("turns").dataset;
 const key = caller ? `ibid.history.${caller}` : "ibid.history";
@@ -25,14 +25,14 @@ export function save(conversation) {
   return store(kept.slice(0, most.conversations));
 }
 
-// rename names a conversation, which is called by its first question otherwise.
+// rename names a conversation; without a name, its first question is shown.
 export const rename = (id, name) => store(list().map((c) => (c.id === id ? { ...c, name } : c)));
 
 export const forget = (id) => store(list().filter((c) => c.id !== id));
 
 export const clear = () => store([]);
 
-// store drops the oldest conversations until the other ones fit.
+// store drops the oldest conversations until the remaining ones fit.
 function store(conversations) {
   for (const kept = [...conversations]; ; kept.pop()) {
     const text = JSON.stringify(kept);

@@ -1,5 +1,5 @@
 // The library on the home page: its state, questions to try, and the documents,
-// of which the reader can tick those to ask.
+// among which the reader can tick the ones to ask.
 
 import { Collections } from "./collections.js";
 import { base, byId, documentAPI, documentName, el, makeButton, visibleName } from "./dom.js";
@@ -11,7 +11,7 @@ const most = 8; // documents shown to tick
 const mostSuggesting = 20; // ticked documents whose questions are suggested
 
 export class Library {
-  // ask asks a suggested question; say announces a status; showReachable(yes) is called when that changes.
+  // ask asks a suggested question; say announces a status; showReachable(yes) is called after a change.
   constructor({ ask, say, showReachable }) {
     Object.assign(this, { ask, showReachable });
     this.box = byId("library");
@@ -42,7 +42,7 @@ export class Library {
         const { title } = await get(documentAPI(id));
         if (title && this.picked.has(id)) this.picked.set(id, title);
       } catch (err) {
-        if (!(err instanceof Trouble)) throw err; // it keeps its file name
+        if (!(err instanceof Trouble)) throw err; // the document keeps its file name
       }
     }
     this.#showPicked();
@@ -129,7 +129,7 @@ export class Library {
 
   #drawShelf(documents) {
     this.shelf.hidden = documents.length === 0;
-    const titles = documents.map((d) => d.title); // a title that several have says too little
+    const titles = documents.map((d) => d.title); // a title that several documents share says too little
     const name = ({ title, document: id }) => !title ? documentName(id)
       : titles.filter((x) => x === title).length > 1 ? `${title} (${documentName(id)})` : title;
     this.shelf.querySelector("ul").replaceChildren(...documents.map((d) => el("li", {}, el("label", { title: documentName(d.document) },
@@ -172,7 +172,7 @@ export class Library {
       const better = await get(url); // the model takes a while
       if (better.questions.length && !list.contains(document.activeElement)) showQuestions(better.questions);
     } catch (err) {
-      if (!(err instanceof Trouble)) throw err; // without suggestions the page is complete
+      if (!(err instanceof Trouble)) throw err; // the page works without suggestions
     }
   }
 

@@ -38,7 +38,7 @@ export class Past {
       const { runs } = await get(new URL("api/runs?limit=500&states=1", base));
       changed = new Set(runs.filter((r) => isStale(r.sources)).map((r) => r.id));
     } catch (err) {
-      if (err instanceof Trouble) return; // the list is complete without
+      if (err instanceof Trouble) return; // the list works without the marks
       throw err;
     }
     let n = 0;
@@ -58,7 +58,7 @@ export class Past {
       const others = conversations.filter((c) => !here.has(c.conversation))
         .map((c) => ({ id: c.conversation, at: c.ended, name: c.name || c.first, questions: c.questions }));
       const named = new Map(conversations.filter((c) => c.name).map((c) => [c.conversation, c.name]));
-      const said = this.status.textContent; // meanwhile
+      const said = this.status.textContent; // drawing the list changes it
       if (others.length || named.size) this.#drawList(others, named);
       this.status.textContent = said;
     } catch (err) {
@@ -152,7 +152,7 @@ export class Past {
         if (this.keyed) await patch(conversationURL(conversation.id), { name });
       } catch (err) {
         if (!(err instanceof Trouble)) throw err;
-        if (err.status !== 404 || !conversation.turns) trouble = err.message; // or its records have expired
+        if (err.status !== 404 || !conversation.turns) trouble = err.message; // 404: only in this browser, or its records have expired
       }
       this.#drawList();
       if (this.keyed) await this.#drawOthers();
@@ -165,7 +165,7 @@ export class Past {
 
   // #forgetOnServer deletes a conversation on the server.
   #forgetOnServer(id) {
-    if (this.keyed) fetch(conversationURL(id), { method: "DELETE" }).catch(() => {}); // it is listed again
+    if (this.keyed) fetch(conversationURL(id), { method: "DELETE" }).catch(() => {}); // if this fails, it is listed again
   }
 
   #clearButton(count) {
@@ -195,7 +195,7 @@ function dateWords(at) {
   return day.toLocaleDateString(locale, { day: "numeric", month: "long", year });
 }
 
-// matches reports whether the questions and answers of a conversation have all words.
+// matches reports whether the questions and answers of a conversation contain all words.
 function matches({ name, turns = [], runs = [] }, words) {
   const text = [name, ...turns.flatMap((t) => [t.question, ...answerTexts(t)]), ...runs.flatMap((r) => [r.question, r.answer?.text])]
     .join(" ").toLowerCase();
@@ -226,7 +226,7 @@ function asMarkdown({ turns }) {
   }).join("\n\n");
 }
 
-// fetchMarkdown is asMarkdown of a conversation that the server has.
+// fetchMarkdown is asMarkdown for a conversation on the server.
 async function fetchMarkdown(conversation) {
   await loadRuns(conversation);
   const whole = await Promise.all(conversation.runs.map(async (run) => {

@@ -21,7 +21,7 @@ export function attachPeek(anchor, describe) {
   anchor.addEventListener("click", hidePeek);
 }
 
-// hideSoon hides it in a moment, unless the pointer moves into it.
+// hideSoon hides the quotes in a moment, unless the pointer moves onto them.
 function hideSoon() {
   clearTimeout(timer);
   timer = setTimeout(hidePeek, 150);

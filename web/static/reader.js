@@ -15,7 +15,7 @@ export class Reader {
     Object.assign(this, { at, onPart });
     this.loading = new AbortController();
     this.quote = documentAPI(at.document, at.start, at.end, at.link, at.run);
-    this.asText = false; // the reader wants the text of drawn pages
+    this.asText = false; // show the text instead of drawn pages
     this.paging = el("p", { class: "paging", hidden: true });
     this.places = el("details", { class: "places", hidden: true });
     const words = el("input", { type: "search", "aria-label": t("Find in this document"), placeholder: t("Find in this document"),
@@ -100,17 +100,17 @@ export class Reader {
     this.paging.hidden = !this.paging.hasChildNodes();
   }
 
-  // #findWords lists the places that have the words.
+  // #findWords lists the places that contain the words.
   async #findWords(words) {
     this.places.hidden = !words;
     if (!words) return;
     try {
       const { found = [] } = await get(`${documentAPI(this.at.document)}?find=${encodeURIComponent(words)}`, this.loading.signal);
-      const most = 100; // that the server sends
+      const most = 100; // the server sends no more places
       const say = found.length < most ? t("{n} places with “{words}”", { n: found.length, words })
         : t("The first {n} places with “{words}”", { n: found.length, words });
       const openPlace = (f) => {
-        this.places.open = !narrow.matches; // where it covers the text
+        this.places.open = !narrow.matches; // on a narrow screen the list covers the text
         this.load(documentAPI(this.at.document, f.start, f.end));
       };
       this.places.replaceChildren(el("summary", {}, el("span", { role: "status" }, say)),

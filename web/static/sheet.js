@@ -29,7 +29,7 @@ export function sheets(pictures, onFail) {
     image.closest(".sheet").classList.toggle("drawing", yes);
     status.textContent = yes ? t("Drawing page {page}…", { page: image.dataset.page }) : `${zoom} %`;
   };
-  // loadImage draws a page in another size, and shows the earlier one until then.
+  // loadImage draws a page in another size, and shows the earlier picture meanwhile.
   const loadImage = (image, src) => {
     const next = new Image();
     showDrawing(image, true);

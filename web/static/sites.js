@@ -69,7 +69,7 @@ export function setUpSites(section, { say, refresh, into }) {
     if (states.some((s) => s.reading)) setTimeout(pollSites, pause);
   }
 
-  // showSite shows the state of a site, and announces its end.
+  // showSite shows the state of a site, and announces when it has been read.
   function showSite({ address, reading, done, total, notices = [], error }) {
     const name = el("span", { class: "upload-name", dir: "ltr" }, address);
     const line = el("li", { class: reading ? "reading" : error ? "failed" : "done" }, name);

@@ -54,7 +54,7 @@ export class SourcePanel {
     this.opener = null;
   }
 
-  // #showLinks shows where else the document is: its file or web page, and equal files.
+  // #showLinks shows where else the document is: its file or web page, and identical files.
   #showLinks(at, text) {
     const links = this.panel.querySelector(".source-links");
     links.querySelector(".original")?.remove();

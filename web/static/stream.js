@@ -14,7 +14,7 @@ export class Trouble extends Error {
   }
 }
 
-// sentence makes an error message a sentence; an address at its beginning stays as it is.
+// sentence makes an error message a sentence; an address at its beginning remains unchanged.
 export const sentence = (words) => `${/^https?:/.test(words) ? words[0] : words[0].toUpperCase()}${words.slice(1).replace(/\.$/, "")}.`;
 
 // followRun yields {kind, data} for each event of a run, "done" last. If the
@@ -74,7 +74,7 @@ async function* events(url, signal, last) {
   throw new Trouble({ code: "cut", detail: t("the connection was lost before the answer was complete") }, true);
 }
 
-// get reads JSON.
+// get requests JSON.
 export async function get(url, signal) {
   const response = await reachServer(url, { headers: { Accept: "application/json" }, signal });
   if (!response.ok) throw new Trouble(await problemOf(response));

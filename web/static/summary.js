@@ -1,4 +1,4 @@
-// The summary of a document, by the model, on the page of the document.
+// The model's summary of a document, on the document's page.
 
 import { Blocks, citationsAt } from "./blocks.js";
 import { base, breakReason, documentURL, el, maySet, refusal, withFlags } from "./dom.js";
@@ -7,8 +7,8 @@ import { t } from "./words.js";
 
 const most = 150; // words
 
-// summarize writes the summary of a document into a section, as it comes. After a failure, again is
-// the button that asks for it.
+// summarize writes the summary of a document into a section as it arrives. again is the button that
+// asks for the summary, which is shown after a failure.
 export async function summarize(section, again) {
   const status = el("p", { class: "facts", role: "status" }, t("Writing the summary…"));
   const text = el("div", { class: "text" });
@@ -30,7 +30,7 @@ export async function summarize(section, again) {
     warning: ({ message }) => (details.parentElement ? details : notes)
       .append(el("p", { class: "note" }, ...withFlags(sentence(message)))),
   };
-  // showFailure says in a sentence what happened. Words of the server are details.
+  // showFailure says in a sentence what happened. The server's words are shown under the details.
   function showFailure(words, more) {
     const warnings = [...notes.querySelectorAll("p.note")];
     if (more) warnings.push(el("p", { class: "note" }, ...withFlags(sentence(more))));

@@ -7,7 +7,7 @@
   const storedTheme = () => {
     try { return localStorage.getItem(key); } catch { return null; }
   };
-  // After the system's theme, the other one, then the same one as a choice.
+  // The button cycles through the system's theme, its opposite, and the same theme as a choice.
   const nextTheme = () => {
     const [same, other] = dark.matches ? ["dark", "light"] : ["light", "dark"];
     return { [other]: same, [same]: "system" }[root.dataset.theme] || other;

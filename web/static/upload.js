@@ -8,7 +8,7 @@ import { sentence } from "./stream.js";
 import { t } from "./words.js";
 
 const atOnce = 2;
-const longReason = 160; // characters: of a longer reason, what follows the first colon is folded
+const longReason = 160; // characters; a longer reason is folded after its first colon
 
 // The uploads that were refused: name, reason and more about it. They are listed in this tab until they
 // are dismissed. If the server needs keys, each key has its own list.
@@ -37,9 +37,9 @@ export function showInto(section, name) {
   section.querySelector(".into").textContent = name && ` · ${t("into the collection {name}", { name })}`;
 }
 
-// setUpUpload sets up the section. It calls refresh after files were added to the collection
-// that into() names, or the server's, and returns offer(text), which offers to add a web
-// address and reports whether the text is one.
+// setUpUpload sets up the section, which adds files to the collection that into() names, or to
+// the server's. It calls refresh after files were added. It returns offer(text), which offers to
+// add a web address and reports whether the text is one.
 export function setUpUpload(section, { say, refresh, into = () => "" }) {
   const list = section.querySelector("ul");
   const waiting = [];
@@ -69,7 +69,7 @@ export function setUpUpload(section, { say, refresh, into = () => "" }) {
   // Pasted outside a field: files, an address or text.
   addEventListener("paste", (e) => {
     if (section.hidden || e.target.closest?.("input, textarea, dialog")) return;
-    e.preventDefault(); // or the field that has the focus then gets it a second time
+    e.preventDefault(); // otherwise the field that gets the focus would receive it, too
     const files = [...e.clipboardData.files];
     const text = e.clipboardData.getData("text/plain").trim();
     if (files.length) addFiles(files.map((file) => ({ file, name: file.name })));
@@ -114,7 +114,7 @@ export function setUpUpload(section, { say, refresh, into = () => "" }) {
 
   return offer;
 
-  // dismissButton returns a button that takes a refused upload off the list.
+  // dismissButton returns a button that removes a refused upload from the list.
   function dismissButton(line, name) {
     return makeButton(t("Dismiss"), () => {
       keepRefused(refusedUploads().filter((x) => x.name !== name));

@@ -1,5 +1,5 @@
 // The page of a document: drawn pages get a zoom and show the progress of drawing, and
-// the model summarizes. Without this module the page is complete.
+// the model can summarize. The page works without this module.
 
 import { sheets } from "./sheet.js";
 import { el } from "./dom.js";
@@ -18,7 +18,7 @@ if (drawn) {
     image.closest(".sheet").replaceChildren(el("p", { class: "note" }, words));
   });
   drawn.replaceChildren(shown);
-  // The text next to the picture begins with the same page.
+  // The text next to the picture scrolls to the same page.
   const page = new URLSearchParams(location.search).get("page");
   if (page && !location.hash && matchMedia("(min-width: 72rem)").matches) document.getElementById(`page-${page}`)?.scrollIntoView();
 }

@@ -4,8 +4,8 @@
 //
 // The server names the site's origin in --cors-origin, and the key is a public one:
 // 'ibid keys make site --scope public --collection NAME'. data-collection chooses a
-// collection where no keys are in use, data-target an element for the box (a CSS
-// selector) in place of the button in the corner. The texts are data-title,
+// collection if no keys are in use, data-target an element for the box (a CSS
+// selector) instead of the button in the corner. The texts are data-title,
 // data-placeholder, data-button and data-sources. Everything is shown as plain text.
 
 (() => {

@@ -1,11 +1,11 @@
-// The page's texts in the reader's language. A text is called by its English words;
+// The page's texts in the reader's language. Its English words identify a text;
 // web/words.json has the translations, and the server writes those of one language into the page.
 
 const phrases = JSON.parse(document.getElementById("phrases")?.textContent ?? "{}");
 const { lang } = document.documentElement;
 const plurals = new Intl.PluralRules(lang);
 
-// locale writes numbers and dates. The digits are those of citation numbers.
+// locale formats numbers and dates, with the digits of citation numbers.
 export const locale = `${lang}-u-nu-latn`;
 
 // parts returns a text with its values, which may be elements, in place of {their

@@ -70,7 +70,7 @@ func Holds(text, answer string) bool {
 	}
 }
 
-// minProse is the length in bytes from which an answer is prose, which texts do not repeat
+// minProse is the length in bytes above which an answer is prose, which other texts do not repeat
 // verbatim.
 const minProse = 60
 

@@ -15,7 +15,7 @@ type More = Omit<AskRequest, "question" | "run"> & { signal?: AbortSignal };
 /** The answer to a question of a batch, or its error. */
 export type Outcome = { run?: string; answer?: Answer; error?: { code: string; detail: string }; retry_after_ms?: number };
 
-/** What filters compare. An empty one is what the file says. */
+/** Metadata for filters. An empty label restores the file's value. */
 export type Labels = { tags?: string[]; author?: string; date?: string; language?: string };
 
 export class IbidError extends Error {
@@ -23,9 +23,9 @@ export class IbidError extends Error {
   status: number;
   /** Stable, for programs: "unreachable", "too_fast", "bad_key", … */
   code: string;
-  /** Names the line of the server's log. */
+  /** The id of the request in the server's log. */
   request: string;
-  /** In seconds, if the server gave it. */
+  /** In seconds, if the server sent it. */
   retryAfter?: number;
 }
 

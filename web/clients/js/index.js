@@ -2,7 +2,7 @@
 //
 //   import { Ibid, turns } from "ibid-client";
 //
-//   const ibid = new Ibid("http://127.0.0.1:8080", { key: "ibid_…" }); // a key where the server asks for one
+//   const ibid = new Ibid("http://127.0.0.1:8080", { key: "ibid_…" }); // a key if the server needs one
 //   const answer = await ibid.ask("What does a mooring cost?");
 //   console.log(answer.text);
 //
@@ -12,7 +12,7 @@
 //
 // It needs Node.js 20, another runtime with fetch, or a browser, and nothing else.
 
-/** What the server refused, or status 0 and the code "unreachable" when there was no reply. */
+/** An error reply of the server, or status 0 and the code "unreachable" if there was no reply. */
 export class IbidError extends Error {
   constructor({ status = 0, code = "unknown", detail, title, request = "" }, retryAfter) {
     super(detail || title || `the server replied with status ${status}`);
@@ -41,7 +41,7 @@ export class Ibid {
     return this.#json("POST", "/api/ask", { question, ...more }, signal);
   }
 
-  /** Answers a question event by event. A lost connection is resumed where it was; leaving the loop stops the answer. */
+  /** Answers a question event by event. After a lost connection it continues where it was; leaving the loop stops the answer. */
   async *stream(question, { signal, ...more } = {}) {
     const { id } = await this.#json("POST", "/api/runs", { question, ...more }, signal);
     let ended = false;
@@ -84,7 +84,7 @@ export class Ibid {
     }
   }
 
-  /** Answers up to 50 questions, strings or bodies of ask. Each has its run and answer, or its error. */
+  /** Answers up to 50 questions, strings or bodies of ask. Each outcome has a run and an answer, or an error. */
   async batch(questions, { signal } = {}) {
     const asked = questions.map((q) => (typeof q === "string" ? { question: q } : q));
     return (await this.#json("POST", "/api/ask/batch", { questions: asked }, signal)).answers;
@@ -100,7 +100,7 @@ export class Ibid {
     return this.#json("POST", "/api/summarize", what, signal);
   }
 
-  /** Numbers the citations of any model's text by documents that are sent with it. */
+  /** Numbers the citations in any model's text, given the documents that it cites. */
   cite(text, documents, more = {}) {
     return this.#json("POST", "/api/cite", { text, documents, ...more });
   }
@@ -115,7 +115,7 @@ export class Ibid {
     }
   }
 
-  /** Adds a file (a string, Blob or bytes), or replaces the one of that name. The labels are author, date and language. */
+  /** Adds a file (a string, Blob or bytes), or replaces the file with this name. The labels are author, date and language. */
   async upload(name, data, { collection, tags = [], ...labels } = {}) {
     const query = new URLSearchParams({ name, ...(collection && { collection }), ...labels });
     for (const tag of tags) query.append("tag", tag);
@@ -138,7 +138,7 @@ export class Ibid {
     return (await this.#json("GET", "/api/collections")).collections;
   }
 
-  /** Returns the record of an answer. Its sources have their state today: unchanged, moved, changed or gone. */
+  /** Returns the record of an answer. Its sources have their current state: unchanged, moved, changed or gone. */
   run(id) {
     return this.#json("GET", `/api/runs/${encodeURIComponent(id)}`);
   }
@@ -162,7 +162,7 @@ export class Ibid {
       throw new IbidError({ code: "unreachable", detail: `there is no reply from ${this.url}: ${err.cause?.message || err.message}` });
     }
     if (reply.ok) return reply;
-    const problem = await reply.json().catch(() => ({})); // a proxy replies with a page
+    const problem = await reply.json().catch(() => ({})); // a proxy may reply with a page
     const retry = Number(reply.headers.get("Retry-After"));
     throw new IbidError({ ...problem, status: reply.status }, retry > 0 ? retry : undefined);
   }

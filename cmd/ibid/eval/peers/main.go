@@ -1,7 +1,7 @@
 // Command peers serves the model with which Ibid and its peers are compared: an
-// OpenAI-compatible server whose replies follow from the prompt alone, with fixed
-// delays, and which records each call. It is a module of its own, so that
-// building Ibid does not build it.
+// OpenAI-compatible server whose replies depend only on the prompt and come with
+// fixed delays. It records each call. It is a separate module, so that building
+// Ibid does not build it.
 package main
 
 import (
@@ -40,7 +40,7 @@ func main() {
 	}
 }
 
-// serve serves the model whose replies the command of a writer makes.
+// serve serves the model. command runs the writer, which makes its replies.
 func serve(command []string, fast bool) error {
 	w, err := startWriter(command)
 	if err != nil {
@@ -58,7 +58,7 @@ func serve(command []string, fast bool) error {
 			defer l.mu.Unlock()
 			made, err := w.reply(r.System, r.User)
 			if err != nil {
-				log.Fatal("asking the writer: ", err) // a comparison without one is none
+				log.Fatal("asking the writer: ", err) // without its replies there is nothing to compare
 			}
 			l.replies[r.N] = made
 			return openaitest.Reply{Text: made.Text}
@@ -105,7 +105,7 @@ func startWriter(command []string) (*writer, error) {
 	return &writer{json.NewEncoder(to), json.NewDecoder(from)}, p.Start()
 }
 
-// A reply is the writer's, with its record of the call as table.py reads it.
+// A reply is the writer's reply and its record of the call, in the form that table.py reads.
 type reply struct {
 	Text   string         `json:"text"`
 	Record map[string]any `json:"record"`
@@ -124,11 +124,11 @@ type callLog struct {
 	model *openaitest.Handler
 
 	mu      sync.Mutex
-	replies map[int]reply // by the number of the call
-	taken   int           // calls
+	replies map[int]reply // by number of the call
+	taken   int           // number of calls written by take
 }
 
-// take waits until no call is in progress, and writes those since the last time.
+// take waits until no call is in progress, and writes the calls since the last time.
 func (l *callLog) take(w http.ResponseWriter, _ *http.Request) {
 	inProgress := func(x openaitest.Exchange) bool { return !x.Ended }
 	all := l.model.Exchanges()

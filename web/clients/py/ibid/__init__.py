@@ -2,7 +2,7 @@
 
     from ibid import Ibid
 
-    ibid = Ibid("http://127.0.0.1:8080", key="ibid_…")   # a key where the server asks for one
+    ibid = Ibid("http://127.0.0.1:8080", key="ibid_…")   # a key if the server needs one
     answer = ibid.ask("What does a mooring cost?")
     print(answer["text"])
     for event in ibid.stream("And in winter?", history=turns("What does a mooring cost?", answer)):
@@ -42,10 +42,10 @@ class Event(NamedTuple):
 
 
 class IbidError(Exception):
-    """What the server refused, or status 0 and the code "unreachable" when there was no reply.
+    """An error reply of the server, or status 0 and the code "unreachable" if there was no reply.
 
     code is stable and meant for programs ("too_fast", "bad_key", …), detail for people.
-    request names the line of the server's log. retry_after is in seconds, if the server gave it.
+    request is the id of the request in the server's log. retry_after is in seconds, if the server sent it.
     """
 
     def __init__(self, status: int, code: str, detail: str, request: str = "", retry_after: float | None = None):
@@ -74,7 +74,7 @@ class Ibid:
         return self._json("POST", "/api/ask", _asked(question, history, collection, more))
 
     def stream(self, question: str, *, history: Iterable[Turn] = (), collection: str | None = None, **more: Any) -> Iterator[Event]:
-        """Answer a question event by event. A lost connection is resumed where it was; closing the iterator stops the answer."""
+        """Answer a question event by event. After a lost connection it continues where it was; closing the iterator stops the answer."""
         run, ended = self._json("POST", "/api/runs", _asked(question, history, collection, more))["id"], False
         try:
             for event in self.follow(run):
@@ -124,7 +124,7 @@ class Ibid:
         return self._json("POST", "/api/summarize", ({"document": document} if document else {}) | more)
 
     def cite(self, text: str, documents: Iterable[Any], **more: Any) -> dict[str, Any]:
-        """Number the citations of any model's text by documents that are sent with it (style, source_key, exclude, …)."""
+        """Number the citations in any model's text, given the documents that it cites (style, source_key, exclude, …)."""
         return self._json("POST", "/api/cite", {"text": text, "documents": list(documents)} | more)
 
     def documents(self, page: int = 500) -> Iterator[DocumentInfo]:
@@ -138,7 +138,7 @@ class Ibid:
             after = listed["documents"][-1]["document"]
 
     def upload(self, name: str, data: bytes | str, collection: str | None = None, *, tags: Iterable[str] = (), **labels: str) -> Change:
-        """Add a file, or replace the one of that name. The reply has its id ("document") and the number of its chunks.
+        """Add a file, or replace the file with this name. The reply has its id ("document") and the number of its chunks.
 
         tags, author, date and language are for filters, and are kept when the file is replaced without them.
         """
@@ -160,7 +160,7 @@ class Ibid:
         return self._json("GET", "/api/collections")["collections"]
 
     def run(self, run: str) -> Run:
-        """Return the record of an answer. Its sources have their state today: unchanged, moved, changed or gone."""
+        """Return the record of an answer. Its sources have their current state: unchanged, moved, changed or gone."""
         return self._json("GET", f"/api/runs/{quote(run, safe='')}")
 
     def rate(self, run: str, rating: int, comment: str = "") -> None:
@@ -181,7 +181,7 @@ class Ibid:
                 text = err.read()
             try:
                 problem = json.loads(text)
-            except ValueError:  # a proxy's page
+            except ValueError:  # a page of a proxy
                 problem = {}
             raise _refusal(problem if isinstance(problem, dict) else {}, err.code, err.headers.get("Retry-After")) from None
         except (OSError, HTTPException) as err:
