@@ -37,8 +37,8 @@ type rateLimit struct {
 	active map[string]int // how many operations of each caller are in progress
 }
 
-// begin counts an operation of a caller until end is called. It returns false if most
-// operations are already in progress.
+// begin counts an operation of a caller until end is called. It returns false if the
+// limit most is already reached.
 func (p *rateLimit) begin(who string, most int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -60,7 +60,7 @@ func (p *rateLimit) end(who string) {
 	}
 }
 
-// take counts one operation of a caller, which may do most in a minute. If the limit is
+// take counts one operation of a caller, whose limit is most in a minute. If the limit is
 // exceeded, it returns how long to wait. If most is 0, there is no limit.
 func (p *rateLimit) take(who string, most int, now time.Time) (wait time.Duration) {
 	if most <= 0 {

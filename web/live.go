@@ -63,7 +63,7 @@ type liveAnswer struct {
 
 	// The fields below are used only by the goroutine that stores the outcome.
 	ctx      context.Context // the answer's, without its cancellation
-	err      error           // the error that ended it
+	err      error           // why it ended early, if it did
 	ended    bool            // its run cannot be resumed
 	lost     bool            // another server has taken it over
 	recorded bool            // its record is stored, unless one of its documents was deleted
@@ -310,7 +310,7 @@ func (a *Answers) nextBatch() []*liveAnswer {
 	return batch
 }
 
-// waitStored waits until no more than most of the answers that have ended are unrecorded.
+// waitStored waits until at most the given number of ended answers are unrecorded.
 func (a *Answers) waitStored(ctx context.Context, most int) error {
 	a.mu.Lock()
 	last := len(a.unstored) - most - 1

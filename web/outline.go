@@ -25,7 +25,7 @@ const (
 	maxKey      = 5   // key passages
 )
 
-// pageAfter returns up to most of the documents whose ids follow after, and whether more
+// pageAfter returns the documents whose ids follow after, up to the limit most, and whether more
 // follow. all is sorted by id.
 func pageAfter(all []retrieve.DocumentInfo, after string, most int) (page []retrieve.DocumentInfo, more bool) {
 	i := slices.IndexFunc(all, func(d retrieve.DocumentInfo) bool { return d.ID > after })

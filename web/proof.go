@@ -177,8 +177,8 @@ func beginsWord(text string, at int) bool {
 // likeness is the share of the words of a changed quote that must be found together.
 const likeness = .5
 
-// mostSimilar returns the range of a text that contains the most of the words, among ranges with
-// as many words. It is empty if none contains enough of them.
+// mostSimilar returns the range of a text, with as many words as words, that has the most of
+// them. It is empty if no range has enough of them.
 func mostSimilar(text, words string) (start, end int) {
 	sought := map[string]int{}
 	n := 0

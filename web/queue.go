@@ -20,10 +20,10 @@ type CountingSearcher interface {
 	answer.Counter
 }
 
-// LimitSearches returns a searcher that runs up to most searches at once. More would only slow
-// down one another and the answers being written. Other searches wait in order of arrival,
-// and their clients get the event "queued". The searcher is an [answer.TurnTaker], so reading
-// passages waits for a turn, too.
+// LimitSearches returns a searcher that runs at most the given number of searches at once. More
+// would only slow down one another and the answers being written. Other searches wait in order
+// of arrival, and their clients get the event "queued". The searcher is an [answer.TurnTaker],
+// so reading passages waits for a turn, too.
 func LimitSearches(s CountingSearcher, most int) CountingSearcher {
 	return &searchQueue{CountingSearcher: s, free: most}
 }

@@ -212,8 +212,8 @@ func minTokens(limits map[string]*integer) (least int, _ error) {
 // uncited follows an answer without sources, since the OpenAI API has no field for this.
 const uncited = "\n\n(No source bears this out.)"
 
-// stripSources removes the links of numbers and the list of sources, which were added for the
-// client, from an earlier answer.
+// stripSources removes the additions for the client from an earlier answer: the links of numbers
+// and the list of sources.
 func stripSources(text string) string {
 	text = strings.TrimSuffix(strings.TrimRight(text, " \n"), uncited)
 	list := regexp.MustCompile(`(?:\n+- \[\d+\] [^\n]*)+\s*$`)

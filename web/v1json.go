@@ -67,8 +67,8 @@ type toolFunction struct {
 	Parameters  json.RawMessage `json:"parameters,omitempty"`
 }
 
-// isOutput reports whether a tool receives the result of the client's program, as marked by
-// pydantic-ai.
+// isOutput reports whether a function receives the final result, by the name or the description
+// that pydantic-ai gives it.
 func (f toolFunction) isOutput() bool {
 	return f.Name == "final_result" || strings.HasPrefix(f.Name, "final_result_") ||
 		strings.HasSuffix(f.Description, "The final response which ends this conversation")
@@ -294,7 +294,7 @@ var validationFeedback = regexp.MustCompile("(?s)^(Validation feedback:\n.+|\\d+
 	`Fix the errors and try again\.$`)
 
 // stripFeedback removes invalid replies, each with the feedback to it, from the end of a
-// conversation whose answer should be JSON, since the feedback does not ask the documents.
+// conversation whose answer should be JSON, since feedback is not a question.
 func (a *v1Ask) stripFeedback(messages []chatMessage) []chatMessage {
 	for n := len(messages); a.output != nil && n >= 3; n = len(messages) {
 		said, wrong := messages[n-2], messages[n-1]

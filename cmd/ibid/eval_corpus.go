@@ -50,7 +50,7 @@ func (c *corpus) close() (err error) {
 	return err
 }
 
-// open opens the data directory, or a temporary one, and fills it. On failure, it closes the directory.
+// open opens and fills the data directory, or a temporary one. On failure, it closes the directory.
 func (c corpusConfig) open(ctx context.Context, s surroundings, o retrieve.Options, fill func(*corpus) error) (_ *corpus, err error) {
 	out := &corpus{stored: make(map[string]string)}
 	store := storeConfig{embedConfig: c.embedConfig,

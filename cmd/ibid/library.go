@@ -40,7 +40,7 @@ type openedLibrary struct {
 	encoders []*encoder.Model              // open encoders: the one in use and earlier ones
 	changing sync.Mutex                    // held to change the encoder
 	reader   *ingest.Reader                // nil for commands that read no files
-	damaged  []state.Damage                // when it was opened
+	damaged  []state.Damage                // found when the library was opened
 	encoded  atomic.Pointer[encodedChunks] // nil before they are counted
 	indexed  atomic.Int64                  // last known revision of an index in a cluster; 0 if unknown
 	surroundings
@@ -150,7 +150,7 @@ func (l *openedLibrary) closeEncoders() (err error) {
 	return err
 }
 
-// newProgress shows the progress of a task, unless it ends at once.
+// newProgress returns a function that shows the progress of a task, unless the task ends at once.
 func newProgress(stderr io.Writer, what string) func(done, total int) {
 	var shown *meter
 	return func(done, total int) {
@@ -168,8 +168,8 @@ func newProgress(stderr io.Writer, what string) func(done, total int) {
 	}
 }
 
-// writers returns how many documents to store concurrently: on a server, most of the time is
-// waiting.
+// writers returns how many documents to store concurrently: with a database server, storing is
+// mostly waiting.
 func (l *openedLibrary) writers() int {
 	if l.place.remote() {
 		return 4

@@ -54,8 +54,8 @@ type serveCmd struct {
 	storeConfig
 }
 
-// endTime is how long a stopping server waits for the next of its answers to report that it was
-// cut off. On a slow machine, all of them together take longer.
+// endTime is how long a stopping server waits for its next answer to report that it was cut off.
+// On a slow machine, all answers together may take longer.
 const endTime = 3 * time.Second
 
 // Run listens at once, syncs the folders in the background, and answers from the stored
@@ -141,7 +141,7 @@ type server struct {
 	answers    web.Answers
 }
 
-// open opens the library and its answerer. Call close in any case.
+// open opens the library and its answerer. The caller must call close, even after an error.
 func (srv *server) open(ctx context.Context, s surroundings) error {
 	options, err := srv.index(srv.endpointConfig, s.getenv)
 	if err != nil {
@@ -246,7 +246,7 @@ func (srv *server) handler() (http.Handler, error) {
 		},
 		Settings: settings, SettingsCode: code, MaxAsks: srv.MaxAsks, Metrics: srv.metrics, Figures: srv.lib.figures,
 		Encoded: srv.lib.encodedChunks,
-		RunEnded: func(run, kind, state string) { // without its text
+		RunEnded: func(run, kind, state string) { // webhooks contain no text
 			srv.hook.sendEvent("run.ended", map[string]any{"run": run, "kind": kind, "state": state})
 		},
 	}

@@ -24,7 +24,7 @@ type upkeepConfig struct {
 	JSON bool `help:"Print a JSON object." name:"json"`
 }
 
-// explain says what to do if nothing is stored, or if it cannot be read.
+// explain adds the exit code for damage to err, or says what to do if there is no library.
 func (c upkeepConfig) explain(err error) error {
 	if errors.Is(err, state.ErrDamaged) {
 		return &exitError{exitDamage, err}

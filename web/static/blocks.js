@@ -163,10 +163,10 @@ export class Blocks {
   }
 }
 
-// countPassed returns two counts of a draft's sentences: up to the end of the longest common
-// subsequence of the draft and a growing text, and this number plus one for each later sentence
-// of the text, which replaces one of the draft. Sentences that share most of their words are
-// also common, with less weight.
+// countPassed returns how many sentences of a draft a growing text has passed: up to the end of
+// their longest common subsequence, and with one more for each later sentence of the text, which
+// replaces one of the draft. Sentences that share most of their words also match, with less
+// weight.
 function countPassed(before, now) {
   const words = before.map(wordsOf);
   const best = [Array(before.length + 1).fill(0)]; // by number of sentences of the text, then of the draft

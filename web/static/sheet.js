@@ -5,8 +5,8 @@ import { t } from "./words.js";
 
 const steps = [50, 75, 100, 150, 200, 300]; // percent of the free width
 
-// sheets shows the pages of pictures, which are images or {src, alt, page}. onFail is
-// called when one cannot be drawn.
+// sheets shows drawn pages, given as images or as {src, alt, page}. onFail is called
+// when a page cannot be drawn.
 export function sheets(pictures, onFail) {
   let zoom = 100;
   const images = pictures.map((p) => (p instanceof Element ? p : el("img", { src: p.src, alt: p.alt, "data-page": p.page })));

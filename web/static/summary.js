@@ -7,8 +7,8 @@ import { t } from "./words.js";
 
 const most = 150; // words
 
-// summarize writes the summary of a document into a section as it arrives. again is the button that
-// asks for the summary, which is shown after a failure.
+// summarize writes the summary of a document into a section as it arrives. again, the button that
+// asks for the summary, is shown after a failure.
 export async function summarize(section, again) {
   const status = el("p", { class: "facts", role: "status" }, t("Writing the summary…"));
   const text = el("div", { class: "text" });

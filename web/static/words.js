@@ -1,4 +1,4 @@
-// The page's texts in the reader's language. Its English words identify a text;
+// The page's texts in the reader's language. The English words of a text are its key;
 // web/words.json has the translations, and the server writes those of one language into the page.
 
 const phrases = JSON.parse(document.getElementById("phrases")?.textContent ?? "{}");
