@@ -2,12 +2,13 @@
 //
 // Begin with [Answerer.Ask]. It searches, keeps the passages that are on topic,
 // and answers from them: with a [Model] by one of several strategies, or, if no
-// model is set, by quoting the sentences that answer. The result is a stream of
-// [Event] values. Each passage has a label, "[1]" and so on, that is the same
-// in every draft; package cite turns labels into numbered sources.
+// model is set, by quoting the sentences that answer the question. The result
+// is a stream of [Event] values. Each passage has a label, "[1]" and so on,
+// that is the same in every draft; package cite turns labels into numbered
+// sources.
 //
-// If no passage is on topic, or none holds an answer, the stream has
-// [Unanswered]. Code decides that, not the model's prose.
+// If no passage is on topic or contains an answer, the stream has an
+// [Unanswered] event. Code decides this, not the model's prose.
 package answer
 
 import (
@@ -30,7 +31,8 @@ type Retriever interface {
 }
 
 // A Counter is a [Retriever] that also counts the chunks in which a term occurs.
-// If a Retriever is no Counter, terms are counted in the passages that it finds.
+// If a Retriever is not a Counter, terms are counted in the passages that it
+// finds.
 type Counter interface {
 	Stats(ctx context.Context, terms []string) (retrieve.Stats, error)
 }
@@ -60,51 +62,53 @@ type Answerer struct {
 	// Trust, if not nil, is called when a question begins and returns how far the
 	// models are trusted. end is called when the question has ended.
 	Trust func() (t Trust, end func())
-	// Gate is how passages are judged; empty means [GateAuto].
+	// Gate says how passages are judged; empty means [GateAuto].
 	Gate GateKind
-	// Unproved says how to treat a statement that no passage supports or that is
-	// off the question; empty means that statements are not checked.
+	// Unproved says how to treat a statement that no passage supports or that
+	// does not answer the question; empty means that statements are not checked.
 	Unproved Unproved
 	// Embedder may be an *embed.Model that is already loaded. Otherwise one is
-	// loaded at the first question, whatever the index is embedded with: the
-	// chances are calibrated on that model.
+	// loaded at the first question, regardless of the index's embedder,
+	// because the chances are calibrated for that model.
 	Embedder retrieve.Embedder
-	// Encoder, if neither it nor its result is nil, gives sentences a second score,
-	// which helps to choose and refuse answers without a model.
+	// Encoder returns the encoder that gives sentences a second score, used to
+	// choose or refuse answers without a model. It and its result may be nil.
 	Encoder func() retrieve.Encoder
 	// Prompts are the prompt templates; nil means [prompt.Default].
 	Prompts *prompt.Templates
 	// Style says how all answers should sound and look. It precedes a question's own Style.
 	Style string
 
-	// JudgeCalls is how many passages and statements of a question a model may
-	// judge, not counting retries; 0 means 12, less than 0 no limit. Unless there is
-	// no limit, a model is not called any more after its first three calls have failed.
+	// JudgeCalls is how many passages and statements of a question a model may judge,
+	// not counting retries; 0 means 12, less than 0 no limit. If there is a limit, a
+	// model whose first three calls fail is not called again.
 	JudgeCalls int
-	// JudgeTokens limits the tokens in the prompts of these calls together; 0 means
-	// 8,000, less than 0 no limit. If statements are proved, passages get half of
-	// each of these budgets.
+	// JudgeTokens limits the total tokens in the prompts of these calls; 0 means
+	// 8,000, less than 0 no limit. If statements are proved, passages may use half
+	// of each budget.
 	JudgeTokens int
 	// JudgeTime is how long the judging of a question may take; 0 means a
 	// minute, less than 0 no limit. It is never more than half of the time until
-	// the context's deadline. Beyond these limits the score decides on passages.
+	// the context's deadline. Once a limit is reached, scores decide about the
+	// remaining passages.
 	JudgeTime time.Duration
-	// AnswerCalls limits the other calls of a question: drafts, refining, partial
-	// answers and their combination, and repetitions with less evidence; 0 means
-	// 6, less than 0 no limit.
+	// AnswerCalls limits the other calls for a question: drafts, refinements,
+	// partial answers and their combination, and retries with less evidence; 0
+	// means 6, less than 0 no limit.
 	AnswerCalls int
-	// BudgetTokens limits the tokens in all prompts of a question together,
-	// including those for judges. Passages that do not fit are not read. Retries
-	// are not planned for. 0 means no limit; less than [LeastBudget] is too
-	// little for almost any question.
+	// BudgetTokens limits the total tokens in all prompts for a question,
+	// including prompts for judges. Passages that do not fit are not read.
+	// No tokens are reserved for retries. 0 means no limit; less than
+	// [LeastBudget] is too little for almost any question.
 	BudgetTokens int
 	// Parallel is how many judge calls run at a time; 0 means 12, so that
-	// judging takes one round trip. Use fewer for a server that handles calls
-	// one by one, since a waiting call can reach its time limit.
+	// judging takes one round trip. Use fewer for a server that handles one
+	// call at a time, since a waiting call can reach its time limit.
 	Parallel int
 
 	// ContextTokens is the model's context window: prompt and reply together.
-	// 0 means 4096. A margin of 15 % is left for foreign tokenizers.
+	// 0 means 4096. A margin of 15 % is left, since the model's tokenizer is
+	// not Ibid's.
 	ContextTokens int
 	// StepTokens is how many tokens of evidence go into one call, at least one
 	// whole passage: 1 refines the answer passage by passage. 0 fills the
@@ -158,9 +162,9 @@ func (a *Answerer) Ask(ctx context.Context, q Question) iter.Seq2[Event, error] 
 	}
 }
 
-// An asking is one question while it is answered. It controls the order of the steps:
+// An asking is a question that is being answered. It controls the order of the steps:
 // the finder searches, the gate selects passages, and the strategy writes the answer
-// from them with the writing.
+// from them, using the writing.
 type asking struct {
 	Answerer // for this question
 	*caller
@@ -206,7 +210,7 @@ func (r *asking) answerQuestion(ctx context.Context) error {
 	if len(found) == 0 {
 		return r.refuseAnswer(ctx, nothingFound, nil)
 	}
-	if r.finder.reading == nil { // the search reads them to see whether the question must be translated
+	if r.finder.reading == nil { // searchTranslated may have read them already
 		if err := r.finder.readPassages(ctx, found); err != nil {
 			return err
 		}
@@ -288,8 +292,8 @@ func (r *asking) quoteInstead(ctx context.Context, found []retrieve.Passage, why
 	return r.answerFrom(ctx, found)
 }
 
-// distrustModel makes the question one to be answered without a model, since the
-// model's answers are not trusted.
+// distrustModel has the question answered without the model, whose answers are
+// not trusted.
 func (r *asking) distrustModel() {
 	why := "the model did not pass its self-test (" + r.trust.Distrust + "), so sentences of the documents are quoted: " +
 		"select another --model, or trust this one with --no-self-test"
@@ -298,7 +302,7 @@ func (r *asking) distrustModel() {
 	r.Model, r.GateModel, r.Gate, r.strategy = nil, nil, GateScore, &extracting
 }
 
-// setStyle sets the style that prompts show: made inert, and shortened to an eighth of
+// setStyle sets the style that prompts show, made inert and shortened to an eighth of
 // the context window.
 func (r *asking) setStyle() {
 	whole := strings.TrimSpace(prompt.Inert(r.Style + "\n" + r.question.Style))

@@ -34,7 +34,7 @@ type caller struct {
 	callsMade     int // calls made, except to judges
 	budget        int // the most tokens in all prompts; 0 for no limit
 	input         int // tokens in prompts written or planned so far
-	reservedShare int // 1/reservedShare of the tokens left is not for the next prompt
+	reservedShare int // the next prompt may not use 1/reservedShare of the tokens left
 	usage         Usage
 
 	verifying sync.WaitGroup // calls that run while an answer is written
@@ -44,8 +44,8 @@ type caller struct {
 	warnedShort int // the number of shortened passages in the last warning
 }
 
-// Values of reservedShare: for marks that are longer than the sample, and for the proof
-// of the answer.
+// Values of reservedShare: for marks with more tokens than the sample mark, and for
+// proving the answer.
 const (
 	sparedForMarks = 20
 	sparedForProof = 5
@@ -116,7 +116,7 @@ func (c *caller) leastTokens(question string) int { return LeastBudget + c.write
 
 func (c *caller) promptSize(p Prompt) int { return c.writer.Size(p.System, p.User) }
 
-// addUsage adds the cost of calls to the usage, and returns it.
+// addUsage adds the cost of calls to the usage, and returns that cost.
 func (c *caller) addUsage(calls ...*call) (requests, tokens int) {
 	for _, k := range calls {
 		requests += k.requests()
@@ -125,7 +125,7 @@ func (c *caller) addUsage(calls ...*call) (requests, tokens int) {
 			c.usage.JudgeCalls += k.requests()
 		} else {
 			spent := 0
-			if k.made { // retries, and the server's own count, may make it more than planned
+			if k.made { // more than planned if calls were retried or the server counts differently
 				spent = max(k.tokens.Prompt, k.planned)
 			}
 			c.input += spent - k.planned
@@ -141,8 +141,8 @@ func (c *caller) addUsage(calls ...*call) (requests, tokens int) {
 	return requests, tokens
 }
 
-// minCheckedPrompt is the length in tokens from which the server's count shows
-// whether the prompt was cut.
+// minCheckedPrompt is the shortest prompt, in tokens, for which the server's
+// count shows whether it was cut.
 const minCheckedPrompt = 300
 
 // warnCutPrompt warns once when the server has cut the prompt of a call.
@@ -211,8 +211,8 @@ type call struct {
 	// enough is set when the consumer needs no more of the reply: the call then
 	// counts as complete although its reply is cut.
 	enough  bool
-	unsaved error // why the journal does not have the call
-	err     error // why it failed, once it has ended; only of callAll
+	unsaved error // why the call is not in the journal
+	err     error // why it failed, once it has ended; set only by callAll
 }
 
 func (c *caller) newCall(p Prompt) *call {
@@ -238,8 +238,8 @@ func (c *caller) newVerdictCall(role Role, s prompt.Slots) (*call, error) {
 
 var errUnfinished = errors.New("the reply ended without a finish reason")
 
-// pieces streams the reply, from the journal if that has it. When the stream ends or
-// the caller leaves it, the cost is known and a complete call has been saved.
+// pieces streams the reply, from the journal if it is there. When the stream ends or
+// the caller stops reading, the cost is known and a complete call has been saved.
 func (c *call) pieces(ctx context.Context, m Model) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		if c.loadReply(ctx) {
@@ -258,7 +258,8 @@ func (c *call) pieces(ctx context.Context, m Model) iter.Seq2[string, error] {
 	}
 }
 
-// requestReply asks the model for the reply, and reports whether the caller left the range.
+// requestReply asks the model for the reply, and reports whether the caller broke out of
+// the range.
 func (c *call) requestReply(ctx context.Context, m Model, yield func(string, error) bool) (left bool, err error) {
 	c.made = true
 	for piece, err := range m.Complete(ctx, c.prompt) {
@@ -300,7 +301,7 @@ func (c *call) requests() int {
 // A savedReply is a complete call in the journal.
 type savedReply struct {
 	Text   []byte  `json:"text"`   // bytes, so that JSON does not change invalid UTF-8
-	Finish string  `json:"finish"` // empty if enough of the reply had come and the call was stopped
+	Finish string  `json:"finish"` // empty if the call was stopped because enough had arrived
 	Usage  Tokens  `json:"usage"`
 	Yes    float64 `json:"yes,omitempty"`
 }
@@ -332,7 +333,7 @@ func (c *call) saveReply(ctx context.Context) {
 }
 
 // wordlessError returns the error for a reply that is empty, or was cut before its first
-// word. It returns nil for any other reply, even one of nothing but invented labels.
+// word. It returns nil for any other reply, even if it consists only of invented labels.
 func (c *call) wordlessError(text string) error {
 	switch {
 	case strings.TrimSpace(text) != "":

@@ -15,7 +15,7 @@ import (
 
 // quotesWhole reports whether a statement is a whole sentence, item or row of a passage, word for
 // word. A part of a sentence is not enough, since it may lack the subject or an "only if". quote
-// is the place of the words in the passage.
+// says where the passage has the words.
 func quotesWhole(passage, statement string, quote support.Quote) bool {
 	if quote.Verdict != support.Quoted {
 		return false
@@ -91,7 +91,7 @@ func hasInRow(text, reply string) bool {
 	return phrase(cells) == said
 }
 
-// isOpening reports whether a text only prepares for an answer, like "Good question!", or
+// isOpening reports whether a text only leads up to an answer, like "Good question!", or
 // only points to a reference.
 func isOpening(text string) bool {
 	isContent := func(w string) bool { return !aboutAnswers[retrieve.Stem(w)] }

@@ -52,8 +52,8 @@ func (e *ReduceError) Error() string {
 }
 
 // Group packs parts of the given sizes greedily, in order, into groups that fit
-// the budget, and returns the groups as indices. A part that does not fit alone
-// is a [*ReduceError], at any position.
+// the budget, and returns the groups as indices. If a part does not fit even
+// alone, wherever it is, the error is a [*ReduceError].
 func (b Budget) Group(tokens []int) ([][]int, error) {
 	for i, t := range tokens {
 		if b.size(t) > b.Limit {

@@ -31,7 +31,7 @@ type comparer struct {
 // A finding is the result of comparing a statement with passages.
 type finding struct {
 	quotes     []support.Quote // by passage
-	nearest    []int           // the labels that it cites, or of all passages; the best first
+	nearest    []int           // the labels that it cites, or all labels if it cites none; the best first
 	supported  bool            // by the passages that it cites, or by the one found for it
 	foundLabel int             // the label of the passage found for it; 0 if it cites some
 	idle       []int           // cited labels that add nothing
@@ -90,9 +90,9 @@ func isShort(u statement.Unit) bool {
 	return u.Kind == statement.Aside || few && !u.IsListed()
 }
 
-// findShort compares a short statement with a passage. Since its words do not say what they
-// are about, it is compared together with the question. A sentence supports it if it has its
-// words verbatim, and the more strongly the more of the question it has.
+// findShort compares a short statement with a passage. Since such a statement does not say
+// what it is about, it is compared together with the question. A sentence with the
+// statement's words verbatim supports it, more strongly if it has more of the question.
 func (c *comparer) findShort(plain string, passage support.Passage) support.Quote {
 	q := c.prover.Find(c.standalone+" "+plain, passage)
 	q.Support, q.Verdict = q.Support/2, support.Weak
@@ -118,8 +118,8 @@ const (
 	mostCompared   = 8
 )
 
-// addSecondScores adjusts the support of quotes, for a statement that cites no passage, by the
-// encoder's scores.
+// addSecondScores uses the encoder's scores to adjust the support of quotes for a statement
+// that cites no passage.
 func (c *comparer) addSecondScores(plain string, quotes []support.Quote) {
 	var near []*support.Quote
 	var texts []string

@@ -23,8 +23,8 @@ const condenseTokens = 256
 // turnTokens is what a turn costs in a prompt in addition to its text.
 const turnTokens = 4
 
-// condenseQuestion rewrites a follow-up as a standalone question. If no model is set it uses a
-// rule, which may search. If the model fails, the question is unchanged.
+// condenseQuestion rewrites a follow-up as a standalone question. If no model is set, it
+// applies a rule, which may need a search. If the model fails, the question is unchanged.
 func (f *finder) condenseQuestion(ctx context.Context) (string, error) {
 	q := f.question
 	f.writer.Question = q.Text
@@ -50,15 +50,16 @@ func (f *finder) condenseQuestion(ctx context.Context) (string, error) {
 	return cmp.Or(standalone, q.Text), err
 }
 
-// foundTogether reports whether the best passage for a whole question has at least as many terms
-// of the short question as the best passage for the short one. It is false if the short question
-// has several terms and one passage has them all: the question then needs no further words.
+// foundTogether reports whether the best passage for the whole, completed question has at least
+// as many terms of the original question as the best passage for the original. It reports false
+// if the original has several terms and its best passage has them all, since it then needs no
+// further words.
 func (f *finder) foundTogether(ctx context.Context, question, whole string) (bool, error) {
 	terms, has := retrieve.Terms(question), [2]int{}
 	for i, text := range []string{question, whole} {
 		found, err := f.Retriever.Search(ctx, retrieve.Query{Text: text, K: 1, Filter: f.question.Filter})
 		if err != nil {
-			return false, fmt.Errorf("searching: %w", err) // without the question, which no log may hold
+			return false, fmt.Errorf("searching: %w", err) // without the question, which must not be logged
 		}
 		for _, p := range found {
 			of := retrieve.Terms(p.Title + " " + p.Heading + " " + p.Text)
@@ -72,9 +73,8 @@ func (f *finder) foundTogether(ctx context.Context, question, whole string) (boo
 	return has[1] >= has[0] && (len(terms) == 1 || has[0] < len(terms)), nil
 }
 
-// translateQuestion returns the question in the language of the documents, to search with: from
-// the known translations, or else from the model. The answer keeps the question's language. It
-// returns "" if the model fails.
+// translateQuestion returns the question in the language of the documents, for searching only.
+// It uses a stored translation or asks the model. It returns "" if the model fails.
 func (f *finder) translateQuestion(ctx context.Context, language string) (string, error) {
 	question := f.standalone
 	p, err := f.writePrompt(RoleTranslate, prompt.Slots{Language: language})
@@ -140,8 +140,8 @@ func (f *finder) rewordQuestion(ctx context.Context, p Prompt) (string, error) {
 }
 
 // latestTurns returns the latest turns of the history that fit half of the context window, or
-// less if the question and a reply of the given length leave less, or if the budget needs
-// room for the answer.
+// less if the question and a reply of the given length leave less room, or if the budget
+// does.
 func (f *finder) latestTurns(length int) ([]prompt.Turn, error) {
 	w, q := f.writer, f.question
 	overhead, err := w.Overhead(prompt.Condense, 0)

@@ -34,7 +34,7 @@ type Judged struct {
 	Heading  string          `json:"heading,omitempty"`
 	Page     int             `json:"page,omitempty"`
 	Decision Decision        `json:"verdict"`
-	By       string          `json:"by"` // "score", "model" or "unjudged" (without budget, time or a usable judge the score decides)
+	By       string          `json:"by"` // "score", "model" or "unjudged" (the score decides, for lack of budget, time or a usable judge)
 	Reason   string          `json:"reason"`
 	Chance   float64         `json:"chance"` // estimated probability of being on topic, 0 to 1
 	Scores   retrieve.Scores `json:"scores"`
@@ -52,8 +52,8 @@ type Decision string
 const (
 	Relevant   Decision = "relevant"
 	Irrelevant Decision = "irrelevant"
-	Unparsable Decision = "unparsable" // the judge's reply could not be read, twice: kept
-	Errored    Decision = "error"      // the judge's call failed, twice: kept
+	Unparsable Decision = "unparsable" // the judge's reply could not be read, twice; the passage is kept
+	Errored    Decision = "error"      // the judge's call failed, twice; the passage is kept
 )
 
 // Kept fixes the labels: Passages[i] is evidence [i+1] in every prompt and in
@@ -63,8 +63,8 @@ type Kept struct {
 	Passages []retrieve.Passage
 }
 
-// Draft is a piece of a version of the answer that a later step may still improve. The
-// last step's version comes as Revision, and as Text once it is complete.
+// Draft is a piece of a draft, a version of the answer that a later step may still
+// improve. The last step's version comes as Revision, and as Text once it is complete.
 type Draft struct {
 	Step int `json:"step"` // 1-based
 	// Text is the next piece of the draft, with the labels as the model wrote them.
@@ -110,12 +110,13 @@ type Stepped struct {
 	// Changed reports whether the step changed the answer or, if each step makes a
 	// part of the answer, whether it made one.
 	Changed bool `json:"changed"`
-	// Reason says why not: "model_error", "empty_reply", "meta_remark" (the model
-	// said that nothing changes), "same", "no_answer", "unproved" (no statement of the
-	// reply is proved and has a source) or "cut" (the reply was cut off, and a
-	// complete answer existed). For passages without a step it is "answer_too_long",
-	// "budget" (of tokens, or the context window), "calls" (their limit was reached)
-	// or "deferred" (they are read only if the first passages hold no answer).
+	// Reason says why Changed is false: "model_error", "empty_reply", "meta_remark"
+	// (the model said that nothing changes), "same", "no_answer", "unproved" (no
+	// statement of the reply is proved and has a source) or "cut" (the reply was cut
+	// off, and a complete answer existed). For passages without a step it is
+	// "answer_too_long", "budget" (of tokens, or the context window), "calls" (no
+	// calls were left) or "deferred" (they are read only if the first passages hold
+	// no answer).
 	Reason string `json:"reason,omitempty"`
 	// Invented are labels that the reply cites although the model was never shown
 	// them. They are listed even if the reply was not used.
@@ -131,14 +132,14 @@ type Verified struct {
 	Verdict   Outcome `json:"verdict"`
 	// By is "code", "model", or "unjudged" (without budget, time or a usable judge).
 	By string `json:"by"`
-	// Found is the label added to a statement without one: a passage supports it,
-	// according to code or to the judge. Idle are labels that were removed because
-	// their passages added no support.
+	// Found is the label added to a statement that cites nothing: its passage
+	// supports the statement, according to code or to the judge. Idle are labels
+	// that were removed because their passages added no support.
 	Found  int   `json:"found,omitempty"`
 	Idle   []int `json:"idle,omitempty"`
 	Calls  int   `json:"calls"` // requests to a model, including retries
 	Tokens int   `json:"tokens"`
-	// Quotes are the quotes from the passages that it cites, Found included, by label.
+	// Quotes are the quotes from the cited passages, Found included, by label.
 	Quotes map[int]support.Quote `json:"-"`
 	// Plain marks a statement that is shown unchanged because no judge is set. Package
 	// cite uses its quotes and does not pass the event on.
@@ -152,7 +153,7 @@ type Outcome string
 const (
 	Cleared Outcome = "cleared"
 	Marked  Outcome = "marked"  // the judge said no twice: it is shown as doubtful
-	Dropped Outcome = "dropped" // … it is not shown
+	Dropped Outcome = "dropped" // the judge said no twice: it is not shown
 )
 
 // Unanswered says that the documents do not answer the question, or may not.

@@ -16,8 +16,8 @@ import (
 
 // followUp rewrites a follow-up question as a standalone one by rule. It appends the content words
 // of the last answered question and, if that has few, of citedUnder, the heading path that its
-// answer cited. Any other question is returned unchanged. For a short question it is uncertain
-// whether it is a follow-up: then together decides whether to append the words.
+// answer cited. Any other question is returned unchanged. A short question may or may not be a
+// follow-up; together decides whether to append the words to it.
 func followUp(question string, history []Turn, citedUnder string, together func(question, whole string) (bool, error)) (string, error) {
 	before := ""
 	turns := append(slices.Clip(history), Turn{Role: "user", Content: question})
@@ -56,12 +56,12 @@ func isRefusal(reply string) bool {
 	return false
 }
 
-// fewWords is the number of content words with which a question says enough about its
-// subject. To such a question only names are appended.
+// fewWords is the number of content words that make the subject of a question clear.
+// Only names are appended to such a question.
 const fewWords = 3
 
-// completeQuestion appends the content words of the question before if the question may be
-// elliptic, and reports whether it certainly is.
+// completeQuestion appends the content words of the previous question if the question may
+// be elliptic, and reports whether it certainly is.
 func completeQuestion(question, before string) (whole string, elliptic bool) {
 	elliptic, short := isElliptic(question, before)
 	if before == "" || !elliptic && !short {
@@ -76,7 +76,7 @@ func completeQuestion(question, before string) (whole string, elliptic bool) {
 			has = append(has, retrieve.Terms(word)...)
 		}
 	}
-	common := func(word string) bool { // the capital of the first word makes no name
+	common := func(word string) bool { // a capital at the beginning does not make a name
 		return !strings.ContainsFunc(word, unicode.IsUpper) || strings.HasPrefix(strings.TrimLeft(before, marks), word)
 	}
 	if names := slices.DeleteFunc(slices.Clone(carried), common); len(names) > 0 && countWords(question, before) >= fewWords {
@@ -97,8 +97,8 @@ var numbers = regexp.MustCompile(`\d+`)
 var followUpTable string
 
 // followUpWords are the words of followups.txt by kind and language. An "opening" begins a follow-up
-// question; a "reference" refers to the last question, except in an "idle" phrase. A "verbless"
-// language, for which "who director?" is a complete question, has an empty list.
+// question; a "reference" refers to the last question, except in an "idle" phrase. "verbless" marks
+// languages, with empty lists, in which "who director?" is a complete question.
 var followUpWords = func() map[string]map[string][]string {
 	words := map[string]map[string][]string{}
 	for line := range strings.Lines(followUpTable) {
@@ -124,8 +124,8 @@ var amounts = slices.Concat(slices.Collect(maps.Values(followUpWords["amount"]))
 // isElliptic reports whether a question cannot be understood alone. It is elliptic if it has no
 // content word, fewer than four and an opening ("and") or a pronoun, or fewer than six and both. In
 // a longer question the pronoun usually refers to the question itself: 14 % of SQuAD's questions
-// have a pronoun, and this rule takes 1 % for elliptic. short reports whether it has fewer than
-// three content words, as in "And who is the director?".
+// have a pronoun, and this rule calls 1 % elliptic. short reports whether it has fewer than three
+// content words, as in "And who is the director?".
 func isElliptic(question, before string) (elliptic, short bool) {
 	lower := " " + strings.Join(strings.FieldsFunc(strings.ToLower(question), func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsNumber(r) && !unicode.IsMark(r)
@@ -160,9 +160,9 @@ func spaceAround(phrase string) string {
 	return " "
 }
 
-// countWords counts the content words of a question; previous helps to tell its language. It
-// returns 0 if all are amounts. In scripts without spaces a term is a pair of characters, and
-// two terms count as one word.
+// countWords counts the content words of a question; previous helps to detect its language.
+// It returns 0 if all of them are in amounts. In scripts without spaces a term is a pair of
+// characters, and two terms count as one word.
 func countWords(question, previous string) int {
 	if strings.ContainsFunc(question, marker.IsUnspaced) {
 		return len(retrieve.Terms(question)) / 2
@@ -174,8 +174,8 @@ func countWords(question, previous string) int {
 	return len(words)
 }
 
-// contentWords returns the words of a question that are search terms. previous helps to tell
-// the language of a short question.
+// contentWords returns the words of a question that are search terms. previous helps to
+// detect the language of a short question.
 func contentWords(question, previous string) []string {
 	terms := retrieve.Terms(previous + " " + question)
 	return slices.DeleteFunc(strings.Fields(question), func(word string) bool {

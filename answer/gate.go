@@ -144,7 +144,7 @@ func (g *gate) judgeOpen(ctx context.Context, judged []Judged, open []*call, alo
 }
 
 // recordVerdict records a verdict and its cost in j. A no is weighed against the chance. A yes
-// keeps the passage: a passage too many costs a few tokens, one too few may cost the answer.
+// keeps the passage: an extra passage costs a few tokens, a missing one may cost the answer.
 func (g *gate) recordVerdict(j *Judged, v verdict, alone bool) {
 	j.By = unjudged
 	if len(v.calls) > 0 && !v.late {

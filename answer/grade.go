@@ -36,8 +36,8 @@ func Grade(reply string) Decision {
 var (
 	gradeLabel = regexp.MustCompile(`^(?i:answer|verdict|relevant|relevance|decision|score)[ *]*[:=]`)
 	gradeJSON  = regexp.MustCompile(`^(?i:json\s*)?(\{(?s:.*)\})$`)
-	// gradeFirst is a yes or no that decides whatever follows; gradeNumber is a "No."
-	// that does not ("No. 5 is the jetty").
+	// gradeFirst matches a yes or no that decides, whatever follows it; gradeNumber
+	// matches a "No." that means "number" ("No. 5 is the jetty").
 	gradeFirst  = regexp.MustCompile("^((?i:yes|no))[\"'`*]*(?:[,.;:!–—\r\n]| +[-–—\r\n])")
 	gradeNumber = regexp.MustCompile(`^(?i:no)\. *\pN`)
 )
@@ -83,8 +83,8 @@ func onlyMember(object string) string {
 // maxVerdictBytes is how much of a reply is read to find a verdict.
 const maxVerdictBytes = 200
 
-// hasVerdict reports whether a reply that still streams has been read far enough. A yes or no at
-// the beginning decides, whatever follows.
+// hasVerdict reports whether enough of a streaming reply has been read. A yes or no at the
+// beginning decides, whatever follows.
 func hasVerdict(reply string) bool {
 	text := strings.TrimLeftFunc(reply, unicode.IsSpace)
 	word := firstWord.FindString(text)

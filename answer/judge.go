@@ -116,7 +116,7 @@ func (j *judge) limitTime(ctx context.Context, share float64) (bounded context.C
 
 // Verify asks the judge whether passages support a statement as an answer to a question, with
 // the prompt that proves answers. yes is the chance of a yes; 0, .5 or 1 if the model's server
-// does not report chances. again asks in other words.
+// does not report chances. If again is set, it asks in other words.
 func (a *Answerer) Verify(ctx context.Context, question, statement string, passages []retrieve.Passage, again bool,
 ) (yes float64, err error) {
 	k := a.newCaller(func(Event, error) bool { return true }, nil)

@@ -20,18 +20,19 @@ type mapping struct {
 	passages []retrieve.Passage
 	batches  []prompt.Batch
 	reply    int         // the most tokens of a reply; 0 for any
-	readMore func(*Part) // reads the score from the reply in a part; nil if it has none
+	readMore func(*Part) // reads the score from the reply in a part; nil if replies are not scored
 
 	steps   int
 	failed  error // the last error
-	asked   int   // batches
+	asked   int   // batches whose calls have ended
 	missing int   // batches whose calls failed
 	cut     int   // replies that were cut
 	used    map[string]bool
 }
 
-// wasCanceled returns the error of a canceled context: nobody waits for the answer. After
-// a deadline it returns nil, and the text so far is the answer.
+// wasCanceled returns the error of a context that was canceled, since nobody waits for
+// the answer any more. After a deadline it returns nil, since the text so far is then the
+// answer.
 func wasCanceled(ctx context.Context) error {
 	if err := ctx.Err(); errors.Is(err, context.Canceled) {
 		return err
@@ -61,7 +62,7 @@ func (m *mapping) makeParts(ctx context.Context) (parts []Part, err error) {
 		if i == 0 && !m.canAfford(tokens) {
 			return nil, prompt.ErrBudget
 		}
-		if combine > 0 { // the prompt that combines the parts has this one too
+		if combine > 0 { // the prompt that combines the parts will have this part too
 			combine += m.writer.Reply()/4 + partFence
 		}
 		if i > 0 && !m.canAfford(tokens+combine) {
@@ -100,7 +101,7 @@ func (m *mapping) makeParts(ctx context.Context) (parts []Part, err error) {
 	return parts, long
 }
 
-// readPart reads the part in a reply and emits the step, of which done has the passages and
+// readPart reads the part in a reply and emits the step. done has the step's passages and
 // labels. The part has no text if the call failed or its reply has no answer.
 func (m *mapping) readPart(k *call, done Stepped) (p Part, failed bool) {
 	m.steps++
@@ -152,12 +153,12 @@ func (m *mapping) readPart(k *call, done Stepped) (p Part, failed bool) {
 	return p, false
 }
 
-// partFence is how many tokens the fence around a part has in a prompt.
+// partFence is the number of tokens in the fence around a part.
 const partFence = 30
 
 func (m *mapping) partCost(text string) int { return m.writer.Count(text) + partFence }
 
-// emptyError returns the error for a question without any part.
+// emptyError returns the error if no part could be made.
 func (m *mapping) emptyError() error {
 	switch {
 	case m.failed != nil && (m.missing == m.asked || m.summary != nil):

@@ -53,7 +53,7 @@ func mapReduce(ctx context.Context, w *writing, kept []retrieve.Passage) error {
 		if m.writer.Budget != nil && m.writer.Budget() <= budget.Limit {
 			err = errSpent
 		} else if m.failed != nil {
-			err = m.failed // it is why nothing became shorter
+			err = m.failed // why nothing became shorter
 		}
 		return m.joinParts(parts, err)
 	case err != nil:
@@ -156,7 +156,7 @@ func (m *mapping) joinParts(parts []Part, why error) error {
 	return m.endAnswer(broken, why, m.missingParts)
 }
 
-// partSlots are the slots of a prompt over parts.
+// partSlots returns the slots of a prompt that shows parts.
 func partSlots(parts []Part) prompt.Slots {
 	s := prompt.Slots{Parts: make([]string, len(parts))}
 	for i, p := range parts {

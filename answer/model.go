@@ -23,7 +23,8 @@ type Model interface {
 // A Role names the purpose of a call; it is sent to the server in the header Ibid-Role.
 type Role string
 
-// The roles that several parts use. A role of one strategy is in the strategy's file.
+// The roles that several files use. A role that only one strategy uses is in the
+// strategy's file.
 const (
 	RoleJudge    Role = "judge"
 	RoleAnswer   Role = "answer"
@@ -73,7 +74,7 @@ type Piece struct {
 type Tokens struct {
 	Prompt, Completion, Reasoning int
 	Reported                      bool
-	// Requests is how many requests the call took, including retries; 0 if it was
-	// refused before the first.
+	// Requests is how many requests the call took, including retries; 0 if the
+	// call was refused before the first one.
 	Requests int
 }

@@ -9,9 +9,9 @@ import (
 // An output emits the events of one question.
 type output struct {
 	yield         func(Event, error) bool
-	stopped       bool // the caller left the range; nothing may be yielded any more
+	stopped       bool // the caller broke out of the range; nothing more may be yielded
 	warned        map[string]bool
-	unreadReasons map[string]string // why a kept passage went into no step so far, by its id
+	unreadReasons map[string]string // by passage id, why a kept passage has not been in a step yet
 	revised       *revised          // the held events of a revision; nil if there is no revision
 }
 

@@ -25,8 +25,8 @@ const (
 //go:embed phrases.txt
 var phraseTable string
 
-// sentences are Ibid's own replies, by language and reason. courtesies are people's small
-// talk, English first.
+// sentences are Ibid's own replies, by language and reason. courtesies are the small talk
+// of users, English first.
 var sentences, courtesies = func() (map[string]map[string]string, []*courtesy) {
 	sentences, courtesies := map[string]map[string]string{}, []*courtesy{{language: "en", kinds: map[string]string{}}}
 	for line := range strings.Lines(phraseTable) {

@@ -39,9 +39,9 @@ func Prover() support.Prover {
 }
 
 // A proof checks an answer statement by statement while it is being written. Code
-// clears statements that repeat the passage that Ibid would quote first. A judge is
-// asked about each other statement while the model writes on; later text is held until
-// the judge has replied.
+// clears statements that repeat the passage that Ibid would quote first. The judge is
+// asked about all other statements while the model keeps writing; later text is held
+// until the judge has replied.
 type proof struct {
 	*comparer
 	judge *judge // nil if no model judges
@@ -50,14 +50,14 @@ type proof struct {
 	next      []statement.Unit // a unit that waits for the next one
 	queue     statement.Queue
 	claims    int    // statements, blocks of code and quotes so far
-	cites     bool   // the model has cited a passage in a statement, or in the one after an aside
+	cites     bool   // the model has cited a passage in a statement, or in the statement after an aside
 	lead      string // the last lead
 	afterLead bool   // the previous unit is a lead that ends in a colon
 	heldText  string // text that may be shown once a statement has a source
 	hasSource bool   // some statement has a source, or none is needed because the gate is off
 	shown     bool   // part of the answer was shown
 	open      []*openStatement
-	places    chan struct{}           // limits the calls at a time
+	places    chan struct{}           // limits the calls that run at a time
 	verdicts  map[string]chan verdict // by the statement and its nearest passages
 	step      *Stepped                // the step that wrote the answer
 }
@@ -116,7 +116,7 @@ func (p *proof) showHeld() {
 
 // addUnits proves units, and reports whether to continue. Unless last is set, the final unit may wait
 // for the next: code for its references, a lead for the unit that it introduces, and an aside for a
-// statement with a label, which makes one of its own unnecessary.
+// statement with a label, since it then needs no label itself.
 func (p *proof) addUnits(units []statement.Unit, last bool) bool {
 	units, p.next = append(p.next, units...), nil
 	for i, u := range units {
@@ -165,7 +165,7 @@ func withoutRefusal(u statement.Unit) statement.Unit {
 
 // keepVerbatim keeps code or a quote. If no statement has a source yet and no references follow,
 // it gets the label at the end of a line of the code, or the label of the passage that has its
-// text. A quote that is in no passage is not a source.
+// text. A quote that no passage contains does not count as a source.
 func (p *proof) keepVerbatim(u statement.Unit, number int, cited bool) {
 	if p.hasSource {
 		return
@@ -188,8 +188,8 @@ func (p *proof) keepVerbatim(u statement.Unit, number int, cited bool) {
 
 var codeLabel = regexp.MustCompile(`(?m)[ \t]\[\d+\]$`)
 
-// showProved decides about the statements whose verdicts have come, and shows the text
-// that may be shown. If all is set, it waits for all verdicts.
+// showProved decides about the statements whose verdicts have arrived, and shows the
+// text that is ready. If all is set, it waits for all verdicts.
 func (p *proof) showProved(all bool) bool {
 	waiting := p.open[:0]
 	for _, o := range p.open {
@@ -214,8 +214,8 @@ func (p *proof) showProved(all bool) bool {
 	return !p.stopped
 }
 
-// proveStatement clears a statement, or asks the judge about it. The judge gets the statement with
-// the lead of it or its list, since a lead may change the meaning.
+// proveStatement clears a statement, or asks the judge about it. The judge also gets the lead of
+// the statement or of its list, which may change the meaning.
 func (p *proof) proveStatement(u statement.Unit, number int) bool {
 	f, lead := p.findSupport(u), ""
 	if u.IsListed() || p.afterLead {

@@ -18,8 +18,9 @@ type Question struct {
 	// refine if a model is set, else extract.
 	Strategy string
 	// TopK is how many passages to search for; 0 means retrieve.DefaultK. The strategy
-	// refine first reads the passages that most likely answer. It reads the remaining
-	// ones, and more from a wider search, if the model finds no answer in them.
+	// refine first reads the passages that most likely answer the question. If the
+	// model finds no answer there, it reads the remaining ones and more from a wider
+	// search.
 	TopK   int
 	Filter retrieve.Filter
 	// Style says how the reply should sound and look: its tone, length, form or

@@ -70,8 +70,8 @@ func refine(ctx context.Context, w *writing, kept []retrieve.Passage, most int) 
 	return l.endRefining()
 }
 
-// obstacle returns the reason to make no step with a batch, or "" if the step can be
-// made. If the first step cannot be made, it returns an error.
+// obstacle returns the reason not to make a step with a batch, or "" if the step can
+// be made. If the first step cannot be made, it returns an error.
 func (l *refiner) obstacle(b prompt.Batch) (string, error) {
 	if l.steps == 0 && !l.repeated {
 		return "", nil // it was packed to fit the budget
@@ -181,7 +181,7 @@ type refineStep struct {
 	*refiner
 	result         Stepped // how it ended
 	last           bool    // no batch follows, so the reply is the answer
-	asRevision     bool    // a whole draft exists, so a last reply is a revision until it is whole
+	asRevision     bool    // a whole draft exists, so the last reply is a revision until it is whole
 	allowed        []int   // labels that the reply may cite
 	previousLabels []int   // labels of the previous draft
 	call           *call
@@ -369,7 +369,7 @@ func idsOf(labelled []retrieve.Passage, b prompt.Batch) []string {
 	return out
 }
 
-// errWordless is the error of a model whose reply reached its longest length with only
+// errWordless is the error for a reply that reached its length limit with only
 // thoughts, or before a statement with a source.
 var errWordless = errors.New("the reply reached its longest length before anything in it could be shown: " +
 	"have the model think less, or raise the length that its server allows")

@@ -31,7 +31,7 @@ func (f *finder) searchPassages(ctx context.Context, k int, other **retrieve.Lan
 		}
 	}})
 	if err != nil {
-		return nil, fmt.Errorf("searching: %w", err) // without the question, which no log may hold
+		return nil, fmt.Errorf("searching: %w", err) // without the question, which must not be logged
 	}
 	return found, nil
 }
@@ -60,7 +60,7 @@ func (f *finder) searchTranslated(ctx context.Context, k int, keepAll bool) ([]r
 	if translated, err := f.translateTo(ctx, other); err != nil || !translated {
 		return found, err
 	}
-	f.reading = nil // it compares the passages with the other question
+	f.reading = nil // it compares the passages with the untranslated question
 	return f.searchPassages(ctx, k, nil)
 }
 
@@ -69,7 +69,7 @@ func (f *finder) emitRetrieved(found []retrieve.Passage) bool {
 }
 
 // otherLanguage returns the language of at least half of the passages if it differs from
-// the question's. It returns nil if it is the same, or unknown.
+// the question's. Otherwise, or if the question's language is unknown, it returns nil.
 func (f *finder) otherLanguage(passages []retrieve.Passage) *retrieve.LanguageError {
 	asked, _ := retrieve.AskedLanguage(f.standalone)
 	count, usual := map[string]int{}, ""
@@ -179,7 +179,7 @@ func (f *finder) rankByChance(passages []retrieve.Passage) []retrieve.Passage {
 }
 
 // quotes returns the sentences that answer, if their chance reaches the confidence, and the
-// passages in which they continue, which next finds.
+// passages, found by next, in which they continue.
 func (f *finder) quotes(ctx context.Context, kept []retrieve.Passage, next extract.Next) ([]extract.Quote, []retrieve.Passage, error) {
 	return f.reading.Quote(ctx, kept, cmp.Or(f.Confidence, DefaultConfidence), next)
 }

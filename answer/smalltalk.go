@@ -18,8 +18,8 @@ import (
 // chatTokens is the longest reply to small talk.
 const chatTokens = 80
 
-// replyToTalk replies to small talk without a search: with the model's reply or, if it has
-// no suitable one, with a fixed sentence.
+// replyToTalk replies to small talk without a search: with the model's reply or, if that
+// is not suitable, with a fixed sentence.
 func (r *asking) replyToTalk(ctx context.Context, language string) error {
 	said := sentences[language][talk]
 	if r.Model != nil {
@@ -160,7 +160,7 @@ func (c *courtesy) firstPhrase(words string) string {
 }
 
 // plainWords returns the words of a text in lower case, separated by a space. It keeps
-// numbers, since a text with a number is no small talk.
+// numbers, since a text with a number is not small talk.
 func plainWords(text string) string {
 	text = strings.Map(func(r rune) rune {
 		switch {

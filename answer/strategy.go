@@ -26,9 +26,9 @@ type strategy struct {
 // requests and the description of the API are derived from this table.
 func strategies() []strategy {
 	return []strategy{
-		// a draft from the first passages, refined with more; one call if all fit it
+		// a draft from the first passages, refined with more; one call if all fit
 		{name: "refine", usesModel: true, defersPassages: true, summarizes: true, answer: refineAll},
-		// one call with as many passages as fit it
+		// one call with as many passages as fit
 		{name: "stuff", usesModel: true, summarizes: true, answer: stuff},
 		// an answer from each part alone, then one from those answers
 		{name: "map-reduce", usesModel: true, summarizes: true, answer: mapReduce},

@@ -18,9 +18,9 @@ type Summary struct {
 	Passages []retrieve.Passage
 	// Strategy is "refine" (part after part), "map-reduce" (parts in parallel,
 	// then combined), "stuff" (one call) or "auto" (or empty): one call if
-	// everything fits it, else map-reduce.
+	// everything fits, else map-reduce.
 	Strategy string
-	// Words is about how long the summary should be; 0 leaves it to the model.
+	// Words is the approximate length of the summary; 0 leaves it to the model.
 	Words int
 	// Recorder, if not nil, makes the summary resumable after a crash.
 	Recorder *replay.Recorder

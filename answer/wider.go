@@ -11,11 +11,11 @@ import (
 
 // How many passages are read at first, and how many a wider search finds.
 const (
-	firstPart  = 3  // 1/firstPart of the passages by rank, and as many by chance,
-	firstLeast = 4  // … but not fewer than this,
-	likely     = .7 // … and all passages with this chance or more
-	widerTimes = 3  // times the passages of the first search,
-	widerMost  = 36 // … but not more than this
+	firstPart  = 3  // 1/firstPart of the passages are read at first by rank, and as many by chance
+	firstLeast = 4  // the least number of passages by rank, and by chance
+	likely     = .7 // passages with this chance or more are read at first too
+	widerTimes = 3  // a wider search finds widerTimes as many passages as the first search
+	widerMost  = 36 // the most passages that a wider search finds
 )
 
 func hasScores(p retrieve.Passage) bool { return p.Scores != (retrieve.Scores{}) }
@@ -37,9 +37,9 @@ func (f *finder) selectFirst(kept []retrieve.Passage) (first, deferred []retriev
 }
 
 // lookWider asks for an answer once more, in one call, from passages that were not read:
-// first from the unread ones in found, then from a wider search, as far as they fit the
-// context window. Both are sorted by rank and chance in turn. If most passages are in
-// another language, the question is translated before the search.
+// first from the unread ones in found, then from a wider search, as many as fit the
+// context window. Each group is ordered by rank and by chance in turn. If most passages
+// are in another language, the question is translated before the search.
 func (r *asking) lookWider(ctx context.Context, found, first []retrieve.Passage) error {
 	f := r.finder
 	if other := f.otherLanguage(found); other != nil {

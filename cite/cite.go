@@ -8,7 +8,7 @@
 //
 // The numbers come from package rewrite, which also serves other texts, the sentences from
 // package sentence, and the proof from package support. The grammar in package marker decides
-// what counts as a marker. None of them knows a model, a store or a network.
+// what counts as a marker. None of them uses a model, a store or a network.
 package cite
 
 import (
@@ -49,8 +49,8 @@ type Revised struct {
 	// Cited lists the sources with new numbers.
 	Cited []Cited `json:"cited"`
 	// Settled lists the new numbers that stay correct if the revision is cut, because the
-	// draft numbers neither another source so nor this source otherwise. They may be shown
-	// at once, other numbers when the revision is whole.
+	// draft neither gives them to other sources nor gives these sources other numbers.
+	// They may be shown at once, other numbers only when the revision is whole.
 	Settled []int `json:"settled"`
 }
 
@@ -63,7 +63,7 @@ type Quoted struct {
 // A Citation is one place in the answer where a passage is cited.
 type Citation struct {
 	Number int `json:"number"`
-	// By says whether the model cites the passage, or Ibid, which found it for a sentence
+	// By says whether the model cited the passage, or Ibid found it for a sentence
 	// without a citation.
 	By By `json:"by"`
 	// TextStart and TextEnd are the byte range, in the answer's text, of the
@@ -80,8 +80,8 @@ type Citation struct {
 	Start int    `json:"start"`
 	End   int    `json:"end"`
 	Quote string `json:"quote"`
-	// Support is the estimated probability, 0 to 1, that the quote supports the sentence,
-	// or that all the sentence's quotes do if this one is weak alone.
+	// Support is the estimated probability, 0 to 1, that the quote supports the sentence
+	// or, if this one is weak alone, that all the sentence's quotes together do.
 	Support float64         `json:"support"`
 	Verdict support.Verdict `json:"verdict"`
 	// Link leads to the quote; empty if there is no link.
@@ -116,7 +116,7 @@ type Source struct {
 	Number   int    `json:"number"`
 	Document string `json:"document"`
 	Title    string `json:"title"`
-	// AlsoIn are other documents with equal files that the caller may see, a few at most.
+	// AlsoIn lists a few other documents with identical files that the caller may see.
 	AlsoIn []string `json:"also_in,omitempty"`
 	// Link leads to the first quote, or to the passage if none is known.
 	Link string `json:"link,omitempty"`
@@ -126,7 +126,7 @@ type Source struct {
 	// State, in a record only, is the state of the quotes today: "unchanged",
 	// "moved", "changed" or "gone".
 	State string `json:"state,omitempty"`
-	// Now, in a record only, is the id of the document whose file was renamed.
+	// Now, in a record only, is the id that the document has now, if its file was renamed.
 	Now      string          `json:"now,omitempty"`
 	Passages []SourcePassage `json:"passages"`
 }

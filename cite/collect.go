@@ -23,7 +23,7 @@ type Answer struct {
 	// Reason is why the question is unanswered or the answer incomplete.
 	Reason string `json:"reason,omitempty"`
 	// Fallback is why sentences are quoted instead of an answer by a model:
-	// answer: "model_unreachable", "model_timeout", "model_rejected",
+	// "model_unreachable", "model_timeout", "model_rejected",
 	// "model_window", "model_failed" or "model_untrusted".
 	Fallback string `json:"fallback,omitempty"`
 	// Searched is the question that was searched for, if it differs from the question
@@ -149,7 +149,7 @@ func (f *Fold) Add(e answer.Event) {
 	}
 }
 
-// Answer returns the answer by the events so far.
+// Answer returns the answer from the events so far.
 func (f *Fold) Answer() Answer {
 	a := f.answer
 	a.Text = string(f.text)
@@ -190,7 +190,7 @@ func (f *Fold) setRefusal(text string) {
 	f.answer.Sources, f.answer.Places, f.answer.Citations, f.answer.Unsupported = nil, nil, nil, nil
 }
 
-// addPassage adds a quote to its source, unless the source has it.
+// addPassage adds a quote to its source, unless the source already has it.
 func (f *Fold) addPassage(c Citation) {
 	for i := range f.answer.Sources {
 		s := &f.answer.Sources[i]
@@ -204,7 +204,7 @@ func (f *Fold) addPassage(c Citation) {
 		}
 		quoted := func(p SourcePassage) bool { return p.Quote != "" }
 		if c.Quote != "" && !slices.ContainsFunc(s.Passages, quoted) {
-			// More exact than the link to the passage, which was all that Cited knew.
+			// The link to the quote is more exact than the link to the passage in Cited.
 			s.Link, s.Original = cmp.Or(c.Link, s.Link), cmp.Or(c.Original, s.Original)
 		}
 		s.Passages = append(s.Passages, SourcePassage{

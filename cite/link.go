@@ -12,7 +12,7 @@ import (
 )
 
 // webAddress returns the http or https address that a passage's document was
-// fetched from or gives itself, or "".
+// fetched from or names in its metadata, or "".
 func webAddress(p retrieve.Passage) string {
 	u, err := url.Parse(rewrite.Link(cmp.Or(p.Meta[ingest.AddressKey], p.Meta["url"])))
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {

@@ -255,7 +255,8 @@ func (n *numbering) isSettled(u rewrite.Use) bool {
 	return i+1 == u.Number || i < 0 && u.Number > len(n.draftSources)
 }
 
-// newRewriter returns a rewriter for a possible answer. Numbers already shown stay.
+// newRewriter returns a rewriter for a possible answer. Numbers already shown keep their
+// sources.
 func (n *numbering) newRewriter() *rewrite.Rewriter {
 	r := NewRewriter(n.documents, rewrite.Text)
 	for number, id := range n.settled {
@@ -280,7 +281,7 @@ func (n *numbering) addDraft(d answer.Draft, yield yielder) bool {
 	return len(out) == 0 || yield(answer.Draft{Step: d.Step, Text: string(out)}, nil)
 }
 
-// breakDraft yields the text held back of a draft that broke off.
+// breakDraft yields the held-back text of a draft that broke off.
 func (n *numbering) breakDraft(yield yielder) bool {
 	return n.draft == nil || n.closeDraft(nil, false, yield)
 }

@@ -24,7 +24,7 @@ type proof struct {
 	labels  []int                 // of quotes, in the order found
 	states  func() bool           // reports whether it needs a source; nil after its use
 	best    support.Verdict       // best verdict of the quotes; "" without quotes
-	listing bool                  // the heading of a list of sources followed
+	listing bool                  // the heading of a list of sources followed it
 	doubted bool                  // a judge rejected it
 	added   int                   // the label found for it
 }
@@ -115,7 +115,7 @@ func (n *numbering) findQuotes(cited []rewrite.Use) {
 	for _, u := range cited {
 		q, ok := s.quotes[u.ID]
 		if !ok {
-			if q, ok = n.proved[strings.TrimSpace(s.claim)][u.ID]; !ok { // unless it was found when the statement was proved
+			if q, ok = n.proved[strings.TrimSpace(s.claim)][u.ID]; !ok { // it was not found when the statement was proved
 				q = n.prover.Find(s.claim, evidence(n.passages[u.ID-1]))
 			}
 			s.quotes[u.ID] = q
@@ -165,7 +165,7 @@ func (n *numbering) yieldUnsupported(yield yielder) bool {
 	return yield(Unsupported{s.span.Start, s.span.End, "weak"}, nil)
 }
 
-// findVerified returns the verified statement that a sentence is or is part of.
+// findVerified returns the verified statement that equals or contains a sentence.
 func (n *numbering) findVerified(claim string) (found answer.Verified) {
 	words := letters(claim)
 	if words == "" {

@@ -23,7 +23,7 @@ const (
 )
 
 // Closest returns the parts of the kept passages that are nearest to the question, best first:
-// at most maxClosest, and one of each passage.
+// at most maxClosest, and at most one from each passage.
 func (d *Reading) Closest(ctx context.Context, kept []retrieve.Passage) ([]Closest, error) {
 	all, err := d.sentences(ctx, kept)
 	if err != nil {
@@ -52,11 +52,11 @@ func (d *Reading) Closest(ctx context.Context, kept []retrieve.Passage) ([]Close
 	return closest, nil
 }
 
-// alike is the similarity from which a word is marked as one of the question's.
+// alike is the least similarity to a word of the question at which a word is marked.
 const alike = .6
 
 // bestWords returns the spans of the question's words and similar ones in a sentence that begins
-// at at, or the span of the sentence if it has no such word.
+// at offset at, or the span of the sentence if it has no such words.
 func (q *query) bestWords(s *sentence, at int) (marks []ingest.Span) {
 	end := 0
 	for _, span := range wordForm.FindAllStringIndex(s.text, -1) {

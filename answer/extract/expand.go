@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// An expander finds the sentences of a passage that are quoted together with one of them.
+// An expander finds the sentences of a passage that are quoted together with a given one.
 type expander struct {
 	q  *query
 	in []sentence // of the passage
@@ -49,7 +49,7 @@ func (e expander) pieceAround(s *sentence) piece {
 }
 
 // widen widens a piece to its section if the question asks how to do something, or if the
-// section answers a question like this one.
+// section answers a question like the one asked.
 func (e expander) widen(p piece) piece {
 	in := e.in
 	start, end := section(in, p.start)
@@ -64,7 +64,7 @@ func (e expander) widen(p piece) piece {
 	return p
 }
 
-// underSame reports whether sentence k is in the section under a question like this one.
+// underSame reports whether sentence k is in the section under a question like the one asked.
 func (e expander) underSame(k int) bool {
 	start, _ := section(e.in, k)
 	return start > 0 && e.in[start-1].asks && e.q.needs.nearShare(e.in[start-1].covers) >= asksSame

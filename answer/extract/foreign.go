@@ -6,9 +6,9 @@ import (
 	"ibid/retrieve"
 )
 
-// A foreign has the scores for a question in another language, by an encoder alone. Cosines
-// between languages have a different level for each pair, so the distance from their mean counts
-// too.
+// A foreign has the scores for a question in another language than the passages, from an encoder
+// alone. The usual level of a cosine differs between pairs of languages, so the distance from
+// the mean counts too.
 type foreign struct {
 	second map[string]float64 // second score of each sentence
 	best   map[string]float64 // highest second score of each passage, by ID

@@ -148,7 +148,8 @@ func kindOf(question string) *kind {
 	return opened
 }
 
-// isSum reports whether a word ends like one for a sum of this kind: "membership fee", "Jahresbeitrag".
+// isSum reports whether a word ends like the name of a sum of this kind: "membership fee",
+// "Jahresbeitrag".
 func (k *kind) isSum(word string) bool {
 	for ending := range k.sums {
 		if strings.HasSuffix(word, ending) {
@@ -192,9 +193,9 @@ func (k *kind) isDistinctive() bool {
 	return k != nil && !k.is("way", "place", "reason", "yes")
 }
 
-// isDemanded reports whether nothing else answers the question, if the texts are in language. "How
-// many" demands a number, but "what does the price include" demands no amount. A speed or a date
-// is never demanded: "a twentieth of the wind's" and "at dusk" are answers.
+// isDemanded reports whether only something of this kind answers the question, if the texts are in
+// language. "How many" demands a number, but "what does the price include" demands no amount. A
+// speed or a date is never demanded: "a twentieth of the wind's" and "at dusk" are answers.
 func (k *kind) isDemanded(question, language string) bool {
 	words := lowerWords(question)
 	opens := func(kind string) bool { return kindNamed(kind).opens.occurIn(words) }
@@ -244,7 +245,7 @@ func (k *kind) foundIn(text, question string) float64 {
 }
 
 // aPlace reports whether words contain a preposition before a possible place: any word that is
-// not in the question, and is no time or number.
+// not in the question and is not a time or number.
 func (k *kind) aPlace(words, known []string) bool {
 	for i := range words {
 		if strings.Contains(words[i], "/") { // a path
@@ -299,8 +300,8 @@ func isNumber(word string) bool {
 }
 
 // hasName reports whether a text has a name without a word of the question: several capitalised
-// words, or one that begins no sentence and no entry after a number. It returns 1 for yes, 0 for
-// no, ½ for a script without capitals.
+// words, or one that does not begin a sentence or the text after a number. It returns 1 for yes,
+// 0 for no, ½ for a script without capitals.
 func hasName(text, question string) float64 {
 	first, letters := utf8.RuneError, false
 	for _, r := range text {

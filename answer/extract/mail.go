@@ -16,7 +16,7 @@ import (
 )
 
 // A letter is the author, thread, date and parts of a mail, as far as a passage has them.
-// Another document has only a thread and a year.
+// For any other document it has only a thread and a year.
 type letter struct {
 	author string
 	thread string // subject without "Re:"; or the name of another document without its year
@@ -56,7 +56,7 @@ func isMail(p retrieve.Passage) bool {
 	return slices.Contains([]string{"mail", "mbox", "outlook"}, p.Format)
 }
 
-// letterOf reads the mail of a passage. A passage of another document is a single part.
+// letterOf reads the mail of a passage. A passage of any other document is a single part.
 func letterOf(p retrieve.Passage) letter {
 	if !isMail(p) {
 		l := letter{parts: []letterPart{{span: ingest.Span{End: len(p.Text)}}}}
@@ -96,7 +96,7 @@ func letterOf(p retrieve.Passage) letter {
 	return r.letter
 }
 
-// toWhom precedes the name of somebody who receives a mail, or whom it is about.
+// toWhom has the words before the name of a recipient, or of somebody whom a mail is about.
 var toWhom = marker.WordSet("to for about an für über à para")
 
 // readSender notes the first word of the question that names the author of a mail.
@@ -110,8 +110,8 @@ func (q *query) readSender(l letter) {
 	}
 }
 
-// isByAnother reports whether the question is about what somebody wrote, or when, and somebody else
-// wrote a sentence.
+// isByAnother reports whether the question asks what somebody wrote, or when, and by, the author of
+// a sentence, is somebody else.
 func (q *query) isByAnother(by string) bool {
 	return by != "" && q.sender < len(q.needs.terms) && !q.needs.kind.is("name") && !termSet(nameOf(by))[q.needs.terms[q.sender].stem]
 }

@@ -9,9 +9,9 @@ import (
 
 // The signals of a sentence, in the order of sentenceModel.
 const (
-	sigContext     = iota // needs.near of the sentence with its headings
-	sigWindow             // needs.near of the sentence with its headings and neighbours
-	sigPassageNear        // needs.near of the passage
+	sigContext     = iota // needs.nearShare of the sentence with its headings
+	sigWindow             // needs.nearShare of the sentence with its headings and neighbours
+	sigPassageNear        // needs.nearShare of the passage
 	sigShort              // too short to say much
 	sigKind               // has something of the asked kind
 	sigScore              // score of the passage in the search
@@ -57,7 +57,8 @@ func (m *measurer) isTest() float64 {
 	return 0
 }
 
-// measure computes the signals that need no embedder, for sentence k after those before it.
+// measure computes the signals of sentence k that need no embedder. It must be called for the
+// sentences in order.
 func (m *measurer) measure(k int) {
 	in, s := m.in, &m.in[k]
 	f := &s.signals
@@ -102,7 +103,8 @@ func (m *measurer) measure(k int) {
 }
 
 // isInAsked reports whether sentence k is in a section with steps whose headings have all words
-// of a question for a way, or in the comment of the declaration that the question names.
+// of a question about how to do something, or in the comment of the declaration that the
+// question names.
 func (m *measurer) isInAsked(k int) bool {
 	in, p := m.in, m.passage
 	if in[k].declares {

@@ -86,8 +86,8 @@ func readNeeds(question string, stats retrieve.Stats) needs {
 			t.idf, t.common = retrieve.IDF(stats.Chunks+priorChunks, stats.Frequency[stem]), 2*stats.Frequency[stem] > stats.Chunks
 			n.terms = append(n.terms, t)
 		case last >= 0:
-			// After a word's English stem are its stem in the question's language, and the word
-			// joined to its adverb.
+			// A word's English stem is followed by its stem in the question's language, and by
+			// the word joined to its adverb.
 			n.terms[last].own = stem
 			n.terms[last].idf = min(n.terms[last].idf, retrieve.IDF(stats.Chunks+priorChunks, stats.Frequency[stem]))
 		}
@@ -282,7 +282,7 @@ func (n *needs) asksOf(word string) bool {
 	return slices.ContainsFunc(n.terms, func(n need) bool { return strings.EqualFold(n.word, word) })
 }
 
-// askedOf returns the terms that the question has, without askingWords.
+// askedOf returns the terms that are also in the question, except askingWords.
 func (n *needs) askedOf(terms map[string]bool) (asked []string) {
 	for _, n := range n.terms {
 		if n.weight == n.idf && (terms[n.stem] || terms[n.own]) {
@@ -292,8 +292,8 @@ func (n *needs) askedOf(terms map[string]bool) (asked []string) {
 	return asked
 }
 
-// asksOnly reports whether a need is a word that no row has: it names the kind of answer, or is
-// part of a superlative.
+// asksOnly reports whether a need is a word not expected in a row, since it names the kind of
+// answer or is part of a superlative.
 func (n *needs) asksOnly(need int, superlative []string) bool {
 	term, kind := n.terms[need], n.kind
 	word := strings.ToLower(term.word)

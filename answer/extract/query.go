@@ -82,8 +82,8 @@ func (q *query) asksSender() bool {
 var asksName = regexp.MustCompile(`(?i)\b(?:which\b|what\b.*\b(?:called|names?)\b)`)
 
 // isNamedBy reports whether a heading may be the name that a question such as "which knot ties
-// …" asks for. The heading is in a document or section about knots, is short, is no question,
-// does not repeat the question, and the sentence under it does not say "knot".
+// …" asks for. The heading is in a document or section about knots, is short, is not a
+// question, does not repeat the question, and the sentence under it does not say "knot".
 func (q *query) isNamedBy(heading, s sentence, p retrieve.Passage) bool {
 	words := lowerWords(heading.text)
 	asks := slices.ContainsFunc(kinds, func(k kind) bool { return k.opens.beginsAt(words, 0) })
@@ -134,7 +134,8 @@ func isGiven(word string, known []string) bool {
 func saysMore(word string) bool { return len(retrieve.Terms("1 "+word)) > 1 }
 
 // countsThing reports whether a sentence has a new number or a condition before the noun that
-// the question counts, or a new number before no noun while it or its neighbours have that noun.
+// the question counts, or a new number that no noun follows, if the sentence or its neighbours
+// have that noun.
 func (q *query) countsThing(s sentence, words, known []string) bool {
 	is := func(word string) bool { // "two keelboats" does not count all boats
 		near := q.coverageOf(termSet(word))

@@ -34,10 +34,10 @@ type Quote struct {
 type Next func(context.Context, retrieve.Passage) (p retrieve.Passage, ok bool, err error)
 
 // Quote answers the question with sentences of the kept passages. If a list continues in a
-// passage that next returns, Quote adds its items too; rest are such passages that were not
-// kept, labelled after kept. next may be nil. Quote returns nothing if the chance that its best
-// sentence answers is below least, or unknown: among a few passages in another language, one is
-// near every question.
+// passage that next returns, Quote adds its items too; rest are the passages added in this way,
+// labelled after kept. next may be nil. Quote returns nothing if the chance that its best
+// sentence answers is below least. It also does so for a question in another language while
+// parts of the library have no vectors: one of a few passages is near any question.
 func (d *Reading) Quote(ctx context.Context, kept []retrieve.Passage, least float64, next Next) (
 	quotes []Quote, rest []retrieve.Passage, err error) {
 	if d.foreign != nil && d.partly {
@@ -160,8 +160,8 @@ func together(all [][]sentence) (rows []piece) {
 	return rows
 }
 
-// findTiedRows returns the rows of the table of a row that have the same words of the question in their
-// cells, if they have any, and nearly the same score.
+// findTiedRows returns the rows of row's table that have the same words of the question in their cells
+// and nearly the same score, or nil if row has no such words.
 func (c *chooser) findTiedRows(row *sentence) (rows []piece) {
 	read := func(s *sentence) (columns, values string) {
 		for _, cell := range cellsOf(s.text) {
@@ -286,8 +286,8 @@ func termsOf(p piece, in []sentence) map[string]bool {
 	return terms
 }
 
-// apart returns the part of a piece around sentence k that is not chosen, or an empty piece if k
-// is.
+// apart returns the part of a piece around sentence k that is not chosen yet, or an empty piece
+// if k is chosen.
 func apart(chosen []piece, p piece, k int) piece {
 	for _, c := range chosen {
 		switch {

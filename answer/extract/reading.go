@@ -104,7 +104,8 @@ func Read(ctx context.Context, question string, passages []retrieve.Passage, sta
 	}
 	d.readPassages(passages, vectors)
 	near := passages[:min(nearest, len(passages))]
-	// The language of a few words is uncertain, so passages that have them count as the same language.
+	// The language of a short question is uncertain, so passages with its words count as being in its
+	// language.
 	if d.encoder != nil && !slices.ContainsFunc(near, func(p retrieve.Passage) bool {
 		return retrieve.Language(p.Text) == asked || (asked == "en" || !evident) && d.query.needs.exactShare(d.passages[p.ID].all) >= .5
 	}) {
@@ -255,8 +256,9 @@ func (d *Reading) sentences(ctx context.Context, kept []retrieve.Passage) ([][]s
 // sentences of 30 tokens take about 30 ms on one core.
 const encoded, encodedTokens = 8, 64
 
-// encode gives the best sentences a second score. It tells better than the first whether any
-// sentence answers, but not which; in another language it replaces the first.
+// encode gives the best sentences a second score. This score shows better than the first
+// whether any sentence answers, but not which one; for another language it replaces the
+// first.
 func (d *Reading) encode(ctx context.Context, kept []retrieve.Passage, all [][]sentence) error {
 	best := ranking(all)
 	switch {

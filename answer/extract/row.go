@@ -112,7 +112,7 @@ func hasWord(text string) bool {
 // since they identify the row. If no cell is asked for, it returns all.
 func (q *query) askedFor(cells []cell) []cell {
 	wanted, k := q.columnsAsked(cells), q.needs.kind
-	for _, bar := range []string{"", "| "} { // after a bar, a bare number is an amount, if no cell has a currency
+	for _, bar := range []string{"", "| "} { // if no cell has a currency, a bar makes each a row, in which a bare number is an amount
 		if slices.Contains(wanted, true) || !k.isDistinctive() {
 			break
 		}

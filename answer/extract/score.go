@@ -41,8 +41,8 @@ func (d *Reading) topic(passage string) [topicSignals]float64 {
 }
 
 // Chance estimates the probability that a passage is on topic, and says which words of the
-// question it has. If the question is in another language, it is the chance that the best
-// sentence answers.
+// question it has. If the question is in another language, Chance estimates the
+// probability that the best sentence answers.
 func (d *Reading) Chance(p retrieve.Passage) (chance float64, reason string) {
 	if d.foreign != nil {
 		return d.foreign.confidence(d.foreign.best[p.ID]), "compared with the question by the encoder, since they are in different languages"
@@ -72,9 +72,9 @@ var sentenceModel = [sentenceSignals]float64{
 
 // confidenceModel is a logistic regression for the chance that the best sentence answers: a
 // constant, then the weights of the sure signals. It is fitted on questions with an answer,
-// without one, and about other documents. The weight of the second score is lower than a fit on
-// encyclopedias gives, which misleads on other documents. TestFitConfidence measures the model
-// with and without each encoder.
+// without one, and about other documents. The weight of the second score is lower than in a fit
+// on encyclopedias, which would mislead on other documents. TestFitConfidence measures the
+// model with and without each encoder.
 var confidenceModel = [1 + sureSignals]float64{-8.18, .246, .258, 1.89, 1.66, 4}
 
 // technicalDoubt is added for documents about programs: most of their kept passages have the words of
@@ -93,7 +93,7 @@ const (
 
 const (
 	maxLead     = 5  // a greater lead says no more
-	usualSecond = .5 // second score that is evidence for neither
+	usualSecond = .5 // second score that is evidence neither for nor against an answer
 )
 
 func (d *Reading) signalsOf(best []*sentence) (f [sureSignals]float64) {
@@ -118,8 +118,8 @@ func (d *Reading) signalsOf(best []*sentence) (f [sureSignals]float64) {
 
 // unrelated is the cosine of unrelated texts by the space of the encoder, or by space and
 // language. Unrelated sentences of XQuAD and anthropic-docs have .76 to .79 in the first space,
-// .85 in Chinese. The value of the last was chosen on the sample library, to answer as much as
-// all-MiniLM-L6-v2 does.
+// .85 in Chinese. The value of the last was chosen on the sample library, to answer as many
+// questions as with all-MiniLM-L6-v2.
 var unrelated = map[string]float64{
 	"multilingual-e5-small-int8/384": .7, "multilingual-e5-small-int8/384 zh": .77, "bge-small-en-v1.5-int8/384": .35,
 }

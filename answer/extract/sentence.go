@@ -28,7 +28,7 @@ type sentence struct {
 	together int  // place among the rows that are asked for together, from 1; else 0
 	code     bool // a block of code
 	headed   bool // a block of code right under a heading
-	declares bool // in source code, which is quoted by declaration
+	declares bool // in source code, of which whole declarations are quoted
 	terms    map[string]bool
 	covers   coverage // of the question
 	window   coverage // covers with the headings and neighbours

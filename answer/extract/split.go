@@ -110,8 +110,9 @@ func (q *query) repeats(s sentence) bool {
 var numbered = regexp.MustCompile(`(\pL{3,})[ -](\d+)\b[ -]?(\pL*)`)
 
 // otherNumber reports whether a text is about another numbered thing than the question: Level 3
-// instead of Level 2. An amount numbers nothing: it follows a word that is not in the question,
-// or precedes a unit or a noun that both texts count, and no capitalised word is before it.
+// instead of Level 2. An amount is not such a number: it follows a word that is not in the
+// question, or precedes a unit or a noun that both texts count, and no capitalised word is
+// before it.
 func (q *query) otherNumber(text string) bool {
 	of := numbered.FindAllStringSubmatch(strings.ToLower(text), -1)
 	return slices.ContainsFunc(numbered.FindAllString(q.text, -1), func(name string) bool {
@@ -137,8 +138,8 @@ var verdict = func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?i:` + strings.Join(words, "|") + `)(?:[,;:!.]*$|[,;:!.]? ?[–—-] |[,;:!] |\. \D)`)
 }()
 
-// answersOther reports whether a text is a yes or no to the question or heading before it, and
-// that differs from this question.
+// answersOther reports whether a text is a yes or no to a question or heading before it that
+// differs from the question asked.
 func (q *query) answersOther(title sentence, text string) bool {
 	return title.text != "" && q.needs.nearShare(title.covers) < asksSame && verdict.MatchString(plainLine(text))
 }
@@ -154,7 +155,7 @@ func isTitle(s, rest string) bool {
 		(inCapitals(s) || strings.HasPrefix(strings.TrimLeft(rest, " \t"), "\n\n"))
 }
 
-// inCapitals reports whether a text has three letters or more and no small one, such as the
+// inCapitals reports whether a text has at least three letters, all capitals, like the
 // headings of printed manual pages.
 func inCapitals(s string) bool {
 	letters := 0

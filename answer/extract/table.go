@@ -22,7 +22,7 @@ type table struct {
 
 const (
 	maxRows  = 8   // rows that are quoted together
-	atTokens = 200 // of a passage whose table may continue in the next one
+	atTokens = 200 // the least length of a passage whose table may continue in the next one
 )
 
 // tables finds the tables of the passages.
@@ -129,7 +129,7 @@ func (t *table) rowsAsked() (asked []int, several bool) {
 		return slices.ContainsFunc(t.q.needs.counted, func(i int) bool { return by[i] == 1 })
 	}
 	if kind.is("number") && sign == 0 && counted(is) && !counted(names) {
-		return nil, true // no row has the number of rows
+		return nil, true // no row says how many rows exist
 	}
 	for i := range t.rows {
 		if t.hasNeeded(i) {
@@ -224,8 +224,9 @@ func (t *table) findAffirmingRows(columns []bool, rows []int) (affirms bool, ask
 	return false, nil
 }
 
-// extreme returns the rows with the most, or with sign -1 the least, in the asked columns, or in
-// all columns of numbers if no column is asked for. It returns nil if columns disagree.
+// extreme returns the rows with the largest values, or the smallest if sign is -1, in the asked
+// columns, or in all columns of numbers if no column is asked for. It returns nil if columns
+// disagree.
 func (t *table) extreme(columns []bool, rows []int, sign float64) (asked []int) {
 	if t.cut || len(rows) == 0 {
 		return nil

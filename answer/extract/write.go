@@ -35,7 +35,7 @@ func (s *selection) quotes() []Quote {
 	for i, p := range pieces {
 		next := i+1 < len(rows) && rows[i] && rows[i+1]
 		if i > 0 && !(rows[i] && rows[i-1]) && p.passage == pieces[i-1].passage && p.start > pieces[i-1].end {
-			gap := "… " // the sentences between may matter
+			gap := "… " // the omitted sentences may matter
 			if s.all[p.passage][p.start].code {
 				gap = "…\n\n"
 			}
@@ -221,8 +221,8 @@ func labelledEach(line string, label int, after string) string {
 	return b.String()
 }
 
-// Labelled adds a label to a sentence, in a form that is a label whatever the sentence ends with
-// and whatever follows.
+// Labelled adds a label to a sentence, in a form that is read as a label regardless of the text
+// before and after it.
 func Labelled(text string, label int, after string) string {
 	n := strconv.Itoa(label)
 	// A line break ends code after a backtick and a formula after a dollar sign.

@@ -121,7 +121,7 @@ func (c *Client) attempt(ctx context.Context, p answer.Prompt, r *reply) *Error 
 	}
 }
 
-// A chatRequest is the library's with a temperature that may be 0.
+// A chatRequest is the library's request with a temperature that may be 0.
 type chatRequest struct {
 	openai.ChatCompletionRequest
 	Temperature *float64 `json:"temperature,omitempty"`
@@ -185,7 +185,7 @@ func (c *Client) liftLimit(r *reply, p answer.Prompt) *Error {
 	return e
 }
 
-// A chunk is one event of a streamed reply, or a whole reply in one.
+// A chunk is one event of a streamed reply, or a whole reply in one event.
 type chunk struct {
 	Choices []struct {
 		Index   int     `json:"index"`
@@ -201,7 +201,7 @@ type chunk struct {
 type content struct {
 	Content parts  `json:"content"`
 	Refusal string `json:"refusal"`
-	// Two names for the same; a server that sends both sends the same text twice.
+	// Two names for the same field; a server that sends both sends the same text twice.
 	Reasoning        string `json:"reasoning"`
 	ReasoningContent string `json:"reasoning_content"`
 }
@@ -313,7 +313,7 @@ type reply struct {
 	text          strings.Builder
 	thoughts      strings.Builder
 	countedBytes  int // bytes of thoughts whose tokens are counted
-	thoughtTokens int // tokens of these
+	thoughtTokens int // tokens in these bytes
 }
 
 // addPiece yields the next part of the reply, and reports whether to continue.

@@ -31,10 +31,10 @@ const (
 	Canceled      Kind = "canceled"       // the caller's context ended
 	RateLimited   Kind = "rate_limit"     // too many requests
 	OutOfQuota    Kind = "quota"          // nothing left to spend
-	Unauthorized  Kind = "auth"           // the key is missing, wrong, or not enough
+	Unauthorized  Kind = "auth"           // the key is missing, wrong, or lacks a permission
 	NotFound      Kind = "not_found"      // no such model or address
 	ContextLength Kind = "context_length" // the prompt is longer than the window
-	Filtered      Kind = "content_filter" // the server will not answer this
+	Filtered      Kind = "content_filter" // the server refuses to answer this prompt
 	Rejected      Kind = "rejected"       // the server does not accept the request
 	ServerFailed  Kind = "server"         // the server says that it failed
 	Cut           Kind = "cut"            // the reply broke off
@@ -88,8 +88,8 @@ func (e *Error) Error() string {
 	return text
 }
 
-// words say what has happened, to which model, and what to do next; remedy is that of
-// [Error.Remedy], fallback that of [Error.Fallback], and unusable that of [Error.Unusable].
+// words say what has happened, to which model, and what to do next; [Error.Remedy],
+// [Error.Fallback] and [Error.Unusable] return the last three.
 var words = map[Kind]struct {
 	what, next, remedy, fallback string
 	unusable                     bool
@@ -133,7 +133,7 @@ func (e *Error) Remedy() string {
 func (e *Error) RetryIn() time.Duration { return e.retryDelay }
 
 // Unusable reports whether no call to this server can succeed until somebody
-// acts: it is unreachable, refuses the key, lacks the model, or wants to be paid.
+// acts: it is unreachable, refuses the key, lacks the model, or requires payment.
 // Package answer makes no further call after such an error.
 func (e *Error) Unusable() bool { return words[e.Kind].unusable }
 
@@ -151,8 +151,8 @@ func (e *Error) Limit() string {
 	return e.limit.Error()
 }
 
-// Unwrap returns the cause if it holds nothing of the reply: [context.Canceled], [context.DeadlineExceeded], [answer.ErrContextLength],
-// [io.ErrUnexpectedEOF], or an error of the network.
+// Unwrap returns the cause if it contains nothing of the reply: [context.Canceled], [context.DeadlineExceeded],
+// [answer.ErrContextLength], [io.ErrUnexpectedEOF], or an error of the network.
 func (e *Error) Unwrap() error { return e.cause }
 
 // A limit is a time limit that passed.
@@ -302,7 +302,7 @@ func readServerMessage(body []byte) serverMessage {
 	return serverMessage{}
 }
 
-// rawText returns a JSON string or number as text, and nothing for anything else.
+// rawText returns a JSON string or number as text, and "" for anything else.
 func rawText(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) == nil {
@@ -342,7 +342,7 @@ func (c serverMessage) kind(status int) Kind {
 	return cmp.Or(kind, Rejected)
 }
 
-// retryAfter reads the header, seconds or a date.
+// retryAfter reads the header Retry-After, in seconds or as a date.
 func retryAfter(h http.Header, now time.Time) time.Duration {
 	value := h.Get("Retry-After")
 	if seconds, err := strconv.ParseFloat(value, 64); err == nil && seconds > 0 && seconds < 1e9 {
@@ -354,8 +354,8 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 	return 0
 }
 
-// quoteMessage returns the message of a server as one line, or nothing where it repeats
-// a part of the key or of the request.
+// quoteMessage returns the message of a server as one line, or "" if it repeats a part
+// of the key or of the request.
 func (u *upstream) quoteMessage(said string, sent ...string) string {
 	said = oneLine(said)
 	if containsPart(said, u.o.Key, 8) || containsPart(said, u.password, 8) {

@@ -9,8 +9,8 @@ import (
 	"io"
 )
 
-// Bounds on what a server may send, in bytes. A chunk with one token has some 300
-// bytes; a whole reply in one piece has a few kilobytes.
+// Bounds on what a server may send, in bytes. A chunk with one token has about
+// 300 bytes; a whole reply in one piece has a few kilobytes.
 const (
 	maxEvent = 1 << 20
 	maxReply = 1 << 20 // text and thoughts of one reply
@@ -26,7 +26,7 @@ type events struct {
 	in      *bufio.Reader
 	lines   *bufio.Scanner // nil before the first event
 	failing bool           // the next event is an error
-	ended   bool           // the stream, with or without [DONE]
+	ended   bool           // the stream has ended, with or without [DONE]
 	done    bool           // [DONE] was read
 }
 
@@ -88,7 +88,8 @@ func (s *events) begin() ([]byte, error) {
 	}
 }
 
-// readLine returns the value of a line that is an event, and nothing for any other.
+// readLine returns the value of a line that is an event, and nil for any other
+// line.
 func (s *events) readLine(line []byte) ([]byte, error) {
 	field, value, _ := bytes.Cut(line, []byte(":"))
 	value = bytes.TrimSpace(value)

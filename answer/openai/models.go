@@ -6,12 +6,13 @@ import (
 	"github.com/sashabaranov/go-openai"
 )
 
-// maxModels bounds a list of models, in bytes; a large provider's has some
-// hundred kilobytes.
+// maxModels bounds a list of models, in bytes; a large provider's list has
+// hundreds of kilobytes.
 const maxModels = 8 << 20
 
 // Models lists the names of the server's models. Its errors are of type
-// [*Error]; many servers have no such list, which is [NotFound].
+// [*Error]; many servers have no such list, and the error is
+// [NotFound].
 func Models(ctx context.Context, o Options) ([]string, error) {
 	u, err := newUpstream(o)
 	if err != nil {

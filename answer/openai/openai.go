@@ -10,7 +10,7 @@
 //
 // Requests are repeated only where that is safe: after a failed connection, the
 // statuses 429, 500, 502, 503, 504 and 529, and a reply that broke off before
-// its first token. Those of a judge are never repeated here, because package
+// its first token. A judge's requests are never repeated here, because package
 // answer does that. Waits double from half a second to eight, with jitter;
 // Retry-After is a minimum; a wait that would outlast the time left is not
 // started.
@@ -33,7 +33,7 @@ import (
 
 // Options configure the server, the model, the time limits and the retries.
 type Options struct {
-	// BaseURL is the address of the API, "http://localhost:11434/v1" for one.
+	// BaseURL is the address of the API, such as "http://localhost:11434/v1".
 	BaseURL string
 	// Key goes into the Authorization header; it may be empty.
 	Key string
@@ -41,14 +41,14 @@ type Options struct {
 	Model string
 
 	// FirstToken bounds the wait for the first token of a reply, or for the whole
-	// reply where it does not stream. 0 means [DefaultFirstToken].
+	// reply if it is not streamed. 0 means [DefaultFirstToken].
 	FirstToken time.Duration
 	// Idle bounds the wait for each further token; 0 means [DefaultIdle].
 	Idle time.Duration
 	// Total bounds a call with all its retries; 0 means [DefaultTotal].
 	Total time.Duration
 	// Retries is how often a request is repeated; 0 means [DefaultRetries], a negative
-	// number never. Requests of a judge are never repeated.
+	// number means never. Requests of a judge are never repeated.
 	Retries int
 
 	// BatchTexts and BatchTokens bound one request; 0 means [DefaultBatchTexts] and
@@ -75,7 +75,7 @@ func (o Options) String() string {
 func (o Options) GoString() string { return o.String() }
 
 // The defaults are generous, for a model on the processor of a small machine,
-// which reads a full window at some fifty tokens a second and may have to be
+// which reads a full window at about fifty tokens a second and may have to be
 // loaded first.
 const (
 	DefaultFirstToken  = 60 * time.Second
@@ -158,7 +158,7 @@ func newTransport() http.RoundTripper {
 
 // timeouts ends a request whose first token, or a further one, does not come in time.
 type timeouts struct {
-	first, idle *time.Timer // idle has not begun
+	first, idle *time.Timer // idle starts after the first token
 	cancel      context.CancelCauseFunc
 }
 

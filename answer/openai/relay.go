@@ -13,7 +13,7 @@ import (
 )
 
 // A Relay passes chat requests to the server unchanged, for clients that want the
-// model itself. It never repeats one: the client can.
+// model itself. It never repeats a request, since the client can.
 type Relay struct{ *upstream }
 
 // NewRelay makes a relay. It makes no request.
@@ -42,8 +42,8 @@ type Relayed struct {
 const maxRelayed = 32 << 20
 
 // Chat sends a chat request, byte for byte, with the relay's own key. An error is
-// an [*Error], which quotes at most one line of the reply that repeats neither the
-// key nor the request.
+// an [*Error]. It quotes at most one line of the reply, and only if that repeats
+// neither the key nor the request.
 func (r *Relay) Chat(ctx context.Context, body []byte) (*Relayed, error) {
 	var asked struct {
 		Stream bool `json:"stream"`
@@ -68,7 +68,8 @@ func (r *Relay) Chat(ctx context.Context, body []byte) (*Relayed, error) {
 	return &Relayed{Events: strings.HasPrefix(resp.Header.Get("Content-Type"), eventStream), Body: b}, nil
 }
 
-// stringsIn are the strings in a request's body, which no error may repeat.
+// stringsIn returns the longer strings in a request's body, which no error may
+// repeat.
 func stringsIn(body []byte) []string {
 	var found []string
 	d := json.NewDecoder(bytes.NewReader(body))
@@ -101,7 +102,7 @@ func (b *relayed) Read(p []byte) (int, error) {
 	b.left -= n
 	if n > 0 {
 		b.timeouts.first.Stop()
-		// The reader's time counts too: the limit on a write bounds it.
+		// The time that the reader takes counts too; the limit on a write bounds it.
 		b.timeouts.idle.Reset(b.r.o.Idle)
 	}
 	if err != nil && err != io.EOF {

@@ -18,8 +18,8 @@ type Reranker struct{ *upstream }
 // itself, which some servers send back.
 const maxScore = 1 << 10
 
-// NewReranker makes a reranker. It ignores the options for windows, tokens and
-// dimensions; FirstToken bounds the whole reply.
+// NewReranker makes a reranker. It ignores Idle, BatchTexts, BatchTokens and
+// Parallel; FirstToken bounds the whole reply.
 func NewReranker(o Options) (*Reranker, error) {
 	u, err := newUpstream(o)
 	if err != nil {

@@ -14,7 +14,7 @@ type thoughtSplitter struct {
 	held   string // may be the beginning of a tag, or the space before it
 	inside bool   // in a thought
 	ended  bool   // the thought has ended
-	text   bool   // the rest is text
+	text   bool   // everything that follows is text
 }
 
 // addPiece adds the next piece of the reply and returns the part that is known to be text or thought.
@@ -47,7 +47,7 @@ func (t *thoughtSplitter) addPiece(piece string) (text, thought string) {
 	return text, thought
 }
 
-// endText returns the held rest after the end of the reply.
+// endText returns the held text at the end of the reply.
 func (t *thoughtSplitter) endText() (text, thought string) {
 	held := t.held
 	t.held = ""
@@ -57,7 +57,7 @@ func (t *thoughtSplitter) endText() (text, thought string) {
 	return held, ""
 }
 
-// partialSuffix is the length of the longest end of s that begins the tag.
+// partialSuffix returns the length of the longest suffix of s with which the tag begins.
 func partialSuffix(s, tag string) int {
 	for n := min(len(s), len(tag)-1); n > 0; n-- {
 		if strings.HasSuffix(s, tag[:n]) {

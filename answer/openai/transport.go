@@ -22,8 +22,8 @@ const maxErrorBody = 64 << 10
 
 const eventStream = "text/event-stream"
 
-// sendRequest sends a body, or asks for a page without one, and returns a reply with status
-// 200, whose body the caller must close.
+// sendRequest posts body, or makes a GET request if it is nil, and returns a reply with
+// status 200, whose body the caller must close.
 func (r *request) sendRequest(ctx context.Context, path, accept string, body []byte) (*http.Response, *Error) {
 	method := http.MethodPost
 	if body == nil {
@@ -35,7 +35,7 @@ func (r *request) sendRequest(ctx context.Context, path, accept string, body []b
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", accept)
-	// Not sent: it allows net/http to repeat the request where the server has closed a
+	// Not sent: it allows net/http to repeat the request if the server has closed a
 	// connection that was kept open, as llama.cpp does after some replies.
 	req.Header["Idempotency-Key"] = nil
 	if r.o.Key != "" {
@@ -112,7 +112,7 @@ func (r *request) readObject(ctx context.Context, body io.Reader, most int64) ([
 	return object, r.findError(object)
 }
 
-// findError returns the error that a JSON value with the status 200 holds, if any.
+// findError returns the error in a JSON value that came with status 200, if any.
 func (r *request) findError(value []byte) *Error {
 	if !bytes.Contains(value, []byte(`"error"`)) {
 		return nil

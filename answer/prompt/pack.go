@@ -71,7 +71,7 @@ func (w *Writer) addCommon(s Slots) Slots {
 // Size returns the number of tokens in a prompt.
 func (w *Writer) Size(system, user string) int { return w.Count(system) + w.Count(user) }
 
-// Overhead returns the number of tokens in a prompt without evidence and parts.
+// Overhead returns the number of tokens in a prompt without evidence or parts.
 // first is the first label that the prompt names.
 func (w *Writer) Overhead(name string, first int) (int, error) {
 	system, user, err := w.Templates.fill(name, w.addCommon(Slots{Nonce: sampleNonce, First: first}))
@@ -119,8 +119,8 @@ func (w *Writer) Cost(evidence ...Evidence) (tokens int, err error) {
 	return tokens + w.Count(around.String()), err
 }
 
-// Fit shortens a text to at most about the given tokens, at the end of a
-// sentence if possible.
+// Fit shortens a text to about the given number of tokens at most, at
+// the end of a sentence if possible.
 func (w *Writer) Fit(text string, tokens int) string {
 	for total := w.Count(text); total > tokens && text != ""; total = w.Count(text) {
 		limit := len(text) * max(tokens, 0) / total * 19 / 20
@@ -139,7 +139,7 @@ func (w *Writer) Fit(text string, tokens int) string {
 	return text
 }
 
-// Clip shortens s to at most n bytes, at the edge of a character, and marks the
+// Clip shortens s to at most n bytes, at a character boundary, and marks the
 // cut. It returns "" if n is 0 or less.
 func Clip(s string, n int) string {
 	if len(s) <= n {
@@ -166,7 +166,7 @@ func (b Batch) Labels() []int {
 	return out
 }
 
-// Truncate cuts a piece of evidence to at most about the given tokens.
+// Truncate cuts a piece of evidence to about the given number of tokens at most.
 func (w *Writer) Truncate(e Evidence, tokens int) Evidence {
 	e.text = w.Fit(e.text, tokens)
 	return e

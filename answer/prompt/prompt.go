@@ -24,7 +24,7 @@ import (
 //go:embed *.tmpl
 var embedded embed.FS
 
-// The names of the prompts that several parts use, each a file NAME.tmpl.
+// The names of the prompts that several files use, each in a file NAME.tmpl.
 const (
 	Judge     = "judge"
 	Answer    = "answer"
@@ -58,7 +58,7 @@ var names = func() (names []string) {
 // shared are templates that the prompts use.
 var shared = []string{"evidence", "document", "style"}
 
-// subjects are the slots that prompts must show to be of use. Prompts that are not in the
+// subjects are the slots that prompts must show to be useful. Prompts that are not in the
 // map must show evidence.
 var subjects = map[string][]string{
 	Refine: {"evidence", "draft"}, Extend: {"evidence", "draft"}, Condense: {"history"}, Collapse: {"part"}, Combine: {"part"},
@@ -93,8 +93,8 @@ type Slots struct {
 	// Parts are partial answers or summaries, with their labels (collapse and
 	// combine only).
 	Parts []string
-	// Words is about how many words the reply should have, or questions (suggest); 0 if
-	// the model may choose.
+	// Words is about how many words, or questions (suggest), the reply should have; 0
+	// if the model may choose.
 	Words int
 	// History holds the turns before the question (condense only).
 	History []Turn

@@ -204,7 +204,7 @@ func (r *Recorder) IsJobDone(ctx context.Context, err error, cut bool) (done boo
 }
 
 // StopProlonging stops renewing the claim on the job. Callers of IsJobDone call it after
-// they have stored the end, which may take longer than a claim lasts.
+// they have stored the result, which may take longer than a claim lasts.
 func (r *Recorder) StopProlonging() {
 	if r != nil && r.stopProlonging != nil {
 		r.stopProlonging()

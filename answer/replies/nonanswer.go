@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// The reasons for which a reply is no answer.
+// The reasons why a reply is not an answer.
 const (
 	NoAnswer   = "no_answer"
 	MetaRemark = "meta_remark" // the model says that nothing changes
@@ -34,7 +34,7 @@ var nonAnswerForms = []struct {
 var noAnswerForm = regexp.MustCompile(`^(there is )?no answer( found| (is )?available| can be found)?` +
 	`( in (the|this|the given|the provided) (evidence|documents|passages|text))?$`)
 
-// bareRemarks match replies of a refine step that adds nothing.
+// bareRemarks matches replies of a refine step that adds nothing.
 var bareRemarks = regexp.MustCompile(`^(((the|my) )?(original|existing|previous|current) (answer|response|summary) ` +
 	`(remains|stays|is|is still|still is) (the same|` + states + `)( and ` + states + `)?|` +
 	`no (changes?|updates?|refinements?|modifications?) ((is|are) )?(needed|necessary|required)|n/a|none|unchanged|no changes?|same)$`)
@@ -59,7 +59,7 @@ type NonAnswers struct {
 	NoChange bool // the draft is final: the words NO CHANGE, or a bare remark
 }
 
-// mayBe reports whether a reply may give a reason.
+// mayBe reports whether a reply may be a non-answer for a reason.
 func (n NonAnswers) mayBe(reason string) bool {
 	return reason == NoAnswer && n.NoAnswer || reason == MetaRemark && n.NoChange
 }
@@ -117,7 +117,7 @@ func (n NonAnswers) mayBegin(s string) bool {
 const dress = "\"'`*_~#()[]{}<>“”„‘’«»‹›「」『』【】.! \t\r\n"
 
 // leadingWords splits s into its first words, without the characters around them, and
-// the text from the first other sign on.
+// the text from the first other character on.
 func leadingWords(s string) (words, rest string) {
 	s = strings.TrimLeft(s, dress)
 	end := strings.IndexFunc(s, func(r rune) bool { return !isWordRune(r) && !unicode.IsSpace(r) || r == '\n' })

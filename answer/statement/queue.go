@@ -22,7 +22,7 @@ type Queue struct {
 	removed int // units that are no longer in the queue
 	closed  bool
 
-	kept, dropped bool    // a claim or verbatim unit was shown; was dropped
+	kept, dropped bool    // a claim or verbatim unit was shown, or dropped
 	begun         bool    // a unit was shown
 	last          Verdict // on the last claim or verbatim unit
 	space         *string // the white space before the first unit dropped since the last one shown
@@ -45,7 +45,7 @@ func (q *Queue) Push(u Unit) int {
 	return q.removed + len(q.units) - 1
 }
 
-// Decide gives the verdict on a unit. shown is its text to show.
+// Decide sets the verdict on a unit and the text to show for it.
 func (q *Queue) Decide(number int, v Verdict, shown string) {
 	u := &q.units[number-q.removed]
 	u.verdict, u.shown, u.States = v, shown, true
@@ -54,7 +54,7 @@ func (q *Queue) Decide(number int, v Verdict, shown string) {
 // Close says that the last unit has been pushed.
 func (q *Queue) Close() { q.closed = true }
 
-// HasContent reports whether a claim or verbatim unit was shown, or the answer had none.
+// HasContent reports whether a claim or verbatim unit was shown, or none was dropped.
 func (q *Queue) HasContent() bool { return q.kept || !q.dropped }
 
 // Next returns the next piece of the text that may be shown.
@@ -118,7 +118,7 @@ func (q *Queue) verdict() Verdict {
 		v = Drop
 	}
 	if v == Keep && !q.kept && !u.States {
-		// Hold the lead until a statement is kept: without one it is not shown.
+		// Hold the unit until a statement is kept. If all are dropped, the unit is too.
 		return q.leadVerdict(func(Unit, int) bool { return true }, q.dropped)
 	}
 	return v

@@ -134,7 +134,8 @@ func (s *Splitter) beginUnit(found sentence.Span) {
 	}
 }
 
-// isEnded reports whether a full stop is before a mark and the marks that touch it.
+// isEnded reports whether a full stop is before a mark, or before the marks directly
+// before it.
 func (s *Splitter) isEnded(mark int) bool {
 	for mark > 0 && s.marks[mark-1].End == s.marks[mark].Start {
 		mark--
@@ -168,7 +169,7 @@ var listLead = regexp.MustCompile(`^(?:[-*+•–—]|\d{1,9}[.)])(?:[ \t]|$)`)
 
 // unitContinues reports whether further sentences belong to the next unit: a unit has all
 // sentences of its list item, and does not end in a code span. If known is false, the text
-// that decides has not come.
+// that decides has not arrived.
 func (s *Splitter) unitContinues(final bool) (more, known bool) {
 	u := &s.next
 	for _, c := range s.code {

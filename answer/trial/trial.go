@@ -39,7 +39,7 @@ type Question struct {
 
 	known               string // the common knowledge that the passage contradicts, if any
 	passage, right      string // a passage that has the answer, and a statement that gives it
-	otherPassage, wrong string // another passage, and a statement that is off the question or contradicts it
+	otherPassage, wrong string // another passage, and a statement that does not answer the question or contradicts the passage
 }
 
 //go:embed questions.txt
@@ -68,7 +68,7 @@ type Result struct {
 	Tokens int    `json:"tokens"` // of all calls
 }
 
-// Judge is how well a model tells right statements from wrong ones.
+// Judge says how well a model tells right statements from wrong ones.
 type Judge struct {
 	Verdicts int     `json:"verdicts"`
 	AUROC    float64 `json:"auroc"` // 0.5 is chance
@@ -81,7 +81,7 @@ type Judge struct {
 	Bias float64 `json:"bias"`
 }
 
-// Writer is how well a model answers from passages.
+// Writer says how well a model answers from passages.
 type Writer struct {
 	Answerable   int `json:"answerable"` // questions that their passages answer
 	Right        int `json:"right"`      // answerable questions with a right answer

@@ -21,8 +21,8 @@ const (
 // maxNumber represents every number that is too large to be an id.
 const maxNumber = 1 << 30
 
-// end is the rune that a cursor reads at the end of the text, or of its part. It matches
-// nothing.
+// end is the rune that a cursor reads at the end of the text, or of the part that it may
+// read. It matches nothing.
 const end rune = -1
 
 // A cursor reads a text from an offset. It sets short at the end of a text that may continue: a

@@ -27,7 +27,7 @@ const (
 	names                           // the name of the source at the end: 1: The handbook
 	keyed                           // a word must precede the first number: Source 1
 	brackets                        // the numbers must be in square brackets, in one pair or several
-	bracketed                       // they may be
+	bracketed                       // the numbers may be in square brackets
 	seed                            // only [1](id=2)
 	strictSeed                      // only [1](id=2), exactly as the model was asked to write it
 	pair                            // only [1]-[2]
@@ -39,7 +39,7 @@ type place uint8
 const (
 	placeAnywhere    place = iota
 	placeNotBroken         // anywhere except before the second half of a broken seed form
-	placeInProse           // also not if square brackets are code, data or Markdown there
+	placeInProse           // like placeNotBroken, but not if square brackets are code, data or Markdown there
 	placeAfterProse        // after characters that may precede a marker in prose
 	placeAfterInText       // not at the start of a line and not in XML data
 )

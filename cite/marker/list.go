@@ -314,7 +314,7 @@ func (c *cursor) ordinal() bool {
 	return round && c.accept(')') || !round && c.oneOf(".)")
 }
 
-// label reads an entry from here on: the name of a source, which cites nothing.
+// label reports whether the text from here on is the name of a source, which cites nothing.
 func (g grammar) label(c *cursor) bool {
 	rest := c.b[c.at:]
 	if !c.final {

@@ -43,7 +43,7 @@ var (
 	dataWords  = WordSet(`array interval matrix tuple vector`)
 )
 
-// index sorts words by their first letter.
+// index groups words by their first letter.
 func index(words []string) map[rune][]string {
 	m := make(map[rune][]string)
 	for _, w := range words {
@@ -53,7 +53,7 @@ func index(words []string) map[rune][]string {
 	return m
 }
 
-// WordSet returns the words of a text.
+// WordSet returns the words of a text as a set.
 func WordSet(text string) map[string]bool {
 	m := make(map[string]bool)
 	for w := range strings.FieldsSeq(text) {

@@ -7,8 +7,8 @@ import (
 	"fmt"
 )
 
-// listed is a document in one of the JSON shapes of programs: Ibid's, LangChain's (plain or
-// serialized), or LlamaIndex's node, with or without a score.
+// listed is a document in one of the JSON forms that programs use: Ibid's, LangChain's
+// (plain or serialized), or LlamaIndex's node, with or without a score.
 type listed struct {
 	Document
 	ID     any     `json:"id"` // LangChain's is a string
@@ -18,9 +18,9 @@ type listed struct {
 
 // ReadDocuments reads a JSON list of documents. Source and title are fields of a document or in
 // its metadata, which becomes [Document.Metadata]. The source is in the metadata under key; if
-// key is empty or missing there, under source, url, file_path or file_name. Unless each
-// document's id is its position in the list, by which the text cites it, no document may have a
-// number as its id.
+// key is empty or missing there, under source, url, file_path or file_name. An id that is a
+// number must be the document's position in the list, by which the text cites it; all documents
+// after it must have such an id too.
 func ReadDocuments(data []byte, key string) ([]Document, error) {
 	var list []listed
 	var wrong *json.UnmarshalTypeError

@@ -95,7 +95,7 @@ func EscapeTitle(words string) string {
 	return string(e.Close(e.Append(nil, []byte(strings.Join(strings.Fields(words), " ")))))
 }
 
-// Append adds the next piece, cut anywhere, and appends the text decided by now.
+// Append adds the next piece, cut anywhere, and appends the text decided so far.
 func (e *Escaper) Append(dst, piece []byte) []byte {
 	return e.advance(dst, e.decoder.decode(piece), nextMore)
 }
@@ -171,7 +171,8 @@ func (e *Escaper) appendNext(n int) bool {
 	return true
 }
 
-// insert appends a character of Markdown that the text does not escape.
+// insert appends a character of Markdown, and keeps a backslash in the text before it from
+// escaping it.
 func (e *Escaper) insert(sign string) {
 	if e.slashed {
 		e.emit(`\`)
@@ -273,7 +274,7 @@ func (e *Escaper) beginPlain() bool {
 	return e.appendNext(1)
 }
 
-// Digits of the number of an item.
+// The most digits in the number of a list item.
 const (
 	maxItem   = 3 // as Ibid writes numbers
 	maxDigits = 9 // as Markdown allows
@@ -347,8 +348,8 @@ func (e *Escaper) beginTable(text []byte, prefix int, whole, wait bool) bool {
 	return true
 }
 
-// beginsPlain reports whether a line with this beginning is part of a paragraph or is a
-// heading.
+// beginsPlain reports whether a line that begins with text is part of a paragraph or is
+// a heading.
 func beginsPlain(text []byte) bool {
 	sign, _ := utf8.DecodeRune(text)
 	return unicode.IsLetter(sign) || sign == '#' || bytes.HasPrefix(text, []byte("**"))
@@ -448,7 +449,7 @@ func (e *Escaper) escapeInline() bool {
 	return e.escapeWord()
 }
 
-// escapeBefore handles a character that has a meaning before certain others.
+// escapeBefore handles a character that has a meaning only before certain others.
 func (e *Escaper) escapeBefore(c byte) bool {
 	b := e.held
 	switch {
@@ -476,8 +477,8 @@ func (e *Escaper) appendCodeLine() bool {
 
 func (e *Escaper) isUnknown(text string) bool { return e.Unknown != nil && len(e.Unknown(text)) > 0 }
 
-// endLine ends a line. If its code, or the fenced block that it ends, has an address that is
-// not in the sources, it says so after it.
+// endLine ends a line. It adds a note if the line's code, or the fenced block that it ends,
+// has an address that is not in the sources.
 func (e *Escaper) endLine() bool {
 	ended := e.hasUnknown && e.fence.run == ""
 	e.hasUnknown = e.hasUnknown && !ended
@@ -603,8 +604,8 @@ func (e *Escaper) escapeWord() bool {
 // isTooLong reports whether an address of n bytes may have been cut.
 func isTooLong(n int) bool { return n > maxAddress-utf8.UTFMax }
 
-// appendCode prints the next n bytes as code. If they contain an address that is not in the
-// sources, it says so.
+// appendCode prints the next n bytes as code. It adds a note if they contain an address
+// that is not in the sources.
 func (e *Escaper) appendCode(n int) bool {
 	text := string(e.held[:n])
 	unknown := isTooLong(n) || e.isUnknown(text)

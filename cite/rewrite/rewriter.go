@@ -114,7 +114,7 @@ func New(documents []Document, s Style, p marker.Profile) *Rewriter {
 // Reserve assigns a number to the source of a document before it is cited.
 func (r *Rewriter) Reserve(id, number int) { r.numbers[keyOf(r.documents[id-1])] = number }
 
-// Append rewrites the next piece of the text, cut anywhere, and appends the text decided by now
+// Append rewrites the next piece of the text, cut anywhere, and appends the text decided so far
 // to dst.
 func (r *Rewriter) Append(dst, piece []byte) []byte {
 	r.begin(dst)

@@ -20,7 +20,7 @@ type Result struct {
 // An Event is one step of rewriting. Exactly one of its members is set.
 type Event struct {
 	// Cited is a source cited for the first time. It comes before the text that shows its
-	// number, with only the documents cited by then in IDs.
+	// number, with only the documents cited so far in IDs.
 	Cited *Source `json:"cited,omitempty"`
 	// Text is the next piece of the rewritten text.
 	Text string `json:"text,omitempty"`

@@ -35,7 +35,8 @@ func (s Style) List(sources []Source) string {
 	return string(append(list, s.End...))
 }
 
-// Label returns the title, or without one the source, or "document" and the first id.
+// Label returns the title, or if that is empty the source, or else "document" and the first
+// id.
 func (s Source) Label() string {
 	return cmp.Or(s.Title, s.Source, fmt.Sprint("document ", s.IDs[0]))
 }
@@ -133,7 +134,8 @@ func markdownInline(dst []byte, s Source) []byte {
 	return fmt.Appendf(dst, "<sup>[%d]</sup>", s.Number)
 }
 
-// markdownEntry returns an entry that is a link after its number, which is formatted by number.
+// markdownEntry returns a function that appends an entry: the number in the format number, and
+// a link.
 func markdownEntry(number string) func([]byte, Source) []byte {
 	return func(dst []byte, s Source) []byte {
 		dst = fmt.Appendf(dst, number, s.Number)

@@ -41,7 +41,7 @@ var (
 	})
 )
 
-// Patterns for the documents of an answer in English and German texts.
+// Patterns for what English and German texts call the documents of an answer.
 const (
 	evidence = `(?:(?:the|this|these|any|my|your) )?(?:(?:provided|given|available|retrieved|above) )*` +
 		`(?:evidence|documents?|passages?|sources?|excerpts?|texts?|context|documentation|information|handbook|manual)` +
@@ -50,7 +50,7 @@ const (
 		`(?:dokumente?n?|textstellen?|unterlagen|quellen?|texte?n?|auszügen?|passagen?)`
 )
 
-// formsOf returns the lines of a table with its signs replaced.
+// formsOf returns the lines of a table with its placeholders replaced.
 func formsOf(table, any string, signs ...string) (forms []string) {
 	replace := strings.NewReplacer(append(signs, "…", any)...)
 	for line := range strings.Lines(table) {
@@ -179,9 +179,9 @@ var units = marker.WordSet(`euro euros dollar dollars cent cents franken crowns 
 // year matches a year from 1000 to 2099.
 var year = regexp.MustCompile(`^(?:1\d|20)\d\d$`)
 
-// hasPredicate reports whether the words are a subject and its predicate, by the form of a
-// verb. Statements about the writer, the reader or the text are not claims, nor are bare
-// replies ("Yes, it is").
+// hasPredicate reports whether the words are a subject and its predicate, judging by a
+// verb form. Statements about the writer, the reader or the text are not claims, nor are
+// bare replies ("Yes, it is").
 func hasPredicate(words []string) bool {
 	switch words[0] {
 	case "yes", "no", "not", "none", "nothing", "sure", "ok", "okay", "thanks", "thank", "hello", "hi", "sorry", "please", "see",

@@ -23,7 +23,7 @@ type Span = rewrite.Span
 // sentence before it. Headings, list items, lines of a table and fenced blocks are
 // sentences.
 type Splitter struct {
-	at    int  // text before it was read
+	at    int  // the text before it has been read
 	start int  // of the sentence, once open
 	end   int  // after its last character that is not white space
 	open  bool // the sentence has begun
@@ -144,7 +144,7 @@ func isListLead(c byte) bool {
 	return strings.IndexByte("-*+", c) >= 0 || '0' <= c && c <= '9' || c >= utf8.RuneSelf
 }
 
-// listItem is a line that begins with a bullet or an item number.
+// listItem matches a line that begins with a bullet or an item number.
 var listItem = regexp.MustCompile(`^(?:[-*+•–—]|\d{1,9}[.)])(?:[ \t]|$)`)
 
 // endOfStop returns the end of the sentence if the full stop at s.at ends it, otherwise 0.
@@ -180,7 +180,7 @@ func (s *Splitter) endOfStop(text []byte, refs []Span, final bool) (end int, kno
 			i += size
 			end = i
 			continue
-		case spaced && strings.ContainsRune("<(“‘«", r): // the sentence goes on if a small letter follows
+		case spaced && strings.ContainsRune("<(“‘«", r): // the sentence goes on if a lower-case letter follows
 			i += size
 			continue
 		case !spaced || unicode.IsLower(r) || strings.ContainsRune(".,;:!?", r), InBrackets(string(text[s.start:end])):
@@ -220,5 +220,5 @@ func refLine(text []byte, refs []Span, next, end int, final bool) (to int, known
 	return end, true
 }
 
-// isWide reports whether r is a full stop that no space follows.
+// isWide reports whether r is a full stop that needs no space after it.
 func isWide(r rune) bool { return r >= 0x3000 && marker.IsStop(r) }

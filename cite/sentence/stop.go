@@ -11,8 +11,8 @@ import (
 
 // RunsOn reports whether a sentence continues after a full stop, because the stop belongs to an
 // initial, an abbreviation or an ordinal. before is the sentence up to the stop, and after is
-// the text that follows the stop and its space. all means that the text ends with after;
-// without it, known is false if more text could change the result.
+// the text that follows the stop and its space. all means that the text ends with after; if it
+// is not set, known is false if more text could change the result.
 func RunsOn(before, after string, all bool) (runsOn, known bool) {
 	w := lastWord(before)
 	first, size := utf8.DecodeRuneInString(w)
@@ -52,7 +52,7 @@ func isOrdinal(before, after, next string) bool {
 		monthBefore.MatchString(before) && unicode.IsDigit(first)
 }
 
-// maxParts is more than the bytes of an abbreviation in parts.
+// maxParts is more bytes than any abbreviation in parts has.
 const maxParts = 16
 
 // InBrackets reports whether a text ends within round brackets that are short enough for a
@@ -92,8 +92,8 @@ func lastWord(text string) string {
 	return text[i:]
 }
 
-// firstWord returns the letters, or the digits and a dot, at the beginning of a text,
-// and whether they are a whole word.
+// firstWord returns the letters, or the digits, at the beginning of a text, and
+// whether they are a whole word.
 func firstWord(text string) (word string, whole bool) {
 	r, _ := utf8.DecodeRuneInString(text)
 	i := 0
@@ -107,8 +107,8 @@ func firstWord(text string) (word string, whole bool) {
 }
 
 // continues reports whether a capitalised word after a dotted abbreviation is in the same
-// sentence: after an hour a day or a time zone, after other abbreviations any word except one
-// that often begins sentences.
+// sentence. After an hour, a day or a time zone is; after other abbreviations, any word
+// except one that often begins sentences.
 func continues(abbreviation, next string) bool {
 	if strings.EqualFold(abbreviation, "a.m") || strings.EqualFold(abbreviation, "p.m") {
 		low := strings.ToLower(next)

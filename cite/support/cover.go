@@ -18,25 +18,25 @@ const (
 	// maxEvidence is the number of sentences taken together as evidence.
 	maxEvidence = 3
 	// maxJoined is the number of passages that are judged together. minJoined is the number
-	// of words that a passage must add: any text has a single one.
+	// of words that a passage must add, since any text may have a single one.
 	maxJoined = 16
 	minJoined = 2
 	// minVerbatim is the number of consecutive words that a passage must share to count as
-	// quoted: any text shares fewer.
+	// quoted, since any text may share fewer.
 	minVerbatim = 3
 )
 
 // A cover records which sentences of passages have which words of a claim.
 type cover struct {
 	claim     []word  // the different words that prove something, in order
-	total     float64 // the number of these, those above maxClaimWords included
+	total     float64 // their number, including words beyond maxClaimWords
 	sentences []covered
 	keys      map[string]bool // of all words of the passages, their titles and headings
 	names     map[string]bool // of all names of the claim and the passages
 }
 
-// A covered is a sentence with the indexes of the claim's words in it. A sentence with any also
-// gets the words of its title and headings.
+// A covered is a sentence with the indexes of the claim's words in it. A sentence that has any
+// also gets the indexes for its title and headings.
 type covered struct {
 	Span
 	words   []word
@@ -111,7 +111,7 @@ func (c *cover) findNames(claim []word) {
 	}
 }
 
-// hits appends the indexes of the claim's words among words to hits.
+// hits appends to hits the indexes of the claim's words that are among words.
 func (c *cover) hits(words []word, index map[string]int, hits []int) []int {
 	for _, w := range words {
 		c.keys[w.key] = true
@@ -169,8 +169,8 @@ func (c *cover) evidence(passages int) (picked []int, found, parts []bool) {
 }
 
 // quote returns the range of the sentence with most of the claim's words, or of a few
-// consecutive ones if each adds enough. Without headings, the words of a heading count for the
-// sentence below it, but less than its own words.
+// consecutive ones if each adds enough. If headings is false, the words of a heading count for
+// the sentence below it, but less than its own words.
 func (c *cover) quote(headings bool) Span {
 	best, most, above := c.sentences[0].Span, -1.0, 0.0
 	for i, s := range c.sentences {

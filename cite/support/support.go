@@ -21,8 +21,8 @@ const (
 	Weak      Verdict = "weak"
 )
 
-// Threshold is the lowest support of a supported sentence. At this value as many sentences are
-// wrongly marked weak as wrongly not marked.
+// Threshold is the lowest support of a supported sentence. At this value, as many sentences
+// are wrongly marked weak as are wrongly left unmarked.
 const Threshold = 0.45
 
 const (
@@ -52,15 +52,15 @@ type Quote struct {
 // A Prover compares sentences with passages. Both functions are required. Its methods may be
 // called concurrently if its functions may.
 type Prover struct {
-	// Stem maps the forms of a word to one. It must not change the first two letters.
+	// Stem maps the forms of a word to one form. It must not change the first two letters.
 	Stem func(word string) string
 	// Sentences returns the sentences of a passage.
 	Sentences func(text string) []Span
 }
 
 // Find returns the part of a passage that best supports a sentence without references. The
-// quote lies within the passage's text and cuts no character; it is empty only in an empty
-// text. The quote of a weak sentence is not a heading if the text has more.
+// quote lies within the passage's text and cuts no character; it is empty only if the text
+// is. The quote of a weak sentence is a heading only if the text has nothing else.
 //
 // The support is estimated from up to three sentences of the passage that together have most of
 // the claim's words. Time and memory are linear in the texts.
@@ -101,7 +101,7 @@ type Together struct {
 
 // Join judges a sentence by all the passages that it cites. It estimates the support as
 // [Prover.Find] does, from sentences of all the passages. If one of those sentences contradicts
-// the claim, it is contradicted. Time and memory are linear in the texts.
+// the claim, the claim counts as contradicted. Time and memory are linear in the texts.
 func (p Prover) Join(sentence string, passages []Passage) Together {
 	all := p.claim(sentence)
 	c := p.cover(all, passages[:min(len(passages), maxJoined)])
@@ -123,7 +123,7 @@ func (p Prover) Join(sentence string, passages []Passage) Together {
 	return t
 }
 
-// replies may open a sentence that answers.
+// replies may open a sentence that answers a question.
 var replies = []string{"yes", "no"}
 
 // claim returns the words of a sentence without an initial yes or no.

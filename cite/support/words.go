@@ -47,7 +47,7 @@ type lexer struct {
 }
 
 // read appends the words of a text to the lexer's and returns them. at is the text's offset in
-// a longer one. A capital makes a name unless it begins a sentence.
+// a longer text. A capital makes a name unless it begins a sentence.
 func (l *lexer) read(text string, at int) []word {
 	l.atStart, l.afterBreak = true, false
 	first := len(l.words)

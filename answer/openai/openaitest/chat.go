@@ -54,7 +54,7 @@ func (x *exchange) wholeReply() string {
 	})
 }
 
-// thoughts are the reasoning as a part of the text.
+// thoughts returns the reasoning as a part of the text.
 func (x *exchange) thoughts() string {
 	if x.reply.thinking {
 		return "<think>" + x.reply.Reasoning

@@ -9,8 +9,9 @@ import (
 )
 
 // Vector is the server's vector of a text: each word adds or subtracts one at a
-// place that its hash chooses; unit length. Texts that share words are near each
-// other, and the same text always has the same vector.
+// place that its hash chooses, and the vector is scaled to unit length. Texts
+// that share words are near each other, and the same text always has the same
+// vector.
 func Vector(text string, dimensions int) []float32 {
 	v := make([]float32, dimensions)
 	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })

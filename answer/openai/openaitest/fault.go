@@ -31,7 +31,7 @@ const (
 	NoModel          Fault = "404 model"                //
 	NoStreamOptions  Fault = "400 stream_options"       // only when they are sent
 	Redirect         Fault = "302 to another host"      //
-	HeaderStall      Fault = "header stall"             // connected, and no byte
+	HeaderStall      Fault = "header stall"             // connected, but no byte is sent
 	HangUp           Fault = "closed before a byte"     //
 	NotHTTP          Fault = "not http"                 // echoes the key in place of a status line
 	HugeHeader       Fault = "huge header"              //
@@ -58,7 +58,7 @@ const (
 	HugeText         Fault = "text without end"
 )
 
-// A status is a fault that is one small reply.
+// A status describes a fault that is one small reply.
 type status struct {
 	code    int
 	message string // of the error; the whole body if it is empty or begins with < or {
@@ -90,7 +90,8 @@ var statuses = map[Fault]status{
 	noRule:           {500, "openaitest: no rule fits the request", "server_error", "no_rule", ""},
 }
 
-// sendStatus sends the fault that is one small reply, and reports whether it is one.
+// sendStatus sends a fault that is one small reply, and reports whether f is such a
+// fault.
 func (x *exchange) sendStatus(f Fault) bool {
 	s, ok := statuses[f]
 	if !ok || f == NoStreamOptions && !strings.Contains(string(x.Body), `"stream_options"`) {
@@ -117,8 +118,8 @@ func (x *exchange) sendStatus(f Fault) bool {
 	return true
 }
 
-// playFault plays a fault of any endpoint, and reports whether it is one. whole is
-// the body of the correct reply.
+// playFault plays a fault of any endpoint, and reports whether the reply has one.
+// whole is the body of the correct reply.
 func (x *exchange) playFault(whole string) bool {
 	head := x.w.Header()
 	switch f := x.reply.Fault; f {

@@ -36,8 +36,8 @@ type Handler struct {
 	// Reply makes the reply to a chat request; nil replies "ok". Several requests
 	// may call it at once.
 	Reply func(Request) Reply
-	// Embed makes the reply to an embeddings request, of which only the Fault and
-	// the latency are used. Nil means no fault.
+	// Embed makes the reply to an embeddings request; only its Fault and latency
+	// are used. Nil means no fault.
 	Embed func(Request) Reply
 	// Rerank makes the reply to a rerank request, in the same way as Embed.
 	Rerank func(Request) Reply
@@ -97,8 +97,8 @@ type Exchange struct {
 type Reply struct {
 	Text string
 	// Reasoning comes before the text: in the field that ReasoningField names
-	// ("reasoning", "reasoning_content"), or inside <think> tags at the start
-	// of the text when that is empty.
+	// ("reasoning", "reasoning_content"), or, if that is empty, inside
+	// <think> tags at the start of the text.
 	Reasoning      string
 	ReasoningField string
 	// Finish is the finish reason; empty means "stop".
@@ -107,7 +107,7 @@ type Reply struct {
 	FirstToken, PerToken time.Duration
 	// PromptTokens is the number reported as read; 0 means Request.Tokens.
 	PromptTokens int
-	// Fault is how the reply fails; the zero Fault is not at all.
+	// Fault is how the reply fails; if it is empty, the reply succeeds.
 	Fault Fault
 	// After is how many tokens come before a fault in the middle; 0 means 3.
 	After int
@@ -115,8 +115,9 @@ type Reply struct {
 	thinking bool // the reasoning is cut before its end
 }
 
-// limitTokens is the reply cut to a number of tokens, 0 for any: as with real
-// servers, reasoning counts, and the finish reason is "length" then.
+// limitTokens returns the reply cut to a number of tokens; 0 means no limit.
+// As with real servers, reasoning counts, and the finish reason of a cut
+// reply is "length".
 func (r Reply) limitTokens(tokens int) Reply {
 	thoughts, text := Split(r.Reasoning), Split(r.Text)
 	if tokens <= 0 || len(thoughts)+len(text) <= tokens {
@@ -135,7 +136,7 @@ func (r Reply) limitTokens(tokens int) Reply {
 type Rule struct {
 	Role   string         // the request's role; empty matches all
 	Prompt *regexp.Regexp // searched in Request.Prompt; nil matches all
-	Times  int            // how often the rule applies; 0 is always
+	Times  int            // how often the rule applies; 0 means always
 	Reply  Reply
 	Func   func(Request) Reply // in place of Reply when not nil
 }
@@ -165,7 +166,8 @@ func Rules(rules ...Rule) func(Request) Reply {
 	}
 }
 
-// Sequence returns the replies one after the other, then the last forever.
+// Sequence returns a function that returns the replies one after the other, and
+// then always the last.
 func Sequence(replies ...Reply) func(Request) Reply {
 	rules := make([]Rule, len(replies))
 	for i, r := range replies {
