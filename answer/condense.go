@@ -127,7 +127,7 @@ func (f *finder) rewordQuestion(ctx context.Context, p Prompt) (string, error) {
 	}
 	q := findQuestion(reply)
 	if reason, _ := (replies.NonAnswers{NoAnswer: true}).Reason(reply); err == nil && reason != "" {
-		q, err = "", errors.New("the model wrote no other version of it")
+		q, err = "", errors.New("the model did not rewrite it")
 	}
 	if err == nil && (q == "" && c.finish == "length" || len(q) > MaxQuestionBytes) {
 		err = errors.New("the model's version of it was too long")

@@ -137,7 +137,7 @@ func (m *mapping) readPart(k *call, done Stepped) (p Part, failed bool) {
 	}
 	if !p.whole {
 		m.cut++
-		m.warn("the reply to step %d was cut at its longest length", m.steps)
+		m.warn("the reply to step %d was cut off at the maximum length", m.steps)
 	}
 	p.Text, p.cited, done.Invented = replies.Sift(strings.TrimSpace(p.Text), done.Labels)
 	p.Tokens = m.partCost(p.Text)
@@ -185,7 +185,7 @@ func (m *mapping) missingParts() string {
 		lacks = append(lacks, fmt.Sprintf("%d of %d parts could not be read: %s", m.missing, m.asked, incompleteReason(m.failed)))
 	}
 	if m.cut > 0 {
-		lacks = append(lacks, fmt.Sprintf("%d of the replies that it is made of were cut at their longest length", m.cut))
+		lacks = append(lacks, fmt.Sprintf("%d of the replies that it is made of were cut off at the maximum length", m.cut))
 	}
 	if ends := m.describeShortened(); ends != "" && m.summary != nil {
 		lacks = append(lacks, ends)

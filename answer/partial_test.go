@@ -42,7 +42,7 @@ func TestCutReplies(t *testing.T) {
 		a := &Answerer{Retriever: story(12), Model: m, Gate: GateOff, ContextTokens: 2048, StepTokens: 300, Parallel: 1}
 		got := run(t, a, test.Strategy)
 		if got.err != nil || strings.Contains(got.String(), "\nincomplete ") != test.Incomplete ||
-			strings.Contains(got.String(), "was cut at its longest length") != test.Warned {
+			strings.Contains(got.String(), "was cut off at the maximum length") != test.Warned {
 			t.Errorf("%s, cut %s: events\n%s", test.Strategy, test.Role, got)
 		}
 	}

@@ -371,14 +371,14 @@ func idsOf(labelled []retrieve.Passage, b prompt.Batch) []string {
 
 // errWordless is the error for a reply that reached its length limit with only
 // thoughts, or before a statement with a source.
-var errWordless = errors.New("the reply reached its longest length before anything in it could be shown: " +
+var errWordless = errors.New("the reply reached the maximum length before anything in it could be shown: " +
 	"have the model think less, or raise the length that its server allows")
 
 var errEmpty = errors.New("the model's reply is empty: use another model")
 
 func isWordless(err error) bool { return errors.Is(err, errWordless) || errors.Is(err, errEmpty) }
 
-const reachedLength = "the model's reply reached its longest length"
+const reachedLength = "the model's reply reached the maximum length"
 
 func incompleteReason(err error) string {
 	if limit := passedLimit(err); limit != "" {

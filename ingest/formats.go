@@ -171,4 +171,4 @@ func Formats() string {
 }
 
 // LeftOut describes, for messages, the files for which a [Syncer] yields no [Change].
-const LeftOut = "hidden files and folders, and what .gitignore or .ibidignore names"
+const LeftOut = "hidden files and folders, and everything that .gitignore or .ibidignore lists"

@@ -343,8 +343,8 @@ func TestV1Uncited(t *testing.T) {
 	a := &answer.Answerer{Retriever: found, Model: scripted(t, said), Gate: answer.GateModel, Parallel: 1}
 	h := newHandler(t, func(o *Options) { o.Asker = a })
 	for body, want := range map[string]string{
-		`{"model":"ibid","messages":[{"role":"user","content":"What does a mooring cost?"}]}`:                `"The moon is made of cheese.\n\n(No source bears this out.)"`,
-		`{"model":"ibid","stream":true,"messages":[{"role":"user","content":"What does a mooring cost?"}]}`:  `"\n\n(No source bears this out.)"`,
+		`{"model":"ibid","messages":[{"role":"user","content":"What does a mooring cost?"}]}`:                `"The moon is made of cheese.\n\n(No source supports this.)"`,
+		`{"model":"ibid","stream":true,"messages":[{"role":"user","content":"What does a mooring cost?"}]}`:  `"\n\n(No source supports this.)"`,
 		`{"model":"ibid","max_tokens":2,"messages":[{"role":"user","content":"What does a mooring cost?"}]}`: `"The moon"`,
 	} {
 		if w := v1(h, body); w.Code != 200 || !strings.Contains(w.Body.String(), want) {

@@ -210,7 +210,7 @@ func minTokens(limits map[string]*integer) (least int, _ error) {
 }
 
 // uncited follows an answer without sources, since the OpenAI API has no field for this.
-const uncited = "\n\n(No source bears this out.)"
+const uncited = "\n\n(No source supports this.)"
 
 // stripSources removes the additions for the client from an earlier answer: the links of numbers
 // and the list of sources.

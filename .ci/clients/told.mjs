@@ -34,7 +34,7 @@ export function Told(client, name) {
         if ((await closed()) > before) return print('stop', how);
         await new Promise((done) => setTimeout(done, 100));
       }
-      assert.fail(`${client}, ${how}: the model goes on after a stop`);
+      assert.fail(`${client}, ${how}: the model continues after a stop`);
     },
   };
 }

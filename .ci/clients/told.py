@@ -44,7 +44,7 @@ class Told:
             if closed() > before:
                 return self._print("stop", how)
             time.sleep(0.1)
-        raise SystemExit(f"{self.line['client']}, {how}: the model goes on after a stop")
+        raise SystemExit(f"{self.line['client']}, {how}: the model continues after a stop")
 
 
 def closed():

@@ -68,7 +68,7 @@ func Calendar(doc *Document, src string) error {
 			case name == "PHOTO" || name == "LOGO":
 				files = append(files, strings.ToLower(name))
 			case name == "ATTACH" && strings.Contains(strings.ToUpper(options), ";ENCODING=B"):
-				files = append(files, cmp.Or(named, "one without a name"))
+				files = append(files, cmp.Or(named, "an unnamed file"))
 			case ok:
 				lines = append(lines, contentLine(label+contentType(name, options), named, value)...)
 			}

@@ -59,7 +59,7 @@ func Mailbox(doc *Document, data []byte) error {
 	}
 	b.moveTo(doc)
 	if partial > 0 {
-		doc.Partial = fmt.Sprintf("%d of its messages have too many parts: the first are read", partial)
+		doc.Partial = fmt.Sprintf("%d of its messages have too many parts: only the first ones are read", partial)
 	}
 	return nil
 }

@@ -82,7 +82,7 @@ type reader struct {
 // part returns the text of a part and adds its files to the message.
 func (r *reader) part(h header, body []byte, standard string, depth int) []Body {
 	if r.parts++; r.parts > maxParts || depth > maxDepth {
-		r.m.Partial = "it has too many parts: the first are read"
+		r.m.Partial = "it has too many parts: only the first ones are read"
 		return nil
 	}
 	kind, params := h.params("content-type")

@@ -132,7 +132,7 @@ func readOutlook(in compound.Folder, numbers map[int]int, depth int) (m *Message
 	}
 	for n, name := range in.Names("__attach_version1.0_") {
 		if n == maxParts {
-			m.addPartial("it has too many parts: the first are read")
+			m.addPartial("it has too many parts: only the first ones are read")
 			break
 		}
 		at := in.Folder(name)

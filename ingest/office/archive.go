@@ -36,7 +36,7 @@ func partName(name string) string {
 func (a *archive) load(data []byte) error {
 	// Each directory entry needs many times its size in memory.
 	if n := bytes.Count(data, []byte("PK\x01\x02")); n > maxEntries {
-		return &limitError{fmt.Sprintf("it is an archive of more than %d files: no document is", maxEntries)}
+		return &limitError{fmt.Sprintf("it is an archive of more than %d files, and no document has so many", maxEntries)}
 	}
 	a.parts = map[string]part{}
 	r, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))

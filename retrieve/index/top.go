@@ -20,7 +20,7 @@ func (b *best[T]) Len() int           { return len(b.heap) }
 func (b *best[T]) Less(i, j int) bool { return b.worse(b.heap[i], b.heap[j]) }
 func (b *best[T]) Swap(i, j int)      { b.heap[i], b.heap[j] = b.heap[j], b.heap[i] }
 func (b *best[T]) Push(v any)         { b.heap = append(b.heap, v.(T)) }
-func (b *best[T]) Pop() any           { panic("index: nothing is taken from a heap") }
+func (b *best[T]) Pop() any           { panic("index: Pop is not used") }
 
 func (b *best[T]) add(v T) {
 	switch {

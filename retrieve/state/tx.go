@@ -70,7 +70,7 @@ func (t *tx) markDamaged(number int64, reason string) {
 
 func (t *tx) checkIdle() {
 	if t.busy {
-		panic("a statement while the rows of another are read")
+		panic("a statement began while the rows of another are being read")
 	}
 }
 

@@ -98,7 +98,7 @@ func (s *Store) verify(ctx context.Context, progress func(done, total int)) (Rep
 	switch {
 	case errors.Is(err, ErrDamaged):
 		v.report.broken = true
-		v.addDamage("", "%v: the next start saves what can be saved", err)
+		v.addDamage("", "%v: the next start recovers what it can", err)
 		err = ctx.Err()
 	case err == nil && s.isMarked():
 		v.addDamage("", "a process found damage while it wrote: the next start repairs it")
@@ -300,7 +300,7 @@ func (v *verifier) checkVectors() {
 		return none, scanChecked(r, &space, &digest, &vector)
 	}, `SELECT space, digest, vector, sum FROM ibid.vectors WHERE space <> ?`, v.t.spaces().Used)
 	if n := len(damaged); n > 0 {
-		v.addDamage("", "%d vectors that searches do not need are damaged: the encoder makes its vectors again, "+
+		v.addDamage("", "%d vectors that no search needs are damaged: the encoder makes its vectors again, "+
 			"and 'ibid reembed' all others", n)
 	}
 }
