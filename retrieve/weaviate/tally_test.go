@@ -122,7 +122,7 @@ func TestTallyOfEndedProcess(t *testing.T) {
 	x := Open(ended.client.at, ended.options)
 	err := x.Apply(t.Context(), next)
 	have, era, _ := x.Revision(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "goes on") || have != n || era != 5 {
+	if err == nil || !strings.Contains(err.Error(), "continues after") || have != n || era != 5 {
 		t.Fatalf("Apply = %v, revision = %d", err, have)
 	}
 	must(t, x.Apply(t.Context(), append(last, next...)))
