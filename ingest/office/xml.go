@@ -95,7 +95,7 @@ func (x *xmlReader) token() xml.Token {
 	switch t.(type) {
 	case xml.StartElement:
 		if x.depth++; x.depth > maxDepth {
-			x.err = &limitError{fmt.Sprintf("its XML is nested more than %d levels deep, and no document is", maxDepth)}
+			x.err = &limitError{fmt.Sprintf("its XML is nested more than %d deep, deeper than any real document", maxDepth)}
 			return nil
 		}
 	case xml.EndElement:
