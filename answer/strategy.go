@@ -47,10 +47,11 @@ func SummaryStrategies() []string {
 	return strategyNames(func(s strategy) bool { return s.summarizes })
 }
 
-func strategyNames(of func(strategy) bool) []string {
+// strategyNames returns "auto" and the names of the strategies for which include returns true.
+func strategyNames(include func(strategy) bool) []string {
 	names := []string{"auto"}
 	for _, s := range strategies() {
-		if of(s) {
+		if include(s) {
 			names = append(names, s.name)
 		}
 	}
